@@ -1,0 +1,61 @@
+/** A clock that moves only when told to, or when everybody is asleep: for tests and simulation. */
+import type { Clock } from '../ports/clock.ts';
+
+interface Sleeper {
+  atMs: number;
+  wake: () => void;
+}
+
+export class VirtualClock implements Clock {
+  #nowMs: number;
+  readonly #startMs: number;
+  readonly #sleepers = new Set<Sleeper>();
+
+  constructor(startMs = Date.UTC(2026, 0, 1)) {
+    this.#nowMs = startMs;
+    this.#startMs = startMs;
+  }
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  monotonic(): number {
+    return this.#nowMs - this.#startMs;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms <= 0 || signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const sleeper: Sleeper = {
+        atMs: this.#nowMs + ms,
+        wake: () => {
+          this.#sleepers.delete(sleeper);
+          signal?.removeEventListener('abort', sleeper.wake);
+          resolve();
+        },
+      };
+      signal?.addEventListener('abort', sleeper.wake, { once: true });
+      this.#sleepers.add(sleeper);
+    });
+  }
+
+  /** Moves time on, waking sleepers in order of their time; what they do runs before the next one wakes. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms;
+    for (;;) {
+      await settle();
+      const next = [...this.#sleepers].filter((s) => s.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+      if (!next) break;
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.wake();
+    }
+    this.#nowMs = untilMs;
+    await settle();
+  }
+}
+
+/** Lets everything that is ready to run do so, promises and immediates alike. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+}

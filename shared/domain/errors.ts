@@ -1,0 +1,156 @@
+/** One error type for everything a user can meet: a stable code, what to do, and the exit code it leads to. */
+import type { ExitCode } from './exit-codes.ts';
+import { EXIT } from './exit-codes.ts';
+
+/** What the code that catches the error must do. */
+export type ErrorAction = 'retry' | 'retry-later' | 'skip-item' | 'fail-run' | 'abort';
+
+interface ErrorKind {
+  action: ErrorAction;
+  exit: ExitCode;
+  /** One line for docs/errors.md. */
+  doc: string;
+}
+
+/** Every error code there is. docs/errors.md lists exactly these; a test keeps it so. */
+export const ERROR_KINDS = {
+  usage: { action: 'abort', exit: EXIT.usage, doc: 'The command line is wrong: an unknown command, flag or value.' },
+  'config-invalid': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'fleet.yaml, a FLEET_ variable or the mapping has faults; all are listed with their lines.',
+  },
+  'config-missing': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'The configuration file does not exist or cannot be read.',
+  },
+  'database-unreachable': {
+    action: 'retry',
+    exit: EXIT.config,
+    doc: 'The database refuses the connection, the user or the password.',
+  },
+  'database-rights': { action: 'abort', exit: EXIT.config, doc: 'The database user lacks a right that a run needs.' },
+  'database-busy': {
+    action: 'retry',
+    exit: EXIT.internal,
+    doc: 'The database was locked, deadlocked or slow for longer than the retries last.',
+  },
+  'database-failed': { action: 'retry', exit: EXIT.internal, doc: 'A database statement failed.' },
+  'products-query': { action: 'abort', exit: EXIT.config, doc: 'products.query fails or yields no column named id.' },
+  'product-id-invalid': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'A product ID is null, empty, too long or not valid text.',
+  },
+  'results-schema': { action: 'abort', exit: EXIT.config, doc: 'results.table exists but does not fit the mapping.' },
+  'not-available': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'The configuration asks for something this version does not do yet.',
+  },
+  'lock-held': {
+    action: 'retry-later',
+    exit: EXIT.locked,
+    doc: 'Another main server is running a crawl on this database.',
+  },
+  'run-unknown': {
+    action: 'abort',
+    exit: EXIT.usage,
+    doc: 'No run with that name, or no run at all, is in the database.',
+  },
+  'run-ended': { action: 'abort', exit: EXIT.usage, doc: 'The run has ended already, so there is nothing to resume.' },
+  infeasible: {
+    action: 'abort',
+    exit: EXIT.infeasible,
+    doc: 'The products cannot be crawled by the deadline within the limits given.',
+  },
+  budget: { action: 'fail-run', exit: EXIT.budget, doc: 'The run would cost more than run.max_cost.' },
+  capacity: {
+    action: 'retry-later',
+    exit: EXIT.capacity,
+    doc: 'EC2 has no instances of the allowed types, or the quota is too small.',
+  },
+  'aws-denied': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'AWS refuses the call: credentials or a policy are missing.',
+  },
+  'aws-throttled': { action: 'retry', exit: EXIT.capacity, doc: 'AWS asks for fewer calls.' },
+  'aws-capability-missing': { action: 'abort', exit: EXIT.config, doc: 'The AWS endpoint does not know this call.' },
+  'aws-not-found': {
+    action: 'retry',
+    exit: EXIT.internal,
+    doc: 'AWS does not know the object; just after a launch that may only mean not yet.',
+  },
+  'aws-invalid': { action: 'abort', exit: EXIT.config, doc: 'AWS refuses a parameter of the call.' },
+  'aws-failed': { action: 'retry', exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
+  'endpoint-refused': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'A dry run was pointed at something that is not this machine.',
+  },
+  'object-missing': {
+    action: 'fail-run',
+    exit: EXIT.internal,
+    doc: 'An object that the ledger names is not in the bucket.',
+  },
+  'object-corrupt': {
+    action: 'fail-run',
+    exit: EXIT.internal,
+    doc: 'An object in the bucket does not have the hash it was written with.',
+  },
+  'port-taken': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'A port that the configuration names is used by another program.',
+  },
+  'sandbox-failed': { action: 'abort', exit: EXIT.internal, doc: 'The sandbox did not start or has ended.' },
+  platform: {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'This machine lacks something that is needed, such as a newer Node or 127.x addresses.',
+  },
+  interrupted: { action: 'abort', exit: EXIT.interrupted, doc: 'The run was interrupted; it can be resumed.' },
+  internal: { action: 'abort', exit: EXIT.internal, doc: 'A fault in crawlfleet itself.' },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof ERROR_KINDS;
+
+/**
+ * An error with a stable code. `message` says what happened and where; `hint` says what to do.
+ * Throw it only for what the caller cannot handle here; expected results are return values.
+ */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.hint = options.hint;
+  }
+
+  get action(): ErrorAction {
+    return ERROR_KINDS[this.code].action;
+  }
+
+  get exitCode(): ExitCode {
+    return ERROR_KINDS[this.code].exit;
+  }
+}
+
+/** The text of anything thrown, with the causes behind it, on one line. */
+export function describeError(error: unknown): string {
+  const parts: string[] = [];
+  for (let e: unknown = error, depth = 0; e !== undefined && e !== null && depth < 5; depth++) {
+    if (e instanceof AggregateError && e.errors.length > 0 && e.message === '') {
+      e = e.errors[0];
+      continue;
+    }
+    parts.push(e instanceof Error ? e.message || e.name : typeof e === 'string' ? e : JSON.stringify(e));
+    e = e instanceof Error ? e.cause : undefined;
+  }
+  return parts.join(': ');
+}

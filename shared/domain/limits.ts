@@ -1,0 +1,36 @@
+/**
+ * Time limits, scaled to the run so that a 45-second dry run and a 4-hour night follow the same rules (DESIGN 4).
+ * All values are milliseconds.
+ */
+
+export interface RunLimits {
+  /** How often an instance speaks when nothing changes. */
+  heartbeatMs: number;
+  /** Silence after which an instance is given up: 12 heartbeats. */
+  lostMs: number;
+  /** From the accepted launch to the signed hello. */
+  bootMs: number;
+  /** From the sealed, empty shard to the manifest. */
+  uploadMs: number;
+  /** From the terminate call to EC2 saying `terminated`; afterwards the call is repeated and an alarm raised. */
+  terminateMs: number;
+  /** How long an instance collects results before it writes a part. */
+  partMs: number;
+}
+
+const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
+
+/** The limits of a run that has `deadlineMs` from start to deadline. */
+export function limitsFor(deadlineMs: number): RunLimits {
+  const heartbeatMs = clamp(Math.round(deadlineMs / 960), 500, 15_000);
+  return {
+    heartbeatMs,
+    lostMs: 12 * heartbeatMs,
+    // 6 minutes on a 4-hour run (FAULTS F10); never under 10 s, because a process needs that on a busy laptop.
+    bootMs: clamp(Math.round(deadlineMs / 40), 10_000, 360_000),
+    uploadMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
+    terminateMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
+    // Two minutes on a long run; on a short one often enough that loading overlaps the crawl.
+    partMs: clamp(Math.round(deadlineMs / 60), 1_000, 120_000),
+  };
+}

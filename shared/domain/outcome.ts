@@ -1,0 +1,58 @@
+/** What became of a product. Every planned product ends in exactly one outcome (DESIGN 1, invariant I1). */
+
+export const OUTCOMES = ['stored', 'gone', 'failed'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** The closed list of reasons a product can fail for. Reports and tests count on it staying closed. */
+export const FAILURE_REASONS = [
+  'http-status',
+  'network',
+  'timeout',
+  'redirect',
+  'content-type',
+  'too-large',
+  'parse',
+  'robots',
+  'banned',
+  'site-changed',
+  'poison',
+  'lost-instance',
+  'upload',
+  'load',
+  'deadline',
+  'budget',
+  'cancelled',
+] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+/** True for a failure that may go away by itself, so the product is tried once more at the end of its shard. */
+export function isRetryable(reason: FailureReason): boolean {
+  switch (reason) {
+    case 'http-status':
+    case 'network':
+    case 'timeout':
+    case 'parse':
+      return true;
+    case 'redirect':
+    case 'content-type':
+    case 'too-large':
+    case 'robots':
+    case 'banned':
+    case 'site-changed':
+    case 'poison':
+    case 'lost-instance':
+    case 'upload':
+    case 'load':
+    case 'deadline':
+    case 'budget':
+    case 'cancelled':
+      return false;
+  }
+}
+
+/** How many products ended how. `failed` always equals the sum over `reasons`. */
+export interface OutcomeCounts {
+  stored: number;
+  gone: number;
+  failed: number;
+}

@@ -1,0 +1,40 @@
+/** Product IDs as they come from the user's database, and the URLs made from them. */
+
+/** DESIGN 8. */
+export const MAX_ID_BYTES = 2_000;
+/** MySQL's index limit of 3,072 bytes at 4 bytes a character: the result table's primary key cannot be longer. */
+export const MAX_ID_CHARS = 768;
+
+/** What the plan numbers 1, 2, 3 …: the number stands for the product everywhere inside a run. */
+export interface Product {
+  n: number;
+  id: string;
+}
+
+/** Why an ID cannot be used, or null when it can. Length is counted in UTF-8 bytes, as the database does. */
+export function findIdFault(id: string): string | null {
+  if (id === '') return 'is empty';
+  if (id.includes('\0')) return 'contains a NUL character';
+  // isWellFormed: a lone surrogate has no UTF-8 form, so the database would store another ID than we were given.
+  if (!id.isWellFormed()) return 'is not valid Unicode text';
+  if (id.length > MAX_ID_CHARS && [...id].length > MAX_ID_CHARS) return `is longer than ${MAX_ID_CHARS} characters`;
+  if (id.length * 3 > MAX_ID_BYTES && utf8Length(id) > MAX_ID_BYTES) return `is longer than ${MAX_ID_BYTES} bytes`;
+  return null;
+}
+
+function utf8Length(text: string): number {
+  let bytes = 0;
+  for (const char of text) {
+    const point = char.codePointAt(0)!;
+    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}
+
+/** Puts the ID, percent-encoded, in place of `{id}`. `.` and `..` are encoded too: a URL parser would walk up the path. */
+export function productUrl(template: string, id: string): string {
+  const encoded = id === '.' ? '%2E' : id === '..' ? '%2E%2E' : encodeURIComponent(id).replace(/[!'()*]/g, percent);
+  return template.replaceAll('{id}', encoded);
+}
+
+const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;

@@ -1,0 +1,6 @@
+/** Chance comes in through this port, so that a run can be replayed from its seed. */
+
+export interface Random {
+  /** Uniform in [0, 1). */
+  next(): number;
+}

@@ -1,0 +1,95 @@
+/** What an instance says to the main server, and the orders in the replies (DESIGN 7, 8). */
+import { z } from 'zod';
+
+export const HELLO_PATH = '/v1/instances/hello';
+export const HEARTBEAT_PATH = '/v1/instances/heartbeat';
+export const COMPLETION_PATH = '/v1/instances/completion';
+
+/** Largest call-back body the main server reads. */
+export const MAX_CALLBACK_BYTES = 1_000_000;
+
+const count = z.int().nonnegative();
+
+/** First words of an instance, MACed with the token of its user data. Repeating it is harmless; another key is refused. */
+export const helloSchema = z.strictObject({
+  instanceId: z.string().min(1).max(64),
+  /** The address it serves and crawls from, as its metadata service says. */
+  address: z.string().min(1).max(64),
+  publicKey: z.string().min(1).max(200),
+  bundleSha256: z.string(),
+  /** Its own clock, so that skew can be reported; the server's time decides. */
+  clock: z.iso.datetime(),
+});
+export type Hello = z.infer<typeof helloSchema>;
+
+/** A part that is in the bucket. */
+export const partRefSchema = z.strictObject({
+  seq: count,
+  key: z.string(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sizeBytes: count,
+  products: count,
+});
+export type PartRef = z.infer<typeof partRefSchema>;
+
+export const progressSchema = z.strictObject({
+  /** Products granted to it. */
+  assigned: count,
+  /** Granted products without an outcome yet. */
+  pending: count,
+  stored: count,
+  gone: count,
+  failed: count,
+  /** Requests sent to the target. */
+  requests: count,
+  /** Smallest time between the starts of two requests; null before the second one. */
+  minGapMs: z.number().nullable(),
+  /** Median time of a page so far; null before the first one. */
+  pageMs: z.number().nullable(),
+});
+export type Progress = z.infer<typeof progressSchema>;
+
+export const SERVING_PHASES = ['ready', 'crawling', 'uploading', 'done'] as const;
+
+export const heartbeatSchema = z.strictObject({
+  phase: z.enum(SERVING_PHASES),
+  clock: z.iso.datetime(),
+  /** Chunks held under no grant yet: it asks for them. */
+  offered: z.array(z.string()).max(10_000),
+  progress: progressSchema,
+  /** Uploaded parts the server has not acknowledged yet, in order of seq. */
+  parts: z.array(partRefSchema).max(500),
+  /** Something a person should see: `disk full`, `S3 refuses` …; null when all is well. */
+  problem: z.string().max(500).nullable(),
+});
+export type Heartbeat = z.infer<typeof heartbeatSchema>;
+
+/** The reply to a heartbeat: orders. Signed by the run's key over the counter of the heartbeat it answers. */
+export const ordersSchema = z.strictObject({
+  /** Chunks of `offered` that are its own from now on. */
+  grants: z.array(z.string()),
+  /** Chunks of `offered` that belong to somebody else, or to nobody any more: forget them. */
+  drops: z.array(z.string()),
+  /** No further chunk will be granted: crawl what is there, close the epoch. */
+  sealed: z.boolean(),
+  /** Stop crawling now; upload, close the epoch with what there is. */
+  drain: z.boolean(),
+  /** Another instance has this slot: write nothing more, power off. */
+  fenced: z.boolean(),
+  /** Parts with seq <= this are in the ledger; -1 for none. */
+  partsAck: z.int().min(-1),
+  intervalMs: z.number().positive(),
+  deadline: z.iso.datetime(),
+});
+export type Orders = z.infer<typeof ordersSchema>;
+
+/** The epoch is closed: its manifest is in the bucket. */
+export const completionSchema = z.strictObject({
+  manifestKey: z.string(),
+  manifestSha256: z.string().regex(/^[0-9a-f]{64}$/),
+});
+export type Completion = z.infer<typeof completionSchema>;
+
+/** Answer to hello and completion, and the body of every refusal. */
+export const answerSchema = z.strictObject({ ok: z.boolean(), error: z.string().optional() });
+export type Answer = z.infer<typeof answerSchema>;

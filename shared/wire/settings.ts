@@ -1,0 +1,59 @@
+/**
+ * Everything an instance is told: it travels in the user data and nowhere else. No long-lived secret is among it: the
+ * token only MACs one hello and is dead at the boot deadline.
+ */
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import { mappingSchema } from './mapping-schema.ts';
+
+export const settingsSchema = z.strictObject({
+  version: z.literal(1),
+  run: z.string().min(1),
+  slot: z.int().nonnegative(),
+  epoch: z.int().positive(),
+  /** MAC key of the hello, 64 hex digits. */
+  token: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Base64 SPKI of the key that signs offers and orders. */
+  runPublicKey: z.string(),
+  /** Base URL of the main server's call-back listener. */
+  callbackUrl: z.url(),
+  /** Port that the balancer reaches, on the instance's own address. */
+  apiPort: z.int().min(1).max(65_535),
+  /** Port of the routes that only the box itself may use. */
+  localPort: z.int().min(1).max(65_535),
+  /** The program to run: fetched from `url`, checked against `sha256`. */
+  bundle: z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+  s3: z.strictObject({ region: z.string(), bucket: z.string(), endpoint: z.url().nullable() }),
+  startedAt: z.iso.datetime(),
+  deadline: z.iso.datetime(),
+  /** The box powers itself off at this time, whatever happens. */
+  powerOffAt: z.iso.datetime(),
+  heartbeatMs: z.int().positive(),
+  partMs: z.int().positive(),
+  site: z.strictObject({
+    productUrl: z.string(),
+    intervalMs: z.number().positive(),
+    timeoutMs: z.int().positive(),
+    maxPageBytes: z.int().positive(),
+    userAgent: z.string().min(1),
+    allowPrivate: z.boolean(),
+  }),
+  mapping: mappingSchema,
+});
+export type InstanceSettings = z.infer<typeof settingsSchema>;
+
+const MARK = '# crawlfleet-settings: ';
+
+/** The settings as one comment line of the user-data script, gzipped so that long mappings fit into 16 KB. */
+export function encodeSettingsLine(settings: InstanceSettings): string {
+  return MARK + gzipSync(JSON.stringify(settings)).toString('base64');
+}
+
+/** The settings in a user-data script; throws when there are none or they are not valid. */
+export function parseUserData(userData: string): InstanceSettings {
+  const line = userData.split('\n').find((l) => l.startsWith(MARK));
+  if (!line) throw new Error('the user data has no crawlfleet settings');
+  return settingsSchema.parse(
+    JSON.parse(gunzipSync(Buffer.from(line.slice(MARK.length).trim(), 'base64')).toString('utf8')),
+  );
+}
