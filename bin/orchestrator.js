@@ -1,0 +1,82 @@
+#!/usr/bin/env node
+// Starts the program under a Node that can run it. Plain JavaScript, because the Node that reads this file may be too
+// old for the rest: then the one that `npm ci` has installed (the npm package `node`) takes over.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** What undici asks for; running TypeScript as it is needs 22.18. */
+const MINIMUM = [22, 19];
+/** Set for the process that the launcher starts, and taken away there. */
+const LAUNCHED = 'CRAWLFLEET_LAUNCHED';
+
+function isNewEnough(version) {
+  const [major, minor] = version.split('.').map(Number);
+  return major > MINIMUM[0] || (major === MINIMUM[0] && minor >= MINIMUM[1]);
+}
+
+/** The nearest node_modules/node/bin/node above this file; null when there is none. */
+function findInstalledNode() {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    const file = join(folder, 'node_modules', 'node', 'bin', 'node');
+    if (existsSync(file)) return file;
+    if (folder === dirname(folder)) return null;
+  }
+}
+
+/** Runs this same file under that Node. The two behave as one process: signals, exit code and sudden death included. */
+function runUnder(node) {
+  const child = spawn(node, process.argv.slice(1), {
+    // The fourth is a channel that tells the child when this process is gone.
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    // Its own group: a Ctrl-C reaches us from the terminal and the child from us, so that one Ctrl-C is one.
+    detached: true,
+    env: { ...process.env, [LAUNCHED]: '1' },
+  });
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGWINCH'];
+  const forward = (signal) => child.kill(signal);
+  for (const signal of signals) process.on(signal, forward);
+  child.on('error', (error) => {
+    process.stderr.write(`orchestrator: cannot start ${node}: ${error.message}\n  Run npm ci again.\n`);
+    process.exitCode = 4;
+  });
+  child.on('exit', (code, signal) => {
+    for (const each of signals) process.off(each, forward);
+    if (signal) process.kill(process.pid, signal);
+    else process.exitCode = code;
+  });
+}
+
+function dieWithLauncher() {
+  delete process.env[LAUNCHED];
+  process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+  // Listening alone must not keep the program from ending.
+  process.channel.unref();
+}
+
+async function start() {
+  const source = new URL('../orchestrator/main.ts', import.meta.url);
+  const built = new URL('../dist/orchestrator/main.js', import.meta.url);
+  // Node refuses to run TypeScript below node_modules, where only the built form can run.
+  const inPackage = fileURLToPath(import.meta.url)
+    .split(/[\\/]/)
+    .includes('node_modules');
+  await import((inPackage || !existsSync(source) ? built : source).href);
+}
+
+if (isNewEnough(process.versions.node)) {
+  if (process.env[LAUNCHED] && process.connected) dieWithLauncher();
+  await start();
+} else {
+  const node = findInstalledNode();
+  if (node) {
+    runUnder(node);
+  } else {
+    process.stderr.write(
+      `orchestrator: this is Node ${process.versions.node}; it needs ${MINIMUM.join('.')} or newer\n` +
+        '  Install a newer Node (nodejs.org), or run npm ci in the checkout, which brings one along.\n',
+    );
+    process.exitCode = 4;
+  }
+}
