@@ -13,6 +13,8 @@ export interface S3Options {
   credentials?: S3ClientConfig['credentials'];
   /** From connect to the last byte of the reply; the SDK's own retries come on top. */
   timeoutMs?: number;
+  /** Source address of the connections; left out: the system's choice. */
+  localAddress?: string;
 }
 
 export class S3ObjectStore implements ObjectStore {
@@ -28,8 +30,15 @@ export class S3ObjectStore implements ObjectStore {
       // A presigned URL must not demand a checksum header that curl does not send.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Hard limits: the SDK waits for ever by default.
-      requestHandler: { connectionTimeout: 5_000, requestTimeout: options.timeoutMs ?? 30_000 },
+      // Hard limits: the SDK waits for ever by default, and without throwOnRequestTimeout it only logs a warning.
+      // requestTimeout lasts until the head of the reply, socketTimeout cuts off a body that stops coming.
+      requestHandler: {
+        connectionTimeout: 5_000,
+        requestTimeout: options.timeoutMs ?? 30_000,
+        throwOnRequestTimeout: true,
+        socketTimeout: options.timeoutMs ?? 30_000,
+        ...(options.localAddress === undefined ? {} : sourceAddress(options.localAddress)),
+      },
     });
   }
 
@@ -89,6 +98,12 @@ export class S3ObjectStore implements ObjectStore {
   close(): void {
     this.#client.destroy();
   }
+}
+
+/** The SDK's own agent settings with a source address added. */
+function sourceAddress(localAddress: string) {
+  const agent = { keepAlive: true, maxSockets: 50, localAddress };
+  return { httpAgent: agent, httpsAgent: agent };
 }
 
 function statusOf(error: unknown): number | undefined {

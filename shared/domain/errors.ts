@@ -43,6 +43,11 @@ export const ERROR_KINDS = {
     exit: EXIT.config,
     doc: 'A product ID is null, empty, too long or not valid text.',
   },
+  'database-schema': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'The database server is too old, or its crawlfleet tables are of a newer version than this program.',
+  },
   'results-schema': { action: 'abort', exit: EXIT.config, doc: 'results.table exists but does not fit the mapping.' },
   'not-available': {
     action: 'abort',

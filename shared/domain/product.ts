@@ -14,10 +14,13 @@ export interface Product {
 /** Why an ID cannot be used, or null when it can. Length is counted in UTF-8 bytes, as the database does. */
 export function findIdFault(id: string): string | null {
   if (id === '') return 'is empty';
+  // Every URL parser takes them for steps in the path, percent-encoded or not.
+  if (id === '.' || id === '..') return 'is a dot segment, which no URL can carry';
   if (id.includes('\0')) return 'contains a NUL character';
   // isWellFormed: a lone surrogate has no UTF-8 form, so the database would store another ID than we were given.
   if (!id.isWellFormed()) return 'is not valid Unicode text';
-  if (id.length > MAX_ID_CHARS && [...id].length > MAX_ID_CHARS) return `is longer than ${MAX_ID_CHARS} characters`;
+  if (id.length > MAX_ID_CHARS && Array.from(id).length > MAX_ID_CHARS)
+    return `is longer than ${MAX_ID_CHARS} characters`;
   if (id.length * 3 > MAX_ID_BYTES && utf8Length(id) > MAX_ID_BYTES) return `is longer than ${MAX_ID_BYTES} bytes`;
   return null;
 }
@@ -31,9 +34,9 @@ function utf8Length(text: string): number {
   return bytes;
 }
 
-/** Puts the ID, percent-encoded, in place of `{id}`. `.` and `..` are encoded too: a URL parser would walk up the path. */
+/** Puts the ID, percent-encoded, in place of `{id}`. */
 export function productUrl(template: string, id: string): string {
-  const encoded = id === '.' ? '%2E' : id === '..' ? '%2E%2E' : encodeURIComponent(id).replace(/[!'()*]/g, percent);
+  const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);
   return template.replaceAll('{id}', encoded);
 }
 

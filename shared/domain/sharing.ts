@@ -9,9 +9,12 @@
 /** Sends at most this many IDs in one call: express refuses bodies over 100 KB by default, and an ID may be long. */
 export const MAX_CHUNK = 500;
 
-/** IDs per chunk: a twentieth of a share, so a late instance still finds some, within [1, 500]. */
+/**
+ * IDs per chunk: a twentieth of a share, so a late instance still finds some, within [1, 500]. Rounded up: a share is then
+ * at most 20 chunks; rounded down it is 20 and a bit, so some slots hold 21, and a plan needs a 23rd instance where 22 do.
+ */
 export function chunkSize(products: number, slots: number): number {
-  return Math.min(MAX_CHUNK, Math.max(1, Math.floor(products / Math.max(1, slots) / 20)));
+  return Math.min(MAX_CHUNK, Math.max(1, Math.ceil(products / Math.max(1, slots) / 20)));
 }
 
 export interface ChunkRange {

@@ -38,7 +38,7 @@ export type RunPhase = (typeof RUN_PHASES)[number];
 
 const RUN_MOVES: Record<RunPhase, readonly RunPhase[]> = {
   planned: ['launching', 'completed', 'cancelled', 'failed'],
-  launching: ['crawling', 'releasing', 'cancelled'],
+  launching: ['crawling', 'releasing'],
   crawling: ['releasing'],
   releasing: ['loading'],
   loading: ['completed', 'held', 'banned', 'failed', 'cancelled'],
