@@ -1,0 +1,137 @@
+/** bin/orchestrator.js on Nodes new and old, in a checkout and as an installed package. */
+import { randomUUID } from 'node:crypto';
+import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { RunningCommand } from '../../support/processes.ts';
+import {
+  MARKER_VARIABLE,
+  findLeftovers,
+  killLeftovers,
+  runCommand,
+  startCommand,
+  waitFor,
+} from '../../support/processes.ts';
+import type { TempDir } from '../../support/temp-dir.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
+/** Makes a new Node look old to the launcher; the one it starts gets no such option. */
+const PRETEND_OLD = `--import=data:text/javascript,${encodeURIComponent(
+  `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } });`,
+)}`;
+
+let folder: TempDir;
+let marker: string;
+beforeEach(() => {
+  folder = tempDir();
+  marker = randomUUID();
+});
+afterEach(() => {
+  killLeftovers(marker);
+  folder.remove();
+});
+
+function put(name: string, text: string): void {
+  mkdirSync(dirname(folder.file(name)), { recursive: true });
+  writeFileSync(folder.file(name), text);
+}
+
+/** A package with the launcher in it; what it starts is `program`. Returns the launcher's path. */
+function makePackage(at: string, entry: string, program: string): string {
+  put(`${at}package.json`, '{"type":"module"}');
+  put(`${at}${entry}`, program);
+  mkdirSync(folder.file(`${at}bin`), { recursive: true });
+  copyFileSync(LAUNCHER, folder.file(`${at}bin/orchestrator.js`));
+  return folder.file(`${at}bin/orchestrator.js`);
+}
+
+function installNode(): void {
+  mkdirSync(folder.file('node_modules/node/bin'), { recursive: true });
+  symlinkSync(process.execPath, folder.file('node_modules/node/bin/node'));
+}
+
+function start(args: string[]): RunningCommand {
+  return startCommand(process.execPath, args, { env: { [MARKER_VARIABLE]: marker } });
+}
+
+const ECHO = `console.log(JSON.stringify([process.versions.node, ...process.argv.slice(2)])); process.exitCode = 13;`;
+/** Counts interrupts until it is told to end. */
+const WAITS = `
+  let interrupts = 0;
+  process.on('SIGINT', () => console.log('interrupt', ++interrupts));
+  process.on('SIGTERM', () => process.exit(20));
+  setInterval(() => {}, 1_000);
+  console.log('ready');
+`;
+
+it('runs the TypeScript of a checkout', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', `const typed: number = 1;\n${ECHO}`);
+  const result = await runCommand(process.execPath, [launcher, 'run', '--json']);
+  expect(result).toMatchObject({ exitCode: 13, stderr: '' });
+  expect(JSON.parse(result.stdout)).toEqual([process.versions.node, 'run', '--json']);
+});
+
+it('runs the built JavaScript of an installed package, even with the sources beside it', async () => {
+  const launcher = makePackage('node_modules/crawlfleet/', 'dist/orchestrator/main.js', ECHO);
+  put('node_modules/crawlfleet/orchestrator/main.ts', 'throw new Error("sources");');
+  expect((await runCommand(process.execPath, [launcher])).exitCode).toBe(13);
+});
+
+it('runs when it is started through a link, as npm installs it', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', ECHO);
+  chmodSync(launcher, 0o755);
+  symlinkSync(launcher, folder.file('orchestrator-link'));
+  expect((await runCommand(process.execPath, [folder.file('orchestrator-link'), 'plan'])).exitCode).toBe(13);
+});
+
+it('hands over to the installed Node when its own is too old', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', ECHO);
+  installNode();
+  const result = await runCommand(process.execPath, [PRETEND_OLD, launcher, 'run', 'a b']);
+  expect(result).toMatchObject({ exitCode: 13, stderr: '' });
+  expect(JSON.parse(result.stdout)).toEqual([process.versions.node, 'run', 'a b']);
+});
+
+it('says what to do when its own Node is too old and there is no other', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', ECHO);
+  const result = await runCommand(process.execPath, [PRETEND_OLD, launcher]);
+  expect(result).toMatchObject({ exitCode: 4, stdout: '' });
+  expect(result.stderr).toContain('20.20.2');
+  expect(result.stderr).toContain('npm ci');
+});
+
+it.each(['group', undefined] as const)('makes one interrupt of one Ctrl-C (to the %s)', async (to) => {
+  const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
+  installNode();
+  const command = start([PRETEND_OLD, launcher]);
+  await waitFor(() => command.stdout().includes('ready'), { what: 'the program to be up' });
+  command.kill('SIGINT', to);
+  await waitFor(() => command.stdout().includes('interrupt 1'), { what: 'the interrupt' });
+  command.kill('SIGTERM');
+  expect(await command.finished).toMatchObject({ exitCode: 20, stdout: 'ready\ninterrupt 1\n' });
+});
+
+it('ends by the signal that ended the program', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', `process.kill(process.pid, 'SIGKILL');`);
+  installNode();
+  expect((await start([PRETEND_OLD, launcher]).finished).signal).toBe('SIGKILL');
+});
+
+it('takes the program with it when it is killed outright', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
+  installNode();
+  const command = start([PRETEND_OLD, launcher]);
+  await waitFor(() => command.stdout().includes('ready'), { what: 'the program to be up' });
+  expect(findLeftovers(marker)).toHaveLength(2);
+  command.kill('SIGKILL');
+  await command.finished;
+  await waitFor(() => findLeftovers(marker).length === 0, { what: 'the program to be gone' });
+});
+
+it('does not keep a program alive that has nothing more to do', async () => {
+  const launcher = makePackage('', 'orchestrator/main.ts', `setTimeout(() => console.log('done'), 20);`);
+  installNode();
+  expect(await start([PRETEND_OLD, launcher]).finished).toMatchObject({ exitCode: 0, stdout: 'done\n' });
+});

@@ -1,0 +1,37 @@
+/** Trouble below HTTP: no answer, a late one, a connection that breaks. */
+import { z } from 'zod';
+import { renderPage } from '../page.ts';
+import type { Exchange } from './behaviour.ts';
+
+export const connectionShapes = [
+  /** Never answers; with `afterBytes` it stops in the middle of the page. */
+  z.strictObject({ type: z.literal('hang'), afterBytes: z.int().min(0).default(0) }),
+  /** Breaks the connection with a reset; with `afterBytes` in the middle of the page. */
+  z.strictObject({ type: z.literal('reset'), afterBytes: z.int().min(0).default(0) }),
+  /** Answers well, after `ms`. */
+  z.strictObject({ type: z.literal('slow'), ms: z.int().min(0) }),
+] as const;
+
+export type ConnectionBehaviour = z.output<(typeof connectionShapes)[number]>;
+
+export function answerConnection(exchange: Exchange, behaviour: ConnectionBehaviour): void {
+  switch (behaviour.type) {
+    case 'slow':
+      exchange.later(behaviour.ms, () => exchange.sendPage());
+      return;
+    case 'hang':
+      sendStart(exchange, behaviour.afterBytes, () => undefined);
+      return;
+    case 'reset':
+      sendStart(exchange, behaviour.afterBytes, () => exchange.response.socket?.resetAndDestroy());
+  }
+}
+
+/** Sends the first bytes of the page under the length of the whole, then calls back. */
+function sendStart({ product, response }: Exchange, bytes: number, then: () => void): void {
+  if (bytes === 0) return then();
+  const page = Buffer.from(renderPage(product));
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': page.length });
+  // A reset throws away what has not been sent, so it waits for the bytes to leave.
+  response.write(page.subarray(0, bytes), then);
+}

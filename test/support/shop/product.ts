@@ -1,0 +1,121 @@
+/**
+ * What the demo shop sells: every product follows from the seed and its ID alone, so that a test can work out the row a
+ * crawl must store without asking the shop.
+ */
+import { seededRandom } from '../../../shared/adapters/random.ts';
+
+export interface ShopProduct {
+  id: string;
+  title: string;
+  /** Whole yen. */
+  price: number;
+  brand: string;
+  sku: string;
+  category: string;
+  inStock: boolean;
+  /** 1.0 to 5.0, one decimal. */
+  rating: number;
+  reviewCount: number;
+  description: string;
+}
+
+/** IDs that need care in URLs, SQL and files; the shop always sells them beside its numbered products. */
+export const STRANGE_IDS: readonly string[] = [
+  'with space',
+  'slash/and/slash',
+  'back\\slash',
+  `quote's "double" \`tick\``,
+  '日本語の商品',
+  '絵文字🎌',
+  'percent%2Fencoded',
+  'plus+and&amp;=?#',
+  '<script>alert(1)</script>',
+  "'; drop table products; --",
+  '{id}',
+  'CASE',
+  'case',
+  'trailing ',
+  'x'.repeat(500),
+  '長'.repeat(500),
+];
+
+/** The numbered products: P00001, P00002 … */
+export function productIds(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `P${String(i + 1).padStart(5, '0')}`);
+}
+
+/** The mapping that reads the shop's pages, in the short form of fleet.yaml. */
+export const SHOP_MAPPING = {
+  fields: {
+    title: { css: 'h1', required: true },
+    price: { css: '.product .price', attr: 'data-value', integer: true, required: true },
+    brand: { json_ld: 'brand.name' },
+    rating: { json_ld: 'aggregateRating.ratingValue', number: true },
+    crumbs: { css: 'nav.breadcrumbs li', all: true },
+  },
+} as const;
+
+/** The values SHOP_MAPPING gives for the product. */
+export interface ShopRow {
+  title: string;
+  price: number;
+  brand: string;
+  rating: number;
+  crumbs: string[];
+}
+
+/** The row that a crawl with SHOP_MAPPING must store for the product. */
+export function expectedRow(seed: number, id: string): ShopRow {
+  const { title, price, brand, rating, category } = expectedProduct(seed, id);
+  return { title, price, brand, rating, crumbs: ['Home', 'Catalogue', category] };
+}
+
+const BRANDS = ['Acme & Sons', 'ミドリ工房', 'Nørdlys', 'O’Hara “Classic”', 'Kato <Tools>', 'Zenith', 'Fjord', '大和'];
+const KINDS = [
+  'Kettle',
+  'Lamp',
+  'Chair',
+  'ティーポット',
+  'Desk',
+  'Rucksack',
+  'Bicycle bell',
+  'ノート',
+  'Knife',
+  'Umbrella',
+];
+const LOOKS = ['blue', 'matt black', 'hand-made', '軽量', 'folding', 'enamelled', 'oak', 'second edition'];
+const CATEGORIES = ['Kitchen', 'Living', 'Office & Study', 'Outdoor', '文房具'];
+const SENTENCES = [
+  'Made in small batches and checked by hand before it leaves the workshop.',
+  'Spare parts are kept for ten years.',
+  '丈夫で長持ち、毎日の暮らしに。',
+  'Fits every room, from 20 cm to 2 m; colours may differ from the picture.',
+  'Customers say: "better than the old one" & we agree.',
+];
+
+/** The product of that ID. Same seed and ID, same product, on every machine. */
+export function expectedProduct(seed: number, id: string): ShopProduct {
+  const random = seededRandom(hashText(`${seed}:${id}`));
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random.next() * from.length)]!;
+  const kind = pick(KINDS);
+  const look = pick(LOOKS);
+  return {
+    id,
+    title: `${kind}, ${look} № ${1 + Math.floor(random.next() * 900)}`,
+    price: 100 + Math.floor(random.next() * 99_900),
+    brand: pick(BRANDS),
+    sku: `SKU-${hashText(id).toString(36).toUpperCase()}`,
+    category: pick(CATEGORIES),
+    inStock: random.next() < 0.9,
+    rating: Math.round(10 + random.next() * 40) / 10,
+    reviewCount: Math.floor(random.next() * 500),
+    description: `${pick(SENTENCES)} ${pick(SENTENCES)} ${pick(SENTENCES)}`,
+  };
+}
+
+/** FNV-1a over UTF-16 units, 32 bits. */
+function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}

@@ -1,0 +1,95 @@
+/** Starts the demo shop for a test or the demo, and speaks to it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Arrival, ShopStats } from './arrivals.ts';
+import type { Rule } from './rules.ts';
+
+export interface ShopOptions {
+  /** 127.x.y.z; default 127.0.0.1. */
+  address?: string;
+  /** Default 0: any free port. */
+  port?: number;
+  /** Numbered products P00001 …; default 400. */
+  products?: number;
+  /** Default 1. */
+  seed?: number;
+}
+
+export interface Shop {
+  url: string;
+  /** For `site.product_url`. */
+  productUrl: string;
+  pid: number;
+  stats(): Promise<ShopStats>;
+  /** Every request so far, in order of arrival. */
+  log(): Promise<Arrival[]>;
+  /** Replaces the rules; see rules.ts. */
+  setRules(rules: Rule[]): Promise<void>;
+  /** More IDs to sell. */
+  addProducts(ids: string[]): Promise<void>;
+  /** Forgets arrivals and rules. */
+  reset(): Promise<void>;
+  /** Ends the process; resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+const START_TIMEOUT_MS = 20_000;
+
+/** Starts a shop and waits until it answers. It also ends by itself when this process does. */
+export async function startShop(options: ShopOptions = {}): Promise<Shop> {
+  const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const entry = fileURLToPath(new URL('main.ts', import.meta.url));
+  const child = spawn(process.execPath, [entry, '--until-stdin-closes', ...flags], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    // Its own process group: a Ctrl-C in the terminal must not end the shop before the crawl that uses it.
+    detached: true,
+  });
+  const exited = once(child, 'exit');
+  const lines = createInterface(child.stdout);
+  const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
+  let ready: { url: string; pid: number };
+  try {
+    const first = await Promise.race([
+      once(lines, 'line', { signal: timeout }),
+      exited.then(() => Promise.reject(new Error('the demo shop ended before it was ready'))),
+    ]);
+    ready = JSON.parse(String(first[0])) as { url: string; pid: number };
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  const { url, pid } = ready;
+
+  const ask = async (method: string, route: string, body?: unknown): Promise<Response> => {
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    const response = await fetch(`${url}/_shop/${route}`, init);
+    if (!response.ok) throw new Error(`the demo shop refuses ${method} ${route}: ${await response.text()}`);
+    return response;
+  };
+  const tell = async (route: string, body?: unknown): Promise<void> => {
+    await (await ask('POST', route, body)).text();
+  };
+
+  return {
+    url,
+    productUrl: `${url}/item/{id}`,
+    pid,
+    stats: async () => (await (await ask('GET', 'stats')).json()) as ShopStats,
+    log: async () => {
+      const text = await (await ask('GET', 'log')).text();
+      return text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Arrival);
+    },
+    setRules: (rules) => tell('rules', rules),
+    addProducts: (ids) => tell('products', ids),
+    reset: () => tell('reset'),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}

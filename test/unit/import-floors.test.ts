@@ -1,0 +1,132 @@
+/**
+ * Imports point one way: domain <- ports and wire <- logic <- edges <- wiring. The three programs speak HTTP and never
+ * import each other, every library has its place, and only wiring reads the environment.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = new URL('../../', import.meta.url);
+
+/** Where each library may be imported. One that is not listed may be imported nowhere. */
+const LIBRARIES: Record<string, string[]> = {
+  '@aws-sdk': ['shared/adapters/', 'orchestrator/cloud/'],
+  'better-sqlite3': ['orchestrator/db/'],
+  knex: ['orchestrator/db/'],
+  mysql2: ['orchestrator/db/'],
+  express: ['orchestrator/server/', 'crawl-api/server/', 'sandbox/server/'],
+  // slim-dependencies.ts names its modules in the text of the bundle.
+  undici: ['orchestrator/cloud/', 'crawl-api/fetch/', 'crawl-api/control/', 'userdata/slim-dependencies.ts'],
+  'ipaddr.js': ['crawl-api/fetch/'],
+  'css-what': ['shared/adapters/'],
+  htmlparser2: ['crawl-api/extract/', 'sandbox/'],
+  esbuild: ['userdata/'],
+  commander: ['orchestrator/main.ts'],
+  yaml: ['orchestrator/cli/'],
+  pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],
+  zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],
+};
+
+/** All that a folder may import beside itself: folders of ours, and whole `node:` modules. First match counts. */
+const FLOORS: [folder: string, allowed: string[]][] = [
+  ['shared/domain/', []],
+  ['shared/ports/', ['shared/domain/']],
+  ['shared/wire/', ['shared/domain/', 'node:crypto', 'node:zlib']],
+  ['shared/', ['shared/', 'node:']],
+  ['orchestrator/plan/', ['shared/']],
+  [
+    'orchestrator/control/',
+    [
+      'shared/',
+      'orchestrator/plan/',
+      'userdata/',
+      'orchestrator/cloud/compute.ts',
+      'orchestrator/cloud/load-balancer.ts',
+      'node:crypto',
+      'node:zlib',
+    ],
+  ],
+  ['orchestrator/', ['orchestrator/', 'userdata/', 'shared/', 'package.json', 'node:']],
+  ['crawl-api/politeness/', ['shared/']],
+  ['crawl-api/extract/', ['shared/']],
+  ['crawl-api/', ['crawl-api/', 'shared/', 'node:']],
+  ['userdata/', ['shared/', 'node:']],
+  ['sandbox/', ['sandbox/', 'shared/', 'node:']],
+];
+
+const IMPORT = /(?:\bfrom|\bimport|\brequire\()\s*\(?\s*['"]([\w@./:-]+)['"]/g;
+const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
+const MAY_READ_ENVIRONMENT = /(?:^|\/)main\.ts$|^orchestrator\/cli\//;
+
+function findViolations(file: string, source: string): string[] {
+  const code = source.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');
+  const found = [...code.matchAll(IMPORT)].flatMap(([, specifier]) => {
+    const target = specifier!.startsWith('.') ? posix.join(posix.dirname(file), specifier!) : specifier!;
+    return isAllowed(file, target, specifier!) ? [] : [`${file} imports ${target}`];
+  });
+  if (READS_ENVIRONMENT.test(code) && !MAY_READ_ENVIRONMENT.test(file)) found.push(`${file} reads the environment`);
+  return found;
+}
+
+function isAllowed(file: string, target: string, specifier: string): boolean {
+  const [folder, allowed] = FLOORS.find(([folder]) => file.startsWith(folder)) ?? ['', []];
+  if (specifier.startsWith('.')) return [folder, ...allowed].some((place) => target.startsWith(place));
+  if (specifier.startsWith('node:')) return allowed.some((place) => place === 'node:' || place === specifier);
+  const library = Object.keys(LIBRARIES).find((name) => specifier === name || specifier.startsWith(`${name}/`));
+  return library !== undefined && LIBRARIES[library]!.some((place) => file.startsWith(place));
+}
+
+describe('import floors', () => {
+  const files = globSync('{orchestrator,crawl-api,shared,userdata,sandbox}/**/*.{ts,js,mjs}', { cwd: ROOT });
+
+  it('finds the source files', () => {
+    expect(files.length).toBeGreaterThan(60);
+  });
+
+  it('hold in every file', () => {
+    expect(files.flatMap((file) => findViolations(file, readFileSync(new URL(file, ROOT), 'utf8')))).toEqual([]);
+  });
+
+  it.each([
+    ['domain that uses node:', 'shared/domain/x.ts', `import { createHash } from 'node:crypto';`],
+    ['domain that uses a library', 'shared/domain/x.ts', `import { z } from 'zod';`],
+    ['domain that looks up', 'shared/domain/x.ts', `import type { Clock } from '../ports/clock.ts';`],
+    ['a port that knows an adapter', 'shared/ports/x.ts', `import { a } from '../adapters/random.ts';`],
+    ['wire that reads files', 'shared/wire/x.ts', `import { readFileSync } from 'node:fs';`],
+    ['shared that knows a program', 'shared/adapters/x.ts', `import { a } from '../../orchestrator/plan/plan.ts';`],
+    [
+      'orchestrator that imports crawl-api',
+      'orchestrator/control/x.ts',
+      `export * from '../../crawl-api/instance.ts';`,
+    ],
+    ['crawl-api that imports the sandbox', 'crawl-api/main.ts', `await import('../sandbox/xml.ts');`],
+    [
+      'the sandbox that imports orchestrator',
+      'sandbox/main.ts',
+      `import type { A } from "../orchestrator/plan/plan.ts";`,
+    ],
+    ['a plan that knows the database', 'orchestrator/plan/x.ts', `import { a } from '../db/stores.ts';`],
+    ['control that calls EC2', 'orchestrator/control/x.ts', `import { a } from '../cloud/ec2-compute.ts';`],
+    ['an SDK outside its place', 'orchestrator/cli/x.ts', `const { S3Client } = await import('@aws-sdk/client-s3');`],
+    ['knex outside the database folder', 'orchestrator/control/x.ts', `import knex from 'knex';`],
+    ['a driver by a path of its package', 'orchestrator/cli/x.ts', `import mysql from 'mysql2/promise';`],
+    ['express outside a server folder', 'crawl-api/queue/x.ts', `import express from 'express';`],
+    ['a library nobody has listed', 'orchestrator/cli/x.ts', `import _ from 'lodash';`],
+    ['an import over several lines', 'shared/domain/x.ts', `import {\n  a,\n  b,\n} from\n  'node:fs';`],
+    ['an import for its effects', 'shared/domain/x.ts', `import 'node:fs';`],
+    ['require', 'shared/domain/x.ts', `const fs = require('node:fs');`],
+    ['logic that reads the environment', 'orchestrator/control/x.ts', `const region = process.env.AWS_REGION;`],
+    ['logic that reads the arguments', 'crawl-api/queue/x.ts', `const [, , file] = process.argv;`],
+  ])('catch %s', (_, file, source) => {
+    expect(findViolations(file, source)).toHaveLength(1);
+  });
+
+  it.each([
+    ['a comment about the environment', 'orchestrator/control/x.ts', `// process.env is read in main.ts only`],
+    ['wiring that reads the environment', 'sandbox/main.ts', `const home = process.env.HOME;`],
+    ['lower floors', 'orchestrator/plan/x.ts', `import { a } from '../../shared/domain/errors.ts';`],
+    ['its own folder', 'shared/domain/x.ts', `import { a } from './errors.ts';`],
+  ])('let %s pass', (_, file, source) => {
+    expect(findViolations(file, source)).toEqual([]);
+  });
+});

@@ -1,0 +1,67 @@
+/** Which products misbehave, how, and how often. */
+import { describe, expect, it } from 'vitest';
+import type { Rule } from '../../support/shop/rules.ts';
+import { Rules, behaviourOfPrefix } from '../../support/shop/rules.ts';
+
+function rulesOf(...rules: Rule[]): Rules {
+  const set = new Rules();
+  set.set(rules);
+  return set;
+}
+
+describe('Rules', () => {
+  it('leaves products alone that no rule names', () => {
+    expect(rulesOf({ id: 'b', do: { type: 'empty' } }).take('a')).toBeNull();
+  });
+
+  it('applies a rule the first so many times only', () => {
+    const rules = rulesOf({ id: 'a', times: 2, do: { type: 'status', status: 500 } });
+    expect([1, 2, 3].map(() => rules.take('a')?.type)).toEqual(['status', 'status', undefined]);
+  });
+
+  it('goes on to the next rule when the first is used up', () => {
+    const rules = rulesOf(
+      { id: 'a', times: 1, do: { type: 'status', status: 500 } },
+      { prefix: '', do: { type: 'empty' } },
+    );
+    expect([rules.take('a')?.type, rules.take('a')?.type]).toEqual(['status', 'empty']);
+  });
+
+  it('puts a rule before what the prefix of the ID says', () => {
+    expect(rulesOf({ id: '500-a', do: { type: 'empty' } }).take('500-a')).toEqual({ type: 'empty' });
+  });
+
+  it('lets a once- product misbehave on its first request only, until it is reset', () => {
+    const rules = new Rules();
+    expect(rules.take('once-500-a')).toMatchObject({ status: 500 });
+    expect(rules.take('once-500-a')).toBeNull();
+    rules.clear();
+    expect(rules.take('once-500-a')).toMatchObject({ status: 500 });
+  });
+
+  it.each([
+    [[{ do: { type: 'empty' } }]],
+    [[{ id: 'a', prefix: 'a', do: { type: 'empty' } }]],
+    [[{ id: 'a', do: { type: 'nonsense' } }]],
+    [[{ id: 'a', do: { type: 'status', status: 200 } }]],
+    [[{ id: 'a', times: 0, do: { type: 'empty' } }]],
+    ['empty'],
+  ])('refuses %j', (rules) => {
+    expect(() => new Rules().set(rules)).toThrow();
+  });
+});
+
+describe('behaviourOfPrefix', () => {
+  it.each([
+    ['404-x', { type: 'status', status: 404 }],
+    ['410-', { type: 'status', status: 410 }],
+    ['reset-1', { type: 'reset', afterBytes: 0 }],
+    ['unpriced-1', { type: 'missing-field', fields: ['price'] }],
+  ])('%s misbehaves by itself', (id, behaviour) => {
+    expect(behaviourOfPrefix(id)).toEqual({ behaviour, once: false });
+  });
+
+  it.each(['P00001', '404', 'x404-a', 'unknown-a', 'once-a', 'constructor-a', '-a'])('%s does not', (id) => {
+    expect(behaviourOfPrefix(id)).toBeNull();
+  });
+});
