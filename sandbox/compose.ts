@@ -1,0 +1,132 @@
+/** Puts the sandbox together: network, EC2 with its hosts, ELBv2, S3, and the endpoint in front of them. */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../shared/ports/clock.ts';
+import type { Random } from '../shared/ports/random.ts';
+import { lockDataFolder } from './data-lock.ts';
+import { createEc2Actions } from './ec2/actions.ts';
+import { createCatalogue } from './ec2/catalogue.ts';
+import { Fleet } from './ec2/fleet.ts';
+import { LaunchLedger } from './ec2/launch-ledger.ts';
+import { TagStore } from './ec2/tag-store.ts';
+import { createElbActions } from './elb/actions.ts';
+import { httpProbe } from './elb/health-check.ts';
+import { ElbRegistry } from './elb/registry.ts';
+import { FaultBook } from './faults.ts';
+import { ProcessHost } from './host/process-host.ts';
+import { startMetadataServer } from './imds/metadata-server.ts';
+import { startKeeper } from './keeper/start-keeper.ts';
+import { openLog } from './log.ts';
+import { AddressPool, takeNetwork } from './network.ts';
+import { BucketStore } from './s3/bucket-store.ts';
+import { MultipartUploads } from './s3/multipart-uploads.ts';
+import { startEndpoint } from './server/endpoint.ts';
+
+/** 127.A.1.0 to 127.A.1.255. */
+const BALANCER_ADDRESSES = { first: 256, count: 256 };
+
+export interface SandboxOptions {
+  port: number;
+  dataDir: string;
+  region: string;
+  allowedBundles: ReadonlySet<string>;
+  controlToken: string;
+  /** Search path for the programs on instances. */
+  path: string;
+  clock: Clock;
+  random: Random;
+  onShutdown: (why: string) => void;
+  endsAtMs: () => number | null;
+  setEndsAt: (atMs: number) => void;
+}
+
+export interface Sandbox {
+  endpoint: string;
+  network: string;
+  log: (event: string, fields?: Record<string, unknown>) => void;
+  /** Ends every instance and every listener. Objects stay in the data folder. */
+  close(): Promise<void>;
+}
+
+/** Throws AppError `platform`, `port-taken` or `sandbox-failed` (the data folder is in use). */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { clock, dataDir, region } = options;
+  const network = await takeNetwork(Math.floor(options.random.next() * 200));
+  const lock = await lockDataFolder(dataDir).catch(async (error: unknown) => {
+    await network.release();
+    throw error;
+  });
+  // Its own folder for each start: the keeper of a killed sandbox must never meet the instances of the next one.
+  const instanceFolder = join(dataDir, 'instances', randomBytes(4).toString('hex'));
+  mkdirSync(instanceFolder, { recursive: true, mode: 0o700 });
+  const log = openLog(join(dataDir, 'sandbox.log'), clock);
+  const keeper = startKeeper(instanceFolder, (message) => log.write('keeper', { message }));
+
+  const faults = new FaultBook();
+  const tags = new TagStore();
+  const catalogue = createCatalogue(region, network.cidr);
+  const addresses = new Map(catalogue.subnets.map((s) => [s.id, new AddressPool(network, s.firstOffset, s.size)]));
+  const host = new ProcessHost({
+    clock,
+    folder: instanceFolder,
+    allowedBundles: options.allowedBundles,
+    path: options.path,
+    faults,
+    startMetadata: (spec) => startMetadataServer(spec, clock),
+    onPowerOff: (id) => fleet.poweredOff(id),
+  });
+  const fleet = new Fleet({ clock, host, tags, region, addresses, log: (event, fields) => log.write(event, fields) });
+  const registry = new ElbRegistry();
+  const s3 = { clock, buckets: new BucketStore(join(dataDir, 's3')), uploads: new MultipartUploads() };
+
+  const closeParts = async (): Promise<void> => {
+    await Promise.all([fleet.close(), registry.close()]);
+    host.close();
+    await keeper.close();
+    await network.release();
+    await lock.release();
+    await log.close();
+  };
+  try {
+    const endpoint = await startEndpoint(options.port, {
+      clock,
+      faults,
+      log,
+      s3,
+      actions: {
+        ec2: createEc2Actions({ catalogue, fleet, host, tags, launches: new LaunchLedger(), addresses }),
+        elbv2: createElbActions({
+          clock,
+          catalogue,
+          registry,
+          addresses: new AddressPool(network, BALANCER_ADDRESSES.first, BALANCER_ADDRESSES.count),
+          probe: httpProbe,
+          findInstance: (id) => fleet.find(id),
+        }),
+      },
+      control: {
+        token: options.controlToken,
+        fleet,
+        host,
+        faults,
+        shutdown: options.onShutdown,
+        endsAtMs: options.endsAtMs,
+        setEndsAt: options.setEndsAt,
+      },
+    });
+    log.write('started', { endpoint: endpoint.url, network: network.cidr, region });
+    return {
+      endpoint: endpoint.url,
+      network: network.cidr,
+      log: (event, fields) => log.write(event, fields),
+      async close() {
+        await endpoint.close();
+        await closeParts();
+      },
+    };
+  } catch (error) {
+    await closeParts();
+    throw error;
+  }
+}

@@ -1,0 +1,125 @@
+/** What the account finds there: the default VPC with two subnets, images and instance types. Ids never change. */
+import { createHash } from 'node:crypto';
+import { ACCOUNT_ID } from '../ids.ts';
+
+export interface Subnet {
+  id: string;
+  arn: string;
+  zone: string;
+  zoneId: string;
+  cidr: string;
+  /** First address and number of addresses, as offsets into the network (network.ts). */
+  firstOffset: number;
+  size: number;
+}
+
+export interface Image {
+  id: string;
+  name: string;
+  description: string;
+  ownerId: string;
+  ownerAlias: string | null;
+  architecture: 'x86_64' | 'arm64';
+  createdAt: string;
+}
+
+export interface InstanceType {
+  name: string;
+  architecture: 'x86_64' | 'arm64';
+  vcpus: number;
+  memoryMib: number;
+}
+
+export interface Catalogue {
+  region: string;
+  vpcId: string;
+  vpcCidr: string;
+  securityGroupId: string;
+  subnets: readonly Subnet[];
+  images: readonly Image[];
+  instanceTypes: readonly InstanceType[];
+}
+
+const VPC_ID = 'vpc-0c0a0f1ee70000001';
+const SECURITY_GROUP_ID = 'sg-0c0a0f1ee70000001';
+
+/** Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. */
+function subnetsOf(region: string, vpcCidr: string): Subnet[] {
+  const base = vpcCidr.split('.').slice(0, 2).join('.');
+  return ['a', 'c'].map((letter, index) => {
+    const third = 16 * (index + 1);
+    const id = `subnet-0c0a0f1ee7000000${letter}`;
+    return {
+      id,
+      arn: `arn:aws:ec2:${region}:${ACCOUNT_ID}:subnet/${id}`,
+      zone: `${region}${letter}`,
+      zoneId: `${region.replaceAll(/[^a-z0-9]/g, '')}-az${index + 1}`,
+      cidr: `${base}.${third}.0/20`,
+      // AWS keeps the first four addresses and the last one of every subnet.
+      firstOffset: third * 256 + 4,
+      size: 4_096 - 5,
+    };
+  });
+}
+
+const image = (
+  name: string,
+  description: string,
+  ownerId: string,
+  ownerAlias: string | null,
+  architecture: Image['architecture'],
+  createdAt: string,
+): Image => ({
+  id: `ami-0${createHash('sha256').update(name).digest('hex').slice(0, 16)}`,
+  name,
+  description,
+  ownerId,
+  ownerAlias,
+  architecture,
+  createdAt,
+});
+
+const AMAZON = ['137112412989', 'amazon'] as const;
+
+const IMAGES: readonly Image[] = (['x86_64', 'arm64'] as const).flatMap((arch) => {
+  const debianArch = arch === 'arm64' ? 'arm64' : 'amd64';
+  const al2023 = (name: string, created: string): Image =>
+    image(`${name}-kernel-6.1-${arch}`, 'Amazon Linux 2023', ...AMAZON, arch, created);
+  return [
+    // Two releases, so that whoever wants the newest has to look at the dates.
+    al2023('al2023-ami-2023.9.20251208.0', '2025-12-08T20:00:00.000Z'),
+    al2023('al2023-ami-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
+    al2023('al2023-ami-minimal-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
+    image(`debian-13-${debianArch}-20260815-2201`, 'Debian 13', '136693071363', null, arch, '2026-08-15T10:00:00.000Z'),
+  ];
+});
+
+const SIZES: readonly (readonly [size: string, memoryMib: number])[] = [
+  ['nano', 512],
+  ['micro', 1_024],
+  ['small', 2_048],
+  ['medium', 4_096],
+  ['large', 8_192],
+];
+
+// All burstable sizes up to large have two vCPUs.
+const INSTANCE_TYPES: readonly InstanceType[] = (['t3', 't3a', 't4g'] as const).flatMap((family) =>
+  SIZES.map(([size, memoryMib]) => ({
+    name: `${family}.${size}`,
+    architecture: family === 't4g' ? ('arm64' as const) : ('x86_64' as const),
+    vcpus: 2,
+    memoryMib,
+  })),
+);
+
+export function createCatalogue(region: string, vpcCidr: string): Catalogue {
+  return {
+    region,
+    vpcId: VPC_ID,
+    vpcCidr,
+    securityGroupId: SECURITY_GROUP_ID,
+    subnets: subnetsOf(region, vpcCidr),
+    images: IMAGES,
+    instanceTypes: INSTANCE_TYPES,
+  };
+}

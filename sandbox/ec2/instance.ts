@@ -1,0 +1,53 @@
+/** An instance as EC2 keeps it. Only the fleet (fleet.ts) changes one. */
+
+/** EC2's states with the numbers it shows beside them. */
+export const STATE_CODES = {
+  pending: 0,
+  running: 16,
+  'shutting-down': 32,
+  terminated: 48,
+  stopping: 64,
+  stopped: 80,
+} as const;
+export type InstanceState = keyof typeof STATE_CODES;
+
+/** What an instance is launched as; nothing of it changes later. */
+export interface LaunchSpec {
+  imageId: string;
+  instanceType: string;
+  architecture: 'x86_64' | 'arm64';
+  subnetId: string;
+  vpcId: string;
+  zone: string;
+  securityGroupIds: readonly string[];
+  /** Name of the instance profile, which is also its role's name; null for none. */
+  instanceProfile: string | null;
+  /** Base64 as it was sent; empty for none. */
+  userData: string;
+  shutdownBehavior: 'stop' | 'terminate';
+  publicAddress: boolean;
+  metadata: { httpTokens: 'required' | 'optional'; hopLimit: number };
+  keyName: string | null;
+  clientToken: string | null;
+}
+
+export interface Instance extends LaunchSpec {
+  readonly id: string;
+  readonly reservationId: string;
+  readonly volumeId: string;
+  readonly interfaceId: string;
+  /** Grows with every launch: the order of listings and the key of their pages. */
+  readonly sequence: number;
+  /** Its address for everything, public and private alike. */
+  readonly address: string;
+  readonly launchedAtMs: number;
+  state: InstanceState;
+  /** Why it is in its state, in EC2's words; empty when nobody asked for it. */
+  reason: string;
+  reasonCode: string;
+}
+
+export interface StateChange {
+  instance: Instance;
+  previous: InstanceState;
+}

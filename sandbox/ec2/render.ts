@@ -1,0 +1,202 @@
+/** EC2's things in EC2's XML. */
+import { ACCOUNT_ID } from '../ids.ts';
+import type { XmlNode } from '../xml.ts';
+import type { Catalogue, Image, InstanceType, Subnet } from './catalogue.ts';
+import type { Instance, InstanceState, StateChange } from './instance.ts';
+import { STATE_CODES } from './instance.ts';
+import type { TagStore } from './tag-store.ts';
+
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+export function renderTags(tags: ReadonlyMap<string, string>): XmlNode | undefined {
+  return tags.size === 0 ? undefined : { item: [...tags].map(([key, value]) => ({ key, value })) };
+}
+
+export function renderState(state: InstanceState): XmlNode {
+  return { code: STATE_CODES[state], name: state };
+}
+
+/** A public address shows only while the machine has one: not before it runs, not when it is stopped. */
+export function publicAddressOf(instance: Instance): string | undefined {
+  return instance.publicAddress && instance.state === 'running' ? instance.address : undefined;
+}
+
+/** Kept until the instance is gone for good. */
+export function privateAddressOf(instance: Instance): string | undefined {
+  return instance.state === 'terminated' ? undefined : instance.address;
+}
+
+export function profileArnOf(instance: Instance): string | undefined {
+  const name = instance.instanceProfile;
+  return name === null ? undefined : `arn:aws:iam::${ACCOUNT_ID}:instance-profile/${name}`;
+}
+
+function renderInstance(instance: Instance, tags: TagStore): XmlNode {
+  const publicAddress = publicAddressOf(instance);
+  const privateAddress = privateAddressOf(instance);
+  const groups = { item: instance.securityGroupIds.map((groupId) => ({ groupId, groupName: 'default' })) };
+  return {
+    instanceId: instance.id,
+    imageId: instance.imageId,
+    instanceState: renderState(instance.state),
+    privateDnsName: privateAddress ? `ip-${privateAddress.replaceAll('.', '-')}.internal` : null,
+    dnsName: publicAddress ?? null,
+    reason: instance.reason,
+    keyName: instance.keyName ?? undefined,
+    amiLaunchIndex: 0,
+    instanceType: instance.instanceType,
+    launchTime: isoTime(instance.launchedAtMs),
+    placement: { availabilityZone: instance.zone, groupName: null, tenancy: 'default' },
+    monitoring: { state: 'disabled' },
+    subnetId: privateAddress ? instance.subnetId : undefined,
+    vpcId: privateAddress ? instance.vpcId : undefined,
+    privateIpAddress: privateAddress,
+    ipAddress: publicAddress,
+    sourceDestCheck: true,
+    groupSet: groups,
+    stateReason:
+      instance.reasonCode === ''
+        ? undefined
+        : { code: instance.reasonCode, message: `${instance.reasonCode}: ${instance.reason}` },
+    architecture: instance.architecture,
+    rootDeviceType: 'ebs',
+    rootDeviceName: '/dev/xvda',
+    blockDeviceMapping: {
+      item: privateAddress
+        ? [
+            {
+              deviceName: '/dev/xvda',
+              ebs: {
+                volumeId: instance.volumeId,
+                status: 'attached',
+                attachTime: isoTime(instance.launchedAtMs),
+                deleteOnTermination: true,
+              },
+            },
+          ]
+        : [],
+    },
+    virtualizationType: 'hvm',
+    clientToken: instance.clientToken ?? null,
+    tagSet: renderTags(tags.of(instance.id)),
+    hypervisor: 'xen',
+    networkInterfaceSet: {
+      item: privateAddress
+        ? [
+            {
+              networkInterfaceId: instance.interfaceId,
+              subnetId: instance.subnetId,
+              vpcId: instance.vpcId,
+              ownerId: ACCOUNT_ID,
+              status: 'in-use',
+              privateIpAddress: privateAddress,
+              groupSet: groups,
+              association: publicAddress ? { publicIp: publicAddress, ipOwnerId: 'amazon' } : undefined,
+              privateIpAddressesSet: { item: [{ privateIpAddress: privateAddress, primary: true }] },
+            },
+          ]
+        : [],
+    },
+    iamInstanceProfile:
+      instance.instanceProfile === null ? undefined : { arn: profileArnOf(instance), id: 'AIPA00000000000000000' },
+    ebsOptimized: false,
+    metadataOptions: {
+      state: 'applied',
+      httpTokens: instance.metadata.httpTokens,
+      httpPutResponseHopLimit: instance.metadata.hopLimit,
+      httpEndpoint: 'enabled',
+      httpProtocolIpv6: 'disabled',
+      instanceMetadataTags: 'disabled',
+    },
+    currentInstanceBootMode: 'uefi',
+  };
+}
+
+/** Instances of one launch, as RunInstances and DescribeInstances show them. */
+export function renderReservation(instances: readonly Instance[], tags: TagStore): XmlNode {
+  return {
+    reservationId: instances[0]?.reservationId,
+    ownerId: ACCOUNT_ID,
+    groupSet: null,
+    instancesSet: { item: instances.map((instance) => renderInstance(instance, tags)) },
+  };
+}
+
+export function renderChanges(changes: readonly StateChange[]): XmlNode {
+  return {
+    instancesSet: {
+      item: changes.map(({ instance, previous }) => ({
+        instanceId: instance.id,
+        currentState: renderState(instance.state),
+        previousState: renderState(previous),
+      })),
+    },
+  };
+}
+
+export function renderSubnet(subnet: Subnet, catalogue: Catalogue, free: number, tags: TagStore): XmlNode {
+  return {
+    subnetId: subnet.id,
+    subnetArn: subnet.arn,
+    state: 'available',
+    ownerId: ACCOUNT_ID,
+    vpcId: catalogue.vpcId,
+    cidrBlock: subnet.cidr,
+    ipv6CidrBlockAssociationSet: null,
+    availableIpAddressCount: free,
+    availabilityZone: subnet.zone,
+    availabilityZoneId: subnet.zoneId,
+    defaultForAz: true,
+    mapPublicIpOnLaunch: true,
+    assignIpv6AddressOnCreation: false,
+    tagSet: renderTags(tags.of(subnet.id)),
+  };
+}
+
+export function renderImage(image: Image, tags: TagStore): XmlNode {
+  return {
+    imageId: image.id,
+    imageLocation: `amazon/${image.name}`,
+    imageState: 'available',
+    imageOwnerId: image.ownerId,
+    creationDate: image.createdAt,
+    isPublic: true,
+    architecture: image.architecture,
+    imageType: 'machine',
+    imageOwnerAlias: image.ownerAlias ?? undefined,
+    name: image.name,
+    description: image.description,
+    rootDeviceType: 'ebs',
+    rootDeviceName: '/dev/xvda',
+    blockDeviceMapping: {
+      item: [
+        {
+          deviceName: '/dev/xvda',
+          ebs: { volumeSize: 8, deleteOnTermination: true, volumeType: 'gp3', encrypted: false },
+        },
+      ],
+    },
+    virtualizationType: 'hvm',
+    hypervisor: 'xen',
+    enaSupport: true,
+    tagSet: renderTags(tags.of(image.id)),
+  };
+}
+
+export function renderInstanceType(type: InstanceType): XmlNode {
+  return {
+    instanceType: type.name,
+    currentGeneration: true,
+    freeTierEligible: false,
+    supportedUsageClasses: { item: ['on-demand', 'spot'] },
+    supportedRootDeviceTypes: { item: ['ebs'] },
+    supportedVirtualizationTypes: { item: ['hvm'] },
+    bareMetal: false,
+    hypervisor: 'nitro',
+    processorInfo: { supportedArchitectures: { item: [type.architecture] } },
+    vCpuInfo: { defaultVCpus: type.vcpus, defaultCores: 1, defaultThreadsPerCore: 2 },
+    memoryInfo: { sizeInMiB: type.memoryMib },
+    instanceStorageSupported: false,
+    burstablePerformanceSupported: true,
+  };
+}

@@ -1,0 +1,86 @@
+/** Tags of everything in EC2, by resource id, within AWS's limits. */
+import { AwsError } from '../aws-error.ts';
+
+const MAX_TAGS = 50;
+const NONE: ReadonlyMap<string, string> = new Map();
+
+const TYPE_OF_PREFIX: Record<string, string> = {
+  i: 'instance',
+  vol: 'volume',
+  eni: 'network-interface',
+  subnet: 'subnet',
+  vpc: 'vpc',
+  sg: 'security-group',
+  ami: 'image',
+};
+
+export interface TagEntry {
+  resourceId: string;
+  resourceType: string;
+  key: string;
+  value: string;
+}
+
+/** `instance` for `i-…`; undefined for an id of no known kind. */
+export function resourceTypeOf(id: string): string | undefined {
+  const prefix = id.slice(0, Math.max(0, id.indexOf('-')));
+  return Object.hasOwn(TYPE_OF_PREFIX, prefix) ? TYPE_OF_PREFIX[prefix] : undefined;
+}
+
+export class TagStore {
+  readonly #tags = new Map<string, Map<string, string>>();
+
+  of(id: string): ReadonlyMap<string, string> {
+    return this.#tags.get(id) ?? NONE;
+  }
+
+  /** Adds or replaces; refuses before anything is changed. */
+  put(id: string, tags: ReadonlyMap<string, string>): void {
+    checkTags(tags);
+    const merged = new Map([...this.of(id), ...tags]);
+    if (merged.size > MAX_TAGS) {
+      throw new AwsError('TagLimitExceeded', `The maximum number of tags on '${id}' is ${MAX_TAGS}`);
+    }
+    this.#tags.set(id, merged);
+  }
+
+  /** Removes a key; with a value only when it has that value. */
+  remove(id: string, key: string, value: string | undefined): void {
+    const tags = this.#tags.get(id);
+    if (tags && (value === undefined || tags.get(key) === value)) tags.delete(key);
+  }
+
+  forget(id: string): void {
+    this.#tags.delete(id);
+  }
+
+  entries(): TagEntry[] {
+    return [...this.#tags].flatMap(([resourceId, tags]) =>
+      [...tags].map(([key, value]) => ({
+        resourceId,
+        resourceType: resourceTypeOf(resourceId) ?? 'instance',
+        key,
+        value,
+      })),
+    );
+  }
+}
+
+/** Throws in AWS's words when a key or a value breaks its rules. */
+export function checkTags(tags: ReadonlyMap<string, string>): void {
+  for (const [key, value] of tags) {
+    if (key === '' || key.length > 128) {
+      throw new AwsError('InvalidParameterValue', `Tag keys must be 1 to 128 characters: '${key.slice(0, 140)}'`);
+    }
+    if (key.toLowerCase().startsWith('aws:')) {
+      throw new AwsError(
+        'InvalidParameterValue',
+        `Tag keys starting with 'aws:' are reserved for internal use: '${key}'`,
+      );
+    }
+    if (value.length > 256) {
+      throw new AwsError('InvalidParameterValue', `Tag values must be at most 256 characters (tag '${key}')`);
+    }
+  }
+  if (tags.size > MAX_TAGS) throw new AwsError('TagLimitExceeded', `At most ${MAX_TAGS} tags are allowed`);
+}

@@ -1,0 +1,166 @@
+/**
+ * The data plane of a balancer: an HTTP/1.1 reverse proxy that shares requests out in turn. Bodies stream through in
+ * both directions; connections to targets are kept. Answers with AWS's statuses where there is nobody to answer.
+ */
+import { Agent, createServer, request as httpRequest } from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
+import type { Target, TargetGroup } from './target-group.ts';
+
+/** An application load balancer gives a connection attempt this long. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export interface ProxyOptions {
+  /** Address of the balancer: it listens here, and its requests to targets come from here. */
+  address: string;
+  port: number;
+  group: () => TargetGroup;
+  /** Longest silence on a connection. */
+  idleMs: () => number;
+}
+
+export interface Proxy {
+  close(): Promise<void>;
+}
+
+/** Rejects when the port cannot be had. */
+export async function startProxy(options: ProxyOptions): Promise<Proxy> {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 1_024, localAddress: options.address });
+  const server = createServer({ keepAliveTimeout: options.idleMs(), requestTimeout: 0 }, (request, response) =>
+    forward(request, response, options, agent),
+  );
+  await listen(server, options.address, options.port);
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+        agent.destroy();
+      }),
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, 4_096, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function forward(incoming: IncomingMessage, outgoing: ServerResponse, options: ProxyOptions, agent: Agent): void {
+  const chosen = options.group().next();
+  if (!chosen) {
+    incoming.resume();
+    return fail(outgoing, 503, 'Service Temporarily Unavailable');
+  }
+  const { target, address } = chosen;
+  const upstream = httpRequest({
+    host: address,
+    port: target.port,
+    method: incoming.method,
+    path: incoming.url,
+    headers: forwardedHeaders(incoming, options.port),
+    setHost: false,
+    agent,
+    timeout: options.idleMs(),
+  });
+  track(target, upstream, outgoing);
+  limitConnect(upstream);
+  upstream.on('response', (reply) => {
+    outgoing.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEndHeaders(reply.rawHeaders));
+    reply.pipe(outgoing);
+    // Node keeps headers back for the first piece of the body, which may be long in coming.
+    setImmediate(() => outgoing.flushHeaders());
+    reply.on('error', () => outgoing.destroy());
+  });
+  upstream.on('timeout', () => {
+    fail(outgoing, 504, 'Gateway Time-out');
+    upstream.destroy();
+  });
+  upstream.on('error', () => {
+    incoming.unpipe(upstream);
+    incoming.resume();
+    fail(outgoing, 502, 'Bad Gateway');
+  });
+  incoming.on('error', () => upstream.destroy());
+  if (!hasBody(incoming)) {
+    upstream.end();
+    return;
+  }
+  incoming.pipe(upstream);
+  setImmediate(() => upstream.flushHeaders());
+}
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/** Both ways out: the target leaves while the request is under way, and the client leaves. */
+function track(target: Target, upstream: ClientRequest, outgoing: ServerResponse): void {
+  const end = (): void => void upstream.destroy();
+  target.inFlight.add(end);
+  outgoing.on('close', () => {
+    target.inFlight.delete(end);
+    if (!outgoing.writableFinished) upstream.destroy();
+  });
+}
+
+/** A target that does not even take the connection is answered for sooner than one that is slow to reply. */
+function limitConnect(upstream: ClientRequest): void {
+  upstream.on('socket', (socket) => {
+    if (!socket.connecting) return;
+    const timer = setTimeout(() => upstream.emit('timeout'), CONNECT_TIMEOUT_MS);
+    const clear = (): void => clearTimeout(timer);
+    socket.once('connect', clear);
+    socket.once('close', clear);
+  });
+}
+
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+function forwardedHeaders(incoming: IncomingMessage, port: number): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const name in incoming.headers) {
+    if (!HOP_BY_HOP.has(name)) headers[name] = incoming.headers[name];
+  }
+  // Without a length the body goes on in chunks, as it came.
+  if (incoming.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
+  const before = incoming.headers['x-forwarded-for'];
+  const from = incoming.socket.remoteAddress ?? '';
+  headers['x-forwarded-for'] = before === undefined ? from : `${String(before)}, ${from}`;
+  headers['x-forwarded-proto'] = 'http';
+  headers['x-forwarded-port'] = String(port);
+  return headers;
+}
+
+/** The reply's headers as the target wrote them, repeated ones included, without those of its connection. */
+function endToEndHeaders(raw: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    if (!HOP_BY_HOP.has(raw[i]!.toLowerCase())) kept.push(raw[i]!, raw[i + 1]!);
+  }
+  return kept;
+}
+
+function fail(outgoing: ServerResponse, status: number, text: string): void {
+  if (outgoing.headersSent) {
+    // Half an answer cannot be taken back: only a broken connection says that it is not whole.
+    outgoing.destroy();
+    return;
+  }
+  const title = `${status} ${text}`;
+  const body = `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n</body>\r\n</html>\r\n`;
+  outgoing.writeHead(status, { server: 'awselb/2.0', 'content-type': 'text/html', 'content-length': body.length });
+  outgoing.end(body);
+}

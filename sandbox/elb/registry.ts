@@ -1,0 +1,61 @@
+/** Everything that ELBv2 keeps, and the lookups its calls share. */
+import type { Clock } from '../../shared/ports/clock.ts';
+import { AwsError } from '../aws-error.ts';
+import type { Catalogue } from '../ec2/catalogue.ts';
+import { ACCOUNT_ID } from '../ids.ts';
+import type { AddressPool } from '../network.ts';
+import type { Probe } from './health-check.ts';
+import type { Listener, LoadBalancer } from './load-balancer.ts';
+import type { TargetGroup, TargetInstance } from './target-group.ts';
+
+export interface ElbContext {
+  clock: Clock;
+  catalogue: Catalogue;
+  registry: ElbRegistry;
+  /** Addresses for balancers. */
+  addresses: AddressPool;
+  probe: Probe;
+  findInstance: (id: string) => TargetInstance | null;
+}
+
+export class ElbRegistry {
+  readonly loadBalancers = new Map<string, LoadBalancer>();
+  readonly targetGroups = new Map<string, TargetGroup>();
+  /** By ARN, of everything here. */
+  readonly tags = new Map<string, Map<string, string>>();
+
+  loadBalancer(arn: string): LoadBalancer {
+    const found = this.loadBalancers.get(arn);
+    if (!found) throw notFound('LoadBalancerNotFound', `Load balancer '${arn}' not found`);
+    return found;
+  }
+
+  targetGroup(arn: string): TargetGroup {
+    const found = this.targetGroups.get(arn);
+    if (!found) throw notFound('TargetGroupNotFound', `Target groups '${arn}' not found`);
+    return found;
+  }
+
+  listener(arn: string): { balancer: LoadBalancer; listener: Listener } {
+    for (const balancer of this.loadBalancers.values()) {
+      const listener = balancer.listeners().find((candidate) => candidate.arn === arn);
+      if (listener) return { balancer, listener };
+    }
+    throw notFound('ListenerNotFound', `Listener '${arn}' not found`);
+  }
+
+  /** Ends every proxy and every check. */
+  async close(): Promise<void> {
+    for (const group of this.targetGroups.values()) group.close();
+    await Promise.all([...this.loadBalancers.values()].map((balancer) => balancer.close()));
+  }
+}
+
+/** ELBv2 answers 400 where something does not exist. */
+export function notFound(code: string, message: string): AwsError {
+  return new AwsError(code, message, 400);
+}
+
+export function elbArn(region: string, rest: string): string {
+  return `arn:aws:elasticloadbalancing:${region}:${ACCOUNT_ID}:${rest}`;
+}

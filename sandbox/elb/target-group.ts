@@ -1,0 +1,214 @@
+/**
+ * A target group: who is registered, how healthy each is, and who gets the next request. States of a target:
+ *
+ *   initial ──► healthy ◄──► unhealthy      any ──► draining ──► (gone)
+ *
+ * `unused` is not a state of its own but what is shown while the instance or the group is not in service.
+ */
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { HealthCheckSettings, Probe } from './health-check.ts';
+import { healthCheckIntervalMs } from './health-check.ts';
+
+/** What a balancer knows of an instance. */
+export interface TargetInstance {
+  id: string;
+  state: string;
+  address: string;
+  zone: string;
+  vpcId: string;
+}
+
+export interface Target {
+  readonly id: string;
+  readonly port: number;
+  health: 'initial' | 'healthy' | 'unhealthy' | 'draining';
+  reason: { code: string; text: string };
+  /** Checks in a row with the same result. */
+  successes: number;
+  failures: number;
+  /** Ends the requests that are under way to it. */
+  readonly inFlight: Set<() => void>;
+  readonly leaving: AbortController;
+}
+
+export interface TargetHealthView {
+  state: 'initial' | 'healthy' | 'unhealthy' | 'draining' | 'unused';
+  reason?: string;
+  description?: string;
+}
+
+/** The balancer that uses the group. */
+export interface GroupUse {
+  loadBalancerArn: string;
+  address: string;
+  zones: ReadonlySet<string>;
+}
+
+export interface TargetGroupOptions {
+  clock: Clock;
+  probe: Probe;
+  findInstance: (id: string) => TargetInstance | null;
+}
+
+const INITIAL = { code: 'Elb.InitialHealthChecking', text: 'Initial health checks in progress' };
+const REGISTERING = { code: 'Elb.RegistrationInProgress', text: 'Target registration is in progress' };
+const DRAINING = { code: 'Target.DeregistrationInProgress', text: 'Target deregistration is in progress' };
+
+export class TargetGroup {
+  readonly arn: string;
+  readonly name: string;
+  readonly port: number;
+  readonly vpcId: string;
+  readonly healthCheck: HealthCheckSettings;
+  readonly attributes: Map<string, string>;
+  /** Null while no listener forwards to it: then nothing is checked. */
+  use: GroupUse | null = null;
+  readonly #options: TargetGroupOptions;
+  readonly #targets = new Map<string, Target>();
+  #turn = 0;
+
+  constructor(
+    about: { arn: string; name: string; port: number; vpcId: string; healthCheck: HealthCheckSettings },
+    options: TargetGroupOptions,
+  ) {
+    this.arn = about.arn;
+    this.name = about.name;
+    this.port = about.port;
+    this.vpcId = about.vpcId;
+    this.healthCheck = about.healthCheck;
+    this.attributes = new Map([
+      ['deregistration_delay.timeout_seconds', '300'],
+      ['load_balancing.algorithm.type', 'round_robin'],
+      ['slow_start.duration_seconds', '0'],
+      ['stickiness.enabled', 'false'],
+    ]);
+    this.#options = options;
+  }
+
+  targets(): Target[] {
+    return [...this.#targets.values()];
+  }
+
+  /** Registering again changes nothing; a draining target comes back. */
+  register(id: string, port: number): void {
+    const key = `${id}:${port}`;
+    const present = this.#targets.get(key);
+    if (present && present.health !== 'draining') return;
+    present?.leaving.abort();
+    const target: Target = {
+      id,
+      port,
+      health: 'initial',
+      reason: REGISTERING,
+      successes: 0,
+      failures: 0,
+      inFlight: present?.inFlight ?? new Set(),
+      leaving: new AbortController(),
+    };
+    this.#targets.set(key, target);
+    void this.#keepChecking(target);
+  }
+
+  /** Gives it no new request from now on; the ones under way get the deregistration delay. Unknown targets count as done. */
+  deregister(id: string, port: number | null): void {
+    for (const target of this.targets()) {
+      if (target.id !== id || (port !== null && target.port !== port) || target.health === 'draining') continue;
+      target.leaving.abort();
+      const draining: Target = { ...target, health: 'draining', reason: DRAINING, leaving: new AbortController() };
+      this.#targets.set(`${target.id}:${target.port}`, draining);
+      void this.#drain(draining);
+    }
+  }
+
+  /** The target for the next request, in turn; null for 503. */
+  next(): { target: Target; address: string } | null {
+    const serving = this.targets().filter(
+      (target) => target.health !== 'draining' && this.#unusedReason(target) === null,
+    );
+    const healthy = serving.filter((target) => target.health === 'healthy');
+    // Fail open, as AWS does: with only unhealthy targets every one of them is tried.
+    const open = serving.some((target) => target.health === 'unhealthy') ? serving : [];
+    const candidates = healthy.length > 0 ? healthy : open;
+    if (candidates.length === 0) return null;
+    const target = candidates[this.#turn++ % candidates.length]!;
+    return { target, address: this.#options.findInstance(target.id)!.address };
+  }
+
+  healthOf(target: Target): TargetHealthView {
+    const unused = target.health === 'draining' ? null : this.#unusedReason(target);
+    if (unused) return { state: 'unused', reason: unused.code, description: unused.text };
+    if (target.health === 'healthy') return { state: 'healthy' };
+    return { state: target.health, reason: target.reason.code, description: target.reason.text };
+  }
+
+  /** Ends all checks. */
+  close(): void {
+    for (const target of this.targets()) target.leaving.abort();
+    this.#targets.clear();
+  }
+
+  #unusedReason(target: Target): { code: string; text: string } | null {
+    if (!this.use) {
+      return {
+        code: 'Target.NotInUse',
+        text: 'Target group is not configured to receive traffic from the load balancer',
+      };
+    }
+    const instance = this.#options.findInstance(target.id);
+    if (instance?.state !== 'running') {
+      return { code: 'Target.InvalidState', text: `Target is in the ${instance?.state ?? 'terminated'} state` };
+    }
+    if (!this.use.zones.has(instance.zone)) {
+      return {
+        code: 'Target.NotInUse',
+        text: 'Target is in an Availability Zone that is not enabled for the load balancer',
+      };
+    }
+    return null;
+  }
+
+  async #keepChecking(target: Target): Promise<void> {
+    const { clock, probe, findInstance } = this.#options;
+    const { signal } = target.leaving;
+    while (!signal.aborted) {
+      const instance = findInstance(target.id);
+      if (!instance) {
+        // AWS takes instances that are gone out of the group by itself.
+        this.#targets.delete(`${target.id}:${target.port}`);
+        return;
+      }
+      if (this.use && this.#unusedReason(target) === null) {
+        const settings = this.healthCheck;
+        const port = settings.port === 'traffic-port' ? target.port : Number(settings.port);
+        if (target.reason === REGISTERING) target.reason = INITIAL;
+        const failure = await probe({ address: instance.address, port, from: this.use.address, settings, signal });
+        if (!signal.aborted) note(target, failure, settings);
+      }
+      await clock.sleep(healthCheckIntervalMs(this.healthCheck), signal);
+    }
+  }
+
+  async #drain(target: Target): Promise<void> {
+    const delayMs = Number(this.attributes.get('deregistration_delay.timeout_seconds')) * 1_000;
+    await this.#options.clock.sleep(delayMs, target.leaving.signal);
+    if (target.leaving.signal.aborted) return;
+    this.#targets.delete(`${target.id}:${target.port}`);
+    for (const end of target.inFlight) end();
+  }
+}
+
+/** One success is enough for a new target; one that was unhealthy has to prove itself. */
+function note(target: Target, failure: { code: string; text: string } | null, settings: HealthCheckSettings): void {
+  if (failure === null) {
+    target.successes += 1;
+    target.failures = 0;
+    if (target.health === 'initial' || target.successes >= settings.healthyThreshold) target.health = 'healthy';
+    return;
+  }
+  target.failures += 1;
+  target.successes = 0;
+  if (target.health === 'unhealthy' || target.failures >= settings.unhealthyThreshold) {
+    target.health = 'unhealthy';
+    target.reason = failure;
+  }
+}

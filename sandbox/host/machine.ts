@@ -1,0 +1,184 @@
+/**
+ * One instance as a process on this machine: what the boot of a real one does (user data, timer, service), in the same
+ * order and with the same results.
+ */
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { InstanceSettings } from '../../shared/wire/settings.ts';
+import { parseUserData } from '../../shared/wire/settings.ts';
+import type { MachineSpec } from '../ec2/machine-host.ts';
+import type { Metadata } from '../imds/metadata-server.ts';
+import { MachineConsole } from './console.ts';
+import { fetchBundle } from './fetch-bundle.ts';
+import { Service } from './service.ts';
+
+/** The longest wait a Node timer can make. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+export type BootFault = 'silent-boot' | 'dead-boot' | null;
+
+export interface MachineOptions {
+  clock: Clock;
+  folder: string;
+  spec: MachineSpec;
+  /** Hashes of the only programs that may run. */
+  allowedBundles: ReadonlySet<string>;
+  /** Search path handed to the program. */
+  path: string;
+  startMetadata: (spec: MachineSpec) => Promise<Metadata>;
+  /** The machine has switched itself off. */
+  onPowerOff: () => void;
+}
+
+export class Machine {
+  readonly console: MachineConsole;
+  readonly #options: MachineOptions;
+  #booted = false;
+  #power = new AbortController();
+  #service: Service | null = null;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: MachineOptions) {
+    this.#options = options;
+    this.#power.abort();
+    this.console = new MachineConsole(join(options.folder, 'console.log'));
+  }
+
+  get pid(): number | null {
+    return this.#service?.pid ?? null;
+  }
+
+  get folder(): string {
+    return this.#options.folder;
+  }
+
+  powerOn(fault: BootFault): void {
+    if (!this.#power.signal.aborted) return;
+    this.#power = new AbortController();
+    this.#running = this.#live(fault, this.#power.signal);
+  }
+
+  /** Ends the program and the metadata service. */
+  async powerOff(): Promise<void> {
+    this.#power.abort();
+    await this.#service?.stop();
+    await this.#running;
+  }
+
+  async #live(fault: BootFault, power: AbortSignal): Promise<void> {
+    const { spec } = this.#options;
+    let metadata: Metadata | null = null;
+    try {
+      metadata = await this.#options.startMetadata(spec);
+      this.console.line(
+        `boot: ${spec.id} at ${spec.address} (${spec.instanceType}, ${spec.zone}), metadata at ${metadata.url}`,
+      );
+      await this.#carryOut(fault, metadata, power);
+    } catch (error) {
+      this.console.line(`boot: failed: ${describeError(error)}`);
+    } finally {
+      await aborted(power);
+      await metadata?.close();
+      this.#service = null;
+      this.console.line('power off');
+    }
+  }
+
+  async #carryOut(fault: BootFault, metadata: Metadata, power: AbortSignal): Promise<void> {
+    const firstBoot = !this.#booted;
+    this.#booted = true;
+    if (fault === 'silent-boot') {
+      this.console.line('cloud-init: fault silent-boot: the user data was not carried out');
+      return;
+    }
+    const settings = this.#readSettings();
+    if (!settings || power.aborted) return;
+    void this.#powerOffAt(Date.parse(settings.powerOffAt), power);
+    if (firstBoot) await this.#install(settings, power);
+    const program = join(this.folder, 'bundle.mjs');
+    if (!(await exists(program))) {
+      this.console.line('crawl-api.service: nothing was installed at the first boot, and user data runs only then');
+      return;
+    }
+    if (power.aborted) return;
+    const dead = fault === 'dead-boot';
+    if (dead) this.console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
+    await this.#serve(dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
+  }
+
+  #readSettings(): InstanceSettings | null {
+    const { userData } = this.#options.spec;
+    try {
+      if (userData === '') throw new Error('there is no user data');
+      return parseUserData(userData);
+    } catch (error) {
+      this.console.line(`cloud-init: nothing carried out: ${firstLine(describeError(error))}`);
+      return null;
+    }
+  }
+
+  /** Leaves bundle.mjs and the state folder behind; throws when the program is unknown or cannot be had. */
+  async #install(settings: InstanceSettings, signal: AbortSignal): Promise<void> {
+    const { url, sha256 } = settings.bundle;
+    if (!this.#options.allowedBundles.has(sha256)) {
+      throw new Error(`the program with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);
+    }
+    const body = await fetchBundle({ url, sha256, localAddress: this.#options.spec.address, signal });
+    await mkdir(join(this.folder, 'state'), { recursive: true });
+    await writeFile(join(this.folder, 'bundle.mjs'), body, { mode: 0o600 });
+    this.console.line(`cloud-init: installed the program ${sha256} (${body.length} bytes)`);
+  }
+
+  async #serve(args: string[], metadata: Metadata, power: AbortSignal): Promise<void> {
+    const service = new Service({
+      clock: this.#options.clock,
+      command: process.execPath,
+      args,
+      folder: this.folder,
+      environment: {
+        PATH: this.#options.path,
+        HOME: this.folder,
+        NODE_ENV: 'production',
+        AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
+        STATE_DIRECTORY: join(this.folder, 'state'),
+      },
+      onOutput: (chunk) => this.console.write(chunk),
+      onEvent: (line) => this.console.line(line),
+    });
+    this.#service = service;
+    const end = await service.run();
+    if (end === 'done' && !power.aborted) this.#switchOff('the program is done');
+  }
+
+  /** The timer that the first line of the user data sets: it acts whatever else goes wrong on the machine. */
+  async #powerOffAt(atMs: number, power: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    for (let leftMs = atMs - clock.now(); leftMs > 0 && !power.aborted; leftMs = atMs - clock.now()) {
+      await clock.sleep(Math.min(leftMs, MAX_TIMER_MS), power);
+    }
+    if (!power.aborted) this.#switchOff(`it is ${new Date(atMs).toISOString()}, the time set at boot`);
+  }
+
+  #switchOff(why: string): void {
+    this.console.line(`systemd: powering off: ${why}`);
+    this.#options.onPowerOff();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+const firstLine = (text: string): string => text.split('\n', 1)[0]!.slice(0, 500);

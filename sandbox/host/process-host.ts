@@ -1,0 +1,75 @@
+/** The machines behind EC2, as processes of this machine. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { MachineHost, MachineSpec, MachineStatus } from '../ec2/machine-host.ts';
+import type { FaultBook } from '../faults.ts';
+import type { Metadata } from '../imds/metadata-server.ts';
+import { Machine } from './machine.ts';
+
+export interface ProcessHostOptions {
+  clock: Clock;
+  /** One folder for each instance comes into it. */
+  folder: string;
+  allowedBundles: ReadonlySet<string>;
+  path: string;
+  faults: FaultBook;
+  startMetadata: (spec: MachineSpec) => Promise<Metadata>;
+  /** An instance has switched itself off. */
+  onPowerOff: (id: string) => void;
+}
+
+export class ProcessHost implements MachineHost {
+  readonly #options: ProcessHostOptions;
+  readonly #machines = new Map<string, Machine>();
+
+  constructor(options: ProcessHostOptions) {
+    this.#options = options;
+  }
+
+  powerOn(spec: MachineSpec): void {
+    let machine = this.#machines.get(spec.id);
+    if (!machine) {
+      machine = this.#create(spec);
+      this.#machines.set(spec.id, machine);
+    }
+    machine.powerOn(this.#options.faults.takeForBoot());
+  }
+
+  async powerOff(id: string): Promise<void> {
+    await this.#machines.get(id)?.powerOff();
+  }
+
+  consoleOutput(id: string): Buffer | null {
+    return this.#machines.get(id)?.console.output() ?? null;
+  }
+
+  status(id: string): MachineStatus | null {
+    const machine = this.#machines.get(id);
+    return machine ? { pid: machine.pid, folder: machine.folder } : null;
+  }
+
+  forget(id: string): void {
+    this.#machines.get(id)?.console.close();
+    this.#machines.delete(id);
+  }
+
+  /** Finishes the console files. */
+  close(): void {
+    for (const machine of this.#machines.values()) machine.console.close();
+  }
+
+  #create(spec: MachineSpec): Machine {
+    const folder = join(this.#options.folder, spec.id);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return new Machine({
+      clock: this.#options.clock,
+      folder,
+      spec,
+      allowedBundles: this.#options.allowedBundles,
+      path: this.#options.path,
+      startMetadata: this.#options.startMetadata,
+      onPowerOff: () => this.#options.onPowerOff(spec.id),
+    });
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * What systemd does for the program on an instance: starts it, starts it again one second after it failed, gives up
+ * after five starts in 30 seconds, and leaves it alone when it ended well.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Clock } from '../../shared/ports/clock.ts';
+
+const RESTART_MS = 1_000;
+const START_LIMIT = 5;
+const START_LIMIT_MS = 30_000;
+/** From SIGTERM to SIGKILL. */
+const STOP_MS = 2_000;
+
+export interface ServiceOptions {
+  clock: Clock;
+  command: string;
+  args: readonly string[];
+  folder: string;
+  environment: Record<string, string>;
+  onOutput: (chunk: Buffer) => void;
+  onEvent: (line: string) => void;
+}
+
+export class Service {
+  readonly #options: ServiceOptions;
+  readonly #stopping = new AbortController();
+  #child: ChildProcess | null = null;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  /** Null while the program is not running. */
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Runs the program until it ended well (`done`), was given up (`failed`) or was stopped (`stopped`). */
+  async run(): Promise<'done' | 'failed' | 'stopped'> {
+    const { clock, onEvent } = this.#options;
+    const starts: number[] = [];
+    for (;;) {
+      if (this.#stopping.signal.aborted) return 'stopped';
+      const nowMs = clock.monotonic();
+      starts.push(nowMs);
+      const how = await this.#runOnce();
+      if (this.#stopping.signal.aborted) return 'stopped';
+      if (how === 'code 0') {
+        onEvent('crawl-api.service: the program ended by itself with code 0.');
+        return 'done';
+      }
+      onEvent(`crawl-api.service: the program ended with ${how}.`);
+      if (starts.length >= START_LIMIT && clock.monotonic() - starts.at(-START_LIMIT)! < START_LIMIT_MS) {
+        onEvent('crawl-api.service: started too often, not starting it again. The machine stays up without it.');
+        return 'failed';
+      }
+      await clock.sleep(RESTART_MS, this.#stopping.signal);
+    }
+  }
+
+  /** SIGTERM, and after two seconds SIGKILL, to the whole process group; resolves when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const child = this.#child;
+    if (!child?.pid) return;
+    const closed = once(child, 'close');
+    signalGroup(child.pid, 'SIGTERM');
+    const waiting = new AbortController();
+    const grace = this.#options.clock.sleep(STOP_MS, waiting.signal);
+    await Promise.race([closed, grace]);
+    waiting.abort();
+    // Also when the program itself went in time: what it started may still be there and hold its pipes.
+    signalGroup(child.pid, 'SIGKILL');
+    if (this.#child === child) await closed;
+  }
+
+  async #runOnce(): Promise<string> {
+    const { command, args, folder, environment, onOutput } = this.#options;
+    const child = spawn(command, args, {
+      cwd: folder,
+      env: environment,
+      // Its own process group: one signal reaches everything it starts, and a Ctrl-C at a terminal reaches none of it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    child.stdout.on('data', onOutput);
+    child.stderr.on('data', onOutput);
+    return new Promise((resolve) => {
+      child.once('error', (error) => {
+        this.#child = null;
+        resolve(`error ${error.message}`);
+      });
+      // A grandchild that holds the pipes must not keep the service from being restarted.
+      child.once('exit', () => child.pid !== undefined && signalGroup(child.pid, 'SIGKILL'));
+      child.once('close', (code, signal) => {
+        this.#child = null;
+        resolve(signal === null ? `code ${code}` : `signal ${signal}`);
+      });
+    });
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The whole group is gone already.
+  }
+}

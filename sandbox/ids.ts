@@ -1,0 +1,17 @@
+/** Identifiers in the forms AWS gives them. */
+import { randomBytes, randomUUID } from 'node:crypto';
+
+/** The account everything belongs to. */
+export const ACCOUNT_ID = '000000000000';
+
+/** `i-0123456789abcdef0`: the prefix, then 17 hex digits. */
+export function newResourceId(prefix: string): string {
+  return `${prefix}-0${randomBytes(8).toString('hex')}`;
+}
+
+/** The 16 hex digits at the end of a balancer's or target group's ARN. */
+export function newArnId(): string {
+  return randomBytes(8).toString('hex');
+}
+
+export const newRequestId = (): string => randomUUID();

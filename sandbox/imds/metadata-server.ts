@@ -1,0 +1,102 @@
+/**
+ * The metadata service of one instance (IMDSv2 only), on that instance's own address. Real instances reach theirs at
+ * 169.254.169.254; here the SDK is sent to it by AWS_EC2_METADATA_SERVICE_ENDPOINT, which it knows by itself.
+ */
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { MachineSpec } from '../ec2/machine-host.ts';
+import { MetadataTree } from './metadata.ts';
+
+/** Below the ports the kernel gives out by itself, so it does not take the one the instance will serve on. */
+const PORT = 1338;
+const TTL_HEADER = 'x-aws-ec2-metadata-token-ttl-seconds';
+const TOKEN_HEADER = 'x-aws-ec2-metadata-token';
+const MAX_TTL_S = 21_600;
+/** Enough for every process of an instance; the oldest token goes first. */
+const MAX_TOKENS = 1_000;
+
+export interface Metadata {
+  /** `http://127.37.16.4:1338` */
+  url: string;
+  close(): Promise<void>;
+}
+
+export async function startMetadataServer(spec: MachineSpec, clock: Clock): Promise<Metadata> {
+  const tree = new MetadataTree(spec);
+  const tokens = new Map<string, number>();
+  const server = createServer((request, response) => {
+    request.resume();
+    if (isForeign(request, spec.address)) request.socket.destroy();
+    else answer(request, response, tree, tokens, clock);
+  });
+  // Any port will do when a program of this machine listens on this one at all addresses.
+  await listen(server, spec.address, PORT).catch(() => listen(server, spec.address, 0));
+  return {
+    url: `http://${spec.address}:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Another instance's address. The instance itself comes from its own, or from 127.0.0.1 when it bound none. */
+function isForeign(request: IncomingMessage, own: string): boolean {
+  const from = request.socket.remoteAddress;
+  return from !== own && from !== '127.0.0.1';
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  tree: MetadataTree,
+  tokens: Map<string, number>,
+  clock: Clock,
+): void {
+  const path = (request.url ?? '/').split('?', 1)[0]!;
+  // A forwarded request comes from somebody who found an open proxy on the box: AWS refuses it too.
+  if (request.headers['x-forwarded-for'] !== undefined) return end(response, 403);
+  if (request.method === 'PUT' && path === '/latest/api/token') return giveToken(request, response, tokens, clock);
+  if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405);
+  const token = request.headers[TOKEN_HEADER];
+  if (typeof token !== 'string' || (tokens.get(token) ?? 0) <= clock.monotonic()) return end(response, 401);
+  if (path === '/' || path === '') return end(response, 200, 'latest');
+  const found = path.startsWith('/latest') ? tree.read(path.slice('/latest/'.length), clock.now()) : null;
+  if (!found) return end(response, 404);
+  end(response, 200, found.body, found.type);
+}
+
+function giveToken(
+  request: IncomingMessage,
+  response: ServerResponse,
+  tokens: Map<string, number>,
+  clock: Clock,
+): void {
+  const ttl = request.headers[TTL_HEADER];
+  const seconds = typeof ttl === 'string' && /^\d{1,6}$/.test(ttl) ? Number(ttl) : 0;
+  if (seconds < 1 || seconds > MAX_TTL_S) return end(response, 400);
+  const token = randomBytes(42).toString('base64url');
+  tokens.set(token, clock.monotonic() + seconds * 1_000);
+  if (tokens.size > MAX_TOKENS) tokens.delete(tokens.keys().next().value!);
+  response.setHeader(TTL_HEADER, String(seconds));
+  end(response, 200, token);
+}
+
+function end(response: ServerResponse, status: number, body = '', type = 'text/plain'): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), server: 'EC2ws' });
+  response.end(body);
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

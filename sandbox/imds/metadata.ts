@@ -1,0 +1,115 @@
+/** What an instance's metadata service says, by path. */
+import { randomBytes } from 'node:crypto';
+import { ACCOUNT_ID } from '../ids.ts';
+import type { MachineSpec } from '../ec2/machine-host.ts';
+
+/** How long role credentials are good, and how early new ones are given: AWS's own figures. */
+const CREDENTIALS_MS = 6 * 3_600_000;
+const RENEW_EARLIER_MS = 900_000;
+
+interface RoleCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  token: string;
+  issuedAtMs: number;
+}
+
+export class MetadataTree {
+  readonly #spec: MachineSpec;
+  readonly #fixed: Map<string, string>;
+  #credentials: RoleCredentials | null = null;
+
+  constructor(spec: MachineSpec) {
+    this.#spec = spec;
+    this.#fixed = new Map([
+      ['meta-data/ami-id', spec.imageId],
+      ['meta-data/hostname', hostname(spec)],
+      ['meta-data/instance-id', spec.id],
+      ['meta-data/instance-type', spec.instanceType],
+      ['meta-data/local-hostname', hostname(spec)],
+      ['meta-data/local-ipv4', spec.address],
+      ['meta-data/placement/availability-zone', spec.zone],
+      ['meta-data/placement/region', spec.region],
+      ['meta-data/services/domain', 'amazonaws.com'],
+      ['dynamic/instance-identity/document', identityDocument(spec)],
+      ...(spec.publicAddress === null ? [] : [['meta-data/public-ipv4', spec.publicAddress] as const]),
+      ...(spec.userData === '' ? [] : [['user-data', spec.userData] as const]),
+    ]);
+  }
+
+  /** The value at a path below `/latest/`, or the names below it; null when there is nothing. */
+  read(path: string, nowMs: number): { body: string; type: string } | null {
+    const clean = path.replace(/\/+$/, '');
+    const role = this.#spec.role;
+    if (role !== null && clean === `meta-data/iam/security-credentials/${role}`) {
+      return { body: this.#credentialsDocument(nowMs), type: 'text/plain' };
+    }
+    const value = this.#fixed.get(clean);
+    if (value !== undefined)
+      return { body: value, type: clean === 'user-data' ? 'application/octet-stream' : 'text/plain' };
+    const names = this.#namesBelow(clean);
+    return names.length === 0 ? null : { body: names.join('\n'), type: 'text/plain' };
+  }
+
+  #namesBelow(folder: string): string[] {
+    const paths = [...this.#fixed.keys()];
+    if (this.#spec.role !== null) paths.push(`meta-data/iam/security-credentials/${this.#spec.role}`);
+    const prefix = folder === '' ? '' : `${folder}/`;
+    const names = paths
+      .filter((path) => path.startsWith(prefix))
+      .map((path) => path.slice(prefix.length).replace(/\/.*$/, '/'));
+    return [...new Set(names)].sort();
+  }
+
+  #credentialsDocument(nowMs: number): string {
+    if (!this.#credentials || nowMs > this.#credentials.issuedAtMs + CREDENTIALS_MS - RENEW_EARLIER_MS) {
+      this.#credentials = {
+        accessKeyId: `ASIA${randomBytes(8).toString('hex').toUpperCase()}`,
+        secretAccessKey: randomBytes(30).toString('base64'),
+        token: randomBytes(96).toString('base64'),
+        issuedAtMs: nowMs,
+      };
+    }
+    const { accessKeyId, secretAccessKey, token, issuedAtMs } = this.#credentials;
+    return JSON.stringify(
+      {
+        Code: 'Success',
+        LastUpdated: seconds(issuedAtMs),
+        Type: 'AWS-HMAC',
+        AccessKeyId: accessKeyId,
+        SecretAccessKey: secretAccessKey,
+        Token: token,
+        Expiration: seconds(issuedAtMs + CREDENTIALS_MS),
+      },
+      null,
+      2,
+    );
+  }
+}
+
+const seconds = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+
+const hostname = (spec: MachineSpec): string =>
+  `ip-${spec.address.replaceAll('.', '-')}.${spec.region}.compute.internal`;
+
+function identityDocument(spec: MachineSpec): string {
+  return JSON.stringify(
+    {
+      accountId: ACCOUNT_ID,
+      architecture: spec.architecture,
+      availabilityZone: spec.zone,
+      billingProducts: null,
+      imageId: spec.imageId,
+      instanceId: spec.id,
+      instanceType: spec.instanceType,
+      kernelId: null,
+      pendingTime: seconds(spec.launchedAtMs),
+      privateIp: spec.address,
+      ramdiskId: null,
+      region: spec.region,
+      version: '2017-09-30',
+    },
+    null,
+    2,
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * The sandbox as a process. Prints one JSON line on stdout when it is ready; everything else goes to the log in its data
+ * folder, faults at start to stderr. Ends on SIGTERM, SIGINT, its end time or the control route, never with its parent.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { AppError, describeError } from '../shared/domain/errors.ts';
+import { systemRandom } from '../shared/adapters/random.ts';
+import { systemClock } from '../shared/adapters/system-clock.ts';
+import type { Sandbox } from './compose.ts';
+import { startSandbox } from './compose.ts';
+import { EndTimer } from './end-timer.ts';
+import { readFlags } from './flags.ts';
+
+/** Instances get two seconds to end; a close that hangs must not keep the rest of the machine waiting. */
+const CLOSE_LIMIT_MS = 15_000;
+
+// Whoever started it may be gone, and its pipes with it: writing to them must not end the sandbox.
+process.stdout.on('error', () => {});
+process.stderr.on('error', () => {});
+process.on('SIGHUP', () => {});
+
+let sandbox: Sandbox | null = null;
+let ending = false;
+
+async function end(why: string): Promise<void> {
+  if (ending) return;
+  ending = true;
+  sandbox?.log('ending', { why });
+  const limit = systemClock.sleep(CLOSE_LIMIT_MS).then(() => 'late' as const);
+  const how = await Promise.race([sandbox?.close(), limit]);
+  process.exit(how === 'late' ? 1 : 0);
+}
+
+async function main(): Promise<void> {
+  const flags = readFlags(process.argv.slice(2));
+  const dataDir = resolve(flags.dataDir);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const controlToken = flags.controlToken ?? randomBytes(24).toString('hex');
+  const timer = new EndTimer(systemClock, () => void end('its end time has come'));
+  sandbox = await startSandbox({
+    port: flags.port,
+    dataDir,
+    region: flags.region,
+    allowedBundles: flags.allowedBundles,
+    controlToken,
+    path: process.env['PATH'] ?? '',
+    clock: systemClock,
+    random: systemRandom,
+    onShutdown: (why) => void end(why),
+    endsAtMs: () => timer.atMs,
+    setEndsAt: (atMs) => timer.set(atMs),
+  });
+  if (flags.endsAtMs !== null) timer.set(flags.endsAtMs);
+  const { endpoint, network } = sandbox;
+  process.stdout.write(`${JSON.stringify({ endpoint, pid: process.pid, network, controlToken })}\n`);
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
+// A fault in one call must not take a whole fleet down; what it was is in the log.
+process.on('uncaughtException', (error) => {
+  sandbox?.log('uncaught', { error: describeError(error), stack: error.stack });
+});
+
+await main().catch((error: unknown) => {
+  const hint = error instanceof AppError && error.hint !== undefined ? `\n${error.hint}` : '';
+  process.stderr.write(`sandbox: ${describeError(error)}${hint}\n`);
+  process.exit(error instanceof AppError ? error.exitCode : 1);
+});

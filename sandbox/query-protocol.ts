@@ -1,0 +1,133 @@
+/**
+ * The query protocol of EC2 and ELBv2: a form with `Action` and `Version`, lists as `Name.1` (EC2) or `Name.member.1`
+ * (ELBv2), answers and errors as XML, each service in its own frame.
+ */
+import { createHash } from 'node:crypto';
+import { AwsError } from './aws-error.ts';
+import type { XmlNode } from './xml.ts';
+import { xmlDocument } from './xml.ts';
+
+export type QueryService = 'ec2' | 'elbv2';
+
+/** The parameters of one call, or of one item of a list inside it. */
+export class Params {
+  readonly #values: ReadonlyMap<string, string>;
+  readonly #prefix: string;
+  readonly #service: QueryService;
+
+  constructor(values: ReadonlyMap<string, string>, service: QueryService, prefix = '') {
+    this.#values = values;
+    this.#service = service;
+    this.#prefix = prefix;
+  }
+
+  /** Undefined when the parameter was not sent. */
+  text(name: string): string | undefined {
+    return this.#values.get(this.#prefix + name);
+  }
+
+  /** Throws the service's own error when the parameter was not sent. */
+  need(name: string): string {
+    const value = this.text(name);
+    if (value !== undefined && value !== '') return value;
+    throw this.#service === 'ec2'
+      ? new AwsError('MissingParameter', `The request must contain the parameter ${this.#prefix}${name}`)
+      : new AwsError('ValidationError', `'${this.#prefix}${name}' must be specified`);
+  }
+
+  flag(name: string): boolean | undefined {
+    const value = this.text(name)?.toLowerCase();
+    return value === undefined ? undefined : value === 'true' || value === '1';
+  }
+
+  int(name: string): number | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    if (/^-?\d{1,15}$/.test(value)) return Number(value);
+    throw new AwsError(
+      this.#service === 'ec2' ? 'InvalidParameterValue' : 'ValidationError',
+      `Invalid value '${value}' for ${this.#prefix}${name}: it must be a whole number`,
+    );
+  }
+
+  /** The values of a list of scalars, in order. */
+  texts(name: string): string[] {
+    const found: string[] = [];
+    for (let i = 1; ; i++) {
+      const value = this.text(`${name}.${i}`) ?? this.text(`${name}.member.${i}`);
+      if (value === undefined) return found;
+      found.push(value);
+    }
+  }
+
+  /** The items of a list of structures, in order. */
+  groups(name: string): Params[] {
+    const pattern = new RegExp(`^${escapeRegExp(`${this.#prefix}${name}`)}\\.((?:member\\.)?(\\d+))\\.`);
+    const prefixes = new Map<number, string>();
+    for (const key of this.#values.keys()) {
+      const match = pattern.exec(key);
+      if (match) prefixes.set(Number(match[2]), `${this.#prefix}${name}.${match[1]}.`);
+    }
+    return [...prefixes].sort(([a], [b]) => a - b).map(([, prefix]) => new Params(this.#values, this.#service, prefix));
+  }
+
+  group(name: string): Params {
+    return new Params(this.#values, this.#service, `${this.#prefix}${name}.`);
+  }
+
+  /** A hash of everything sent but the named parameters, whatever order they came in. */
+  fingerprint(without: readonly string[]): string {
+    const compared = [...this.#values].filter(([name]) => !without.includes(name)).sort(([a], [b]) => (a < b ? -1 : 1));
+    return createHash('sha256').update(JSON.stringify(compared)).digest('hex');
+  }
+}
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+/** One call of the query protocol. */
+export type QueryAction = (params: Params) => XmlNode | Promise<XmlNode>;
+
+const NAMESPACE: Record<QueryService, string> = {
+  ec2: 'http://ec2.amazonaws.com/doc/2016-11-15/',
+  elbv2: 'http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/',
+};
+
+/** The answer to a call that worked. */
+export function queryReply(service: QueryService, action: string, result: XmlNode, requestId: string): string {
+  const content =
+    service === 'ec2'
+      ? { requestId, ...result }
+      : { [`${action}Result`]: result, ResponseMetadata: { RequestId: requestId } };
+  return xmlDocument(`${action}Response`, content, NAMESPACE[service]);
+}
+
+/** The answer to a call that did not. */
+export function queryError(service: QueryService, error: AwsError, requestId: string): string {
+  if (service === 'ec2') {
+    return xmlDocument('Response', {
+      Errors: { Error: { Code: error.code, Message: error.message } },
+      RequestID: requestId,
+    });
+  }
+  const type = error.status >= 500 ? 'Receiver' : 'Sender';
+  return xmlDocument(
+    'ErrorResponse',
+    { Error: { Type: type, Code: error.code, Message: error.message }, RequestId: requestId },
+    NAMESPACE.elbv2,
+  );
+}
+
+/**
+ * Which service a call is for: the signature's scope names it; without one the version does.
+ * @param authorization the Authorization header, or the X-Amz-Credential of a signed query
+ */
+export function serviceOf(authorization: string | undefined, version: string | undefined): QueryService | null {
+  const scope = /\/([a-z0-9-]+)\/aws4_request/.exec(authorization ?? '')?.[1];
+  if (scope === 'ec2') return 'ec2';
+  if (scope === 'elasticloadbalancing') return 'elbv2';
+  if (scope !== undefined) return null;
+  if (version === '2015-12-01') return 'elbv2';
+  return version === '2016-11-15' ? 'ec2' : null;
+}

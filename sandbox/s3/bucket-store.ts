@@ -1,0 +1,172 @@
+/**
+ * Buckets as folders. What is in them is kept in memory beside the files and read back at start, so the objects of one
+ * sandbox are there for the next one with the same data folder. File system steps that must not be interleaved
+ * (check, link, note) are synchronous: that makes "write only if absent" free of races.
+ */
+import { linkSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { AwsError } from '../aws-error.ts';
+import { compareKeys, keyToPath } from './key-path.ts';
+import type { ObjectRecord } from './object-file.ts';
+import { appendRecord, readRecord } from './object-file.ts';
+
+export type Condition = { kind: 'none' } | { kind: 'if-absent' } | { kind: 'if-match'; etag: string };
+
+export class Bucket {
+  readonly name: string;
+  readonly region: string;
+  readonly createdMs: number;
+  readonly #folder: string;
+  readonly #records = new Map<string, ObjectRecord>();
+  #sorted: string[] | null = null;
+
+  constructor(name: string, folder: string, about: { region: string; createdMs: number }) {
+    this.name = name;
+    this.region = about.region;
+    this.createdMs = about.createdMs;
+    this.#folder = folder;
+  }
+
+  get size(): number {
+    return this.#records.size;
+  }
+
+  /** Reads what an earlier sandbox left. Files that are not whole objects are left alone. */
+  load(): void {
+    for (const entry of readdirSync(this.#objectFolder(), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const record = readRecord(join(entry.parentPath, entry.name));
+      if (record) this.#records.set(record.key, record);
+    }
+  }
+
+  find(key: string): ObjectRecord | null {
+    return this.#records.get(key) ?? null;
+  }
+
+  /** Keys in S3's order. */
+  keys(): readonly string[] {
+    this.#sorted ??= [...this.#records.keys()].sort(compareKeys);
+    return this.#sorted;
+  }
+
+  /** Makes a file with the data the object of its key; the file is gone afterwards. Throws when the condition fails. */
+  commit(path: string, record: ObjectRecord, condition: Condition): void {
+    try {
+      this.#check(record.key, condition);
+      appendRecord(path, record);
+      const target = this.#pathOf(record.key);
+      mkdirSync(dirname(target), { recursive: true });
+      if (condition.kind === 'if-absent') linkSync(path, target);
+      else renameSync(path, target);
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? preconditionFailed() : error;
+    } finally {
+      rmSync(path, { force: true });
+    }
+    if (!this.#records.has(record.key)) this.#sorted = null;
+    this.#records.set(record.key, record);
+  }
+
+  /** A descriptor of the object's file, which stays readable whatever happens to the key; the caller closes it. */
+  open(key: string): { record: ObjectRecord; fd: number } | null {
+    const record = this.#records.get(key);
+    return record ? { record, fd: openSync(this.#pathOf(key), 'r') } : null;
+  }
+
+  /** A key that is not there counts as removed. */
+  remove(key: string): void {
+    if (!this.#records.delete(key)) return;
+    this.#sorted = null;
+    rmSync(this.#pathOf(key), { force: true });
+  }
+
+  #check(key: string, condition: Condition): void {
+    const present = this.#records.get(key);
+    if (condition.kind === 'if-absent' && present) throw preconditionFailed();
+    if (condition.kind !== 'if-match') return;
+    if (!present) throw new AwsError('NoSuchKey', 'The specified key does not exist.', 404);
+    if (present.etag !== condition.etag) throw preconditionFailed();
+  }
+
+  #objectFolder(): string {
+    return join(this.#folder, 'objects');
+  }
+
+  #pathOf(key: string): string {
+    return join(this.#objectFolder(), keyToPath(key));
+  }
+}
+
+export function preconditionFailed(): AwsError {
+  return new AwsError('PreconditionFailed', 'At least one of the pre-conditions you specified did not hold', 412);
+}
+
+export class BucketStore {
+  readonly #folder: string;
+  readonly #scratch: string;
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** @param folder made if it is missing; bodies that a killed sandbox was still receiving are removed */
+  constructor(folder: string) {
+    this.#folder = folder;
+    // No bucket can have this name.
+    this.#scratch = join(folder, '.receiving');
+    rmSync(this.#scratch, { recursive: true, force: true });
+    mkdirSync(this.#scratch, { recursive: true, mode: 0o700 });
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      if (entry.isDirectory() && !entry.name.startsWith('.')) this.#load(entry.name);
+    }
+  }
+
+  /** A path in the same file system for a body that is coming in. */
+  scratchPath(): string {
+    return join(this.#scratch, randomUUID());
+  }
+
+  all(): Bucket[] {
+    return [...this.#buckets.values()].sort((a, b) => compareKeys(a.name, b.name));
+  }
+
+  find(name: string): Bucket | null {
+    return this.#buckets.get(name) ?? null;
+  }
+
+  /** Throws S3's NoSuchBucket. */
+  need(name: string): Bucket {
+    const bucket = this.find(name);
+    if (!bucket) throw new AwsError('NoSuchBucket', 'The specified bucket does not exist', 404);
+    return bucket;
+  }
+
+  create(name: string, about: { region: string; createdMs: number }): Bucket {
+    const folder = join(this.#folder, name);
+    mkdirSync(join(folder, 'objects'), { recursive: true, mode: 0o700 });
+    writeFileSync(join(folder, 'bucket.json'), JSON.stringify(about));
+    const bucket = new Bucket(name, folder, about);
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+
+  remove(bucket: Bucket): void {
+    if (bucket.size > 0) throw new AwsError('BucketNotEmpty', 'The bucket you tried to delete is not empty', 409);
+    this.#buckets.delete(bucket.name);
+    rmSync(join(this.#folder, bucket.name), { recursive: true, force: true });
+  }
+
+  #load(name: string): void {
+    const folder = join(this.#folder, name);
+    try {
+      const about = JSON.parse(readFileSync(join(folder, 'bucket.json'), 'utf8')) as {
+        region: string;
+        createdMs: number;
+      };
+      const bucket = new Bucket(name, folder, about);
+      bucket.load();
+      this.#buckets.set(name, bucket);
+    } catch {
+      // Not a bucket: a folder somebody put here, or one whose creation was cut off before it was answered.
+    }
+  }
+}

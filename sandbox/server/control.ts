@@ -1,0 +1,99 @@
+/** Routes under /_crawlfleet/: what the sandbox can be asked and told beyond AWS. Each needs the control token. */
+import { timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import type { Fleet } from '../ec2/fleet.ts';
+import type { MachineHost } from '../ec2/machine-host.ts';
+import { AwsError } from '../aws-error.ts';
+import type { FaultBook } from '../faults.ts';
+import { faultRuleSchema } from '../faults.ts';
+import type { Answer } from './answer.ts';
+import { readBody } from './http-body.ts';
+
+export const CONTROL_PREFIX = '/_crawlfleet/';
+const MAX_BODY_BYTES = 1_000_000;
+
+export interface Control {
+  token: string;
+  fleet: Fleet;
+  host: MachineHost;
+  faults: FaultBook;
+  /** Begins to end the sandbox; returns before it has. */
+  shutdown: (why: string) => void;
+  /** When it will end by itself; null for never. */
+  endsAtMs: () => number | null;
+  setEndsAt: (atMs: number) => void;
+}
+
+export async function answerControl(request: IncomingMessage, control: Control): Promise<Answer> {
+  if (!hasToken(request, control.token)) {
+    return json(401, { error: 'The control token is missing or wrong: send "Authorization: Bearer TOKEN".' });
+  }
+  try {
+    const path = (request.url ?? '').split('?', 1)[0]!.slice(CONTROL_PREFIX.length);
+    const answer = await route(`${request.method} ${path}`, request, control);
+    return answer ?? json(404, { error: `There is no control route ${request.method} ${CONTROL_PREFIX}${path}` });
+  } catch (error) {
+    if (error instanceof z.ZodError) return json(400, { error: z.prettifyError(error) });
+    if (error instanceof SyntaxError) return json(400, { error: `The body is not JSON: ${error.message}` });
+    if (error instanceof AwsError) return json(error.status, { error: error.message });
+    throw error;
+  }
+}
+
+async function route(what: string, request: IncomingMessage, control: Control): Promise<Answer | null> {
+  switch (what) {
+    case 'GET status':
+      return json(200, { endsAt: endsAt(control), instances: listInstances(control) });
+    case 'POST shutdown':
+      return {
+        ...json(202, { state: 'ending' }),
+        afterwards: () => control.shutdown('asked for by the control route'),
+      };
+    case 'POST ends-at': {
+      const { at } = z.strictObject({ at: z.iso.datetime() }).parse(await readJson(request));
+      control.setEndsAt(Date.parse(at));
+      return json(200, { endsAt: endsAt(control) });
+    }
+    case 'GET faults':
+      return json(200, control.faults.rules);
+    case 'POST faults':
+      control.faults.add(
+        z
+          .array(faultRuleSchema)
+          .max(1_000)
+          .parse(await readJson(request)),
+      );
+      return json(200, control.faults.rules);
+    case 'DELETE faults':
+      control.faults.clear();
+      return json(200, []);
+    default:
+      return null;
+  }
+}
+
+function endsAt(control: Control): string | null {
+  const atMs = control.endsAtMs();
+  return atMs === null ? null : new Date(atMs).toISOString();
+}
+
+function listInstances({ fleet, host }: Control): unknown[] {
+  return fleet.all().map(({ id, state, address }) => {
+    const machine = host.status(id);
+    return { id, state, address, pid: machine?.pid ?? null, folder: machine?.folder ?? null };
+  });
+}
+
+const readJson = async (request: IncomingMessage): Promise<unknown> =>
+  JSON.parse(await readBody(request, MAX_BODY_BYTES));
+
+function hasToken(request: IncomingMessage, token: string): boolean {
+  const given = Buffer.from(request.headers.authorization ?? '');
+  const expected = Buffer.from(`Bearer ${token}`);
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+function json(status: number, content: unknown): Answer {
+  return { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify(content), faults: null };
+}

@@ -1,0 +1,24 @@
+/**
+ * Who may speak to the sandbox: programs of this machine that mean it. A web page can make a browser send requests to
+ * loopback, directly (then they carry an Origin) or through a name that it lets resolve to 127.0.0.1 (then the Host is
+ * that name); both are refused before anything else is looked at.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+
+/** Why the request is refused; null when it may pass. */
+export function refusalOf(request: IncomingMessage): string | null {
+  if (request.headers.origin !== undefined)
+    return 'Requests with an Origin header are refused: this is no service for web pages.';
+  if (!isLoopbackHost(request.headers.host)) {
+    return 'The Host header is not an address of this machine. Use the endpoint as the sandbox printed it, with path-style S3 addressing.';
+  }
+  return null;
+}
+
+/** `127.0.0.1:4566`, `localhost`, `[::1]:80` */
+export function isLoopbackHost(host: string | undefined): boolean {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d{1,5})?$/.exec(host ?? '');
+  const name = (match?.[1] ?? match?.[2] ?? '').toLowerCase();
+  return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'));
+}

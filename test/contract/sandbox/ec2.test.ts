@@ -1,0 +1,321 @@
+/** The sandbox's EC2 through AWS's own SDK. */
+import {
+  CreateTagsCommand,
+  DeleteTagsCommand,
+  DescribeAvailabilityZonesCommand,
+  DescribeImagesCommand,
+  DescribeInstanceAttributeCommand,
+  DescribeInstanceStatusCommand,
+  DescribeInstanceTypesCommand,
+  DescribeInstancesCommand,
+  DescribeRegionsCommand,
+  DescribeSecurityGroupsCommand,
+  DescribeSubnetsCommand,
+  DescribeTagsCommand,
+  DescribeVpcsCommand,
+  RunInstancesCommand,
+  StartInstancesCommand,
+  StopInstancesCommand,
+  TerminateInstancesCommand,
+} from '@aws-sdk/client-ec2';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  SUBNETS,
+  VPC,
+  describe as describeInstance,
+  inState,
+  launch,
+  launchInput,
+} from '../../support/sandbox/boot.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import { clientsFor } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+
+let sandbox: TestSandbox;
+let clients: SandboxClients;
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  clients = clientsFor(sandbox);
+});
+afterAll(async () => {
+  clients.destroy();
+  await sandbox.stop();
+});
+
+const tagged = (key: string, value: string) => ({
+  TagSpecifications: [{ ResourceType: 'instance' as const, Tags: [{ Key: key, Value: value }] }],
+});
+
+/** The error's code and HTTP status. */
+async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
+  try {
+    await call;
+  } catch (error) {
+    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
+    return { code: name, status: $metadata?.httpStatusCode };
+  }
+  throw new Error('the call was not refused');
+}
+
+describe('launching', () => {
+  it('answers pending without a public address, then runs with one of its own network', async () => {
+    const launched = await launch(clients, tagged('case', 'pending'));
+    expect(launched.State).toEqual({ Code: 0, Name: 'pending' });
+    expect(launched.PublicIpAddress).toBeUndefined();
+    const running = await inState(clients, launched.InstanceId!, 'running');
+    expect(running.PublicIpAddress).toBe(running.PrivateIpAddress);
+    expect(running.PublicIpAddress!.split('.').slice(0, 2)).toEqual(sandbox.network.split('.').slice(0, 2));
+    expect(running.Placement?.AvailabilityZone).toBe('ap-northeast-1a');
+    expect(running.Tags).toEqual([{ Key: 'case', Value: 'pending' }]);
+  });
+
+  it('launches as many as MaxCount says, in one reservation', async () => {
+    const reply = await clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount: 2, MaxCount: 3 })));
+    expect(reply.Instances).toHaveLength(3);
+    expect(new Set(reply.Instances!.map((i) => i.PrivateIpAddress)).size).toBe(3);
+  });
+
+  it('takes the network interface form, with no public address when told so', async () => {
+    const launched = await launch(clients, {
+      SubnetId: undefined,
+      NetworkInterfaces: [{ DeviceIndex: 0, SubnetId: SUBNETS[1], AssociatePublicIpAddress: false }],
+      MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1 },
+      IamInstanceProfile: { Name: 'crawl-instance' },
+    });
+    const running = await inState(clients, launched.InstanceId!, 'running');
+    expect(running).toMatchObject({ SubnetId: SUBNETS[1], MetadataOptions: { HttpTokens: 'required' } });
+    expect(running.PublicIpAddress).toBeUndefined();
+    expect(running.IamInstanceProfile?.Arn).toMatch(/:instance-profile\/crawl-instance$/);
+  });
+
+  it.each([
+    ['an unknown image', { ImageId: 'ami-00000000000000000' }, 'InvalidAMIID.NotFound'],
+    ['a malformed image', { ImageId: 'debian' }, 'InvalidAMIID.Malformed'],
+    ['an unknown subnet', { SubnetId: 'subnet-00000000' }, 'InvalidSubnetID.NotFound'],
+    ['an unknown group', { SecurityGroupIds: ['sg-00000000'] }, 'InvalidGroup.NotFound'],
+    ['an unknown type', { InstanceType: 'z9.huge' as 't3.nano' }, 'InvalidParameterValue'],
+    ['a type of the other architecture', { InstanceType: 't4g.nano' as const }, 'InvalidParameterValue'],
+    ['user data over 16 KB', { UserData: Buffer.alloc(16_385).toString('base64') }, 'InvalidParameterValue'],
+    ['user data that is not base64', { UserData: 'hé' }, 'InvalidUserData.Malformed'],
+    ['MaxCount under MinCount', { MinCount: 2, MaxCount: 1 }, 'InvalidParameterValue'],
+    ['a reserved tag', tagged('aws:x', 'y'), 'InvalidParameterValue'],
+    [
+      'a subnet both at the top and in an interface',
+      { NetworkInterfaces: [{ DeviceIndex: 0, SubnetId: SUBNETS[0] }] },
+      'InvalidParameterCombination',
+    ],
+  ])('refuses %s', async (_what, changes, code) => {
+    expect(await refusal(launch(clients, changes))).toEqual({ code, status: 400 });
+  });
+
+  it('answers DryRun with DryRunOperation and launches nothing', async () => {
+    const call = launch(clients, { DryRun: true, ...tagged('case', 'dry-run') });
+    expect(await refusal(call)).toEqual({ code: 'DryRunOperation', status: 412 });
+    const found = await clients.ec2.send(
+      new DescribeInstancesCommand({ Filters: [{ Name: 'tag:case', Values: ['dry-run'] }] }),
+    );
+    expect(found.Reservations).toEqual([]);
+  });
+});
+
+describe('client tokens', () => {
+  it('give the same instance for the same request', async () => {
+    const request = { ClientToken: 'same-request', UserData: Buffer.from('x').toString('base64') };
+    const [first, second] = await Promise.all([launch(clients, request), launch(clients, request)]);
+    expect(second.InstanceId).toBe(first.InstanceId);
+  });
+
+  it('are refused with other parameters', async () => {
+    await launch(clients, { ClientToken: 'other-parameters' });
+    const again = launch(clients, { ClientToken: 'other-parameters', ...tagged('a', 'b') });
+    expect(await refusal(again)).toEqual({ code: 'IdempotentParameterMismatch', status: 400 });
+  });
+
+  it('count per zone: the same token in another subnet launches again', async () => {
+    const here = await launch(clients, { ClientToken: 'zonal' });
+    const there = await launch(clients, { ClientToken: 'zonal', SubnetId: SUBNETS[1] });
+    expect(there.InstanceId).not.toBe(here.InstanceId);
+  });
+
+  it('of a terminated instance are refused', async () => {
+    const { InstanceId } = await launch(clients, { ClientToken: 'terminated' });
+    await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!] }));
+    const again = launch(clients, { ClientToken: 'terminated' });
+    expect(await refusal(again)).toEqual({ code: 'IdempotentInstanceTerminated', status: 400 });
+  });
+});
+
+describe('looking', () => {
+  it('filters by tag and state, and pages through every match once', async () => {
+    await clients.ec2.send(
+      new RunInstancesCommand(launchInput({ MinCount: 12, MaxCount: 12, ...tagged('run', 'r1') })),
+    );
+    const seen: string[] = [];
+    let pages = 0;
+    let NextToken: string | undefined;
+    do {
+      const page = await clients.ec2.send(
+        new DescribeInstancesCommand({
+          Filters: [
+            { Name: 'tag:run', Values: ['r?'] },
+            { Name: 'instance-state-name', Values: ['pending', 'running'] },
+          ],
+          MaxResults: 5,
+          ...(NextToken ? { NextToken } : {}),
+        }),
+      );
+      seen.push(...page.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId!)));
+      ({ NextToken } = page);
+      pages += 1;
+    } while (NextToken);
+    expect(pages).toBe(3);
+    expect(new Set(seen).size).toBe(12);
+  });
+
+  it.each([
+    ['an unknown id', { InstanceIds: ['i-00000000000000000'] }, 'InvalidInstanceID.NotFound'],
+    ['a malformed id', { InstanceIds: ['web-1'] }, 'InvalidInstanceID.Malformed'],
+    ['ids together with MaxResults', { InstanceIds: ['i-00000000'], MaxResults: 5 }, 'InvalidParameterCombination'],
+    ['an unknown filter', { Filters: [{ Name: 'colour', Values: ['red'] }] }, 'InvalidParameterValue'],
+    ['a made-up page token', { NextToken: 'next' }, 'InvalidNextToken'],
+    ['a page of one', { MaxResults: 1 }, 'InvalidParameterValue'],
+  ])('refuses %s', async (_what, input, code) => {
+    expect(await refusal(clients.ec2.send(new DescribeInstancesCommand(input)))).toEqual({ code, status: 400 });
+  });
+
+  it('shows user data and shutdown behaviour as they were given', async () => {
+    const UserData = Buffer.from('#!/bin/sh\necho ü\n').toString('base64');
+    const { InstanceId } = await launch(clients, { UserData });
+    const of = (Attribute: 'userData' | 'instanceInitiatedShutdownBehavior') =>
+      clients.ec2.send(new DescribeInstanceAttributeCommand({ InstanceId: InstanceId!, Attribute }));
+    expect((await of('userData')).UserData?.Value).toBe(UserData);
+    expect((await of('instanceInitiatedShutdownBehavior')).InstanceInitiatedShutdownBehavior?.Value).toBe('stop');
+  });
+
+  it('shows two subnets in two zones of one default VPC, with its group', async () => {
+    const subnets = await clients.ec2.send(
+      new DescribeSubnetsCommand({ Filters: [{ Name: 'default-for-az', Values: ['true'] }] }),
+    );
+    expect(subnets.Subnets?.map((s) => s.AvailabilityZone)).toEqual(['ap-northeast-1a', 'ap-northeast-1c']);
+    const vpcs = await clients.ec2.send(
+      new DescribeVpcsCommand({ Filters: [{ Name: 'is-default', Values: ['true'] }] }),
+    );
+    expect(vpcs.Vpcs?.map((v) => v.VpcId)).toEqual([VPC]);
+    const groups = await clients.ec2.send(
+      new DescribeSecurityGroupsCommand({
+        Filters: [
+          { Name: 'vpc-id', Values: [VPC] },
+          { Name: 'group-name', Values: ['default'] },
+        ],
+      }),
+    );
+    expect(groups.SecurityGroups).toHaveLength(1);
+    const zones = await clients.ec2.send(new DescribeAvailabilityZonesCommand({}));
+    expect(zones.AvailabilityZones).toHaveLength(2);
+  });
+
+  it('knows images by owner, name pattern and architecture', async () => {
+    const reply = await clients.ec2.send(
+      new DescribeImagesCommand({
+        Owners: ['amazon'],
+        Filters: [
+          { Name: 'name', Values: ['al2023-ami-2023.*'] },
+          { Name: 'architecture', Values: ['arm64'] },
+        ],
+      }),
+    );
+    expect(reply.Images!.length).toBeGreaterThan(1);
+    expect(reply.Images!.every((i) => i.Architecture === 'arm64' && i.State === 'available')).toBe(true);
+  });
+
+  it('knows the sizes of instance types', async () => {
+    const reply = await clients.ec2.send(new DescribeInstanceTypesCommand({ InstanceTypes: ['t4g.nano', 't3.small'] }));
+    const sizes = reply.InstanceTypes!.map((t) => [t.InstanceType, t.VCpuInfo?.DefaultVCpus, t.MemoryInfo?.SizeInMiB]);
+    expect(sizes).toHaveLength(2);
+    expect(sizes).toContainEqual(['t3.small', 2, 2_048]);
+    expect(sizes).toContainEqual(['t4g.nano', 2, 512]);
+    const unknown = clients.ec2.send(new DescribeInstanceTypesCommand({ InstanceTypes: ['z9.huge' as 't3.nano'] }));
+    expect((await refusal(unknown)).code).toBe('InvalidInstanceType');
+  });
+});
+
+describe('changing', () => {
+  it('terminates: shutting-down, then terminated without addresses; again is fine', async () => {
+    const { InstanceId } = await launch(clients);
+    await inState(clients, InstanceId!, 'running');
+    const command = new TerminateInstancesCommand({ InstanceIds: [InstanceId!] });
+    const reply = await clients.ec2.send(command);
+    expect(reply.TerminatingInstances).toMatchObject([
+      { CurrentState: { Name: 'shutting-down' }, PreviousState: { Name: 'running' } },
+    ]);
+    const terminated = await inState(clients, InstanceId!, 'terminated');
+    expect(terminated.PublicIpAddress).toBeUndefined();
+    expect(terminated.StateReason?.Code).toBe('Client.UserInitiatedShutdown');
+    await clients.ec2.send(command);
+  });
+
+  it('terminates none of a list with an unknown id in it', async () => {
+    const { InstanceId } = await launch(clients);
+    const call = clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!, 'i-00000000000000000'] }));
+    expect((await refusal(call)).code).toBe('InvalidInstanceID.NotFound');
+    await inState(clients, InstanceId!, 'running');
+  });
+
+  it('stops and starts; a stopped instance has no public address', async () => {
+    const { InstanceId } = await launch(clients);
+    const ids = { InstanceIds: [InstanceId!] };
+    await inState(clients, InstanceId!, 'running');
+    await clients.ec2.send(new StopInstancesCommand(ids));
+    const stopped = await inState(clients, InstanceId!, 'stopped');
+    expect(stopped.PublicIpAddress).toBeUndefined();
+    await clients.ec2.send(new StartInstancesCommand(ids));
+    const running = await inState(clients, InstanceId!, 'running');
+    expect(running.PublicIpAddress).toBeDefined();
+    await clients.ec2.send(new TerminateInstancesCommand(ids));
+    expect((await refusal(clients.ec2.send(new StartInstancesCommand(ids)))).code).toBe('IncorrectInstanceState');
+  });
+
+  it('shows the status of running instances, and of others only when asked', async () => {
+    const { InstanceId } = await launch(clients);
+    await inState(clients, InstanceId!, 'running');
+    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [InstanceId!] }));
+    await inState(clients, InstanceId!, 'stopped');
+    const status = (IncludeAllInstances: boolean) =>
+      clients.ec2.send(new DescribeInstanceStatusCommand({ InstanceIds: [InstanceId!], IncludeAllInstances }));
+    expect((await status(false)).InstanceStatuses).toEqual([]);
+    expect((await status(true)).InstanceStatuses).toHaveLength(1);
+  });
+
+  it('adds, replaces and removes tags', async () => {
+    const { InstanceId } = await launch(clients, tagged('a', '1'));
+    const Resources = [InstanceId!];
+    await clients.ec2.send(
+      new CreateTagsCommand({
+        Resources,
+        Tags: [
+          { Key: 'a', Value: '2' },
+          { Key: 'b', Value: 'ü & <x>' },
+        ],
+      }),
+    );
+    await clients.ec2.send(new DeleteTagsCommand({ Resources, Tags: [{ Key: 'a' }] }));
+    expect((await describeInstance(clients, InstanceId!)).Tags).toEqual([{ Key: 'b', Value: 'ü & <x>' }]);
+    const listed = await clients.ec2.send(
+      new DescribeTagsCommand({ Filters: [{ Name: 'resource-id', Values: Resources }] }),
+    );
+    expect(listed.Tags).toMatchObject([{ Key: 'b', ResourceType: 'instance' }]);
+    const unknown = clients.ec2.send(
+      new CreateTagsCommand({ Resources: ['i-00000000'], Tags: [{ Key: 'a', Value: '' }] }),
+    );
+    expect((await refusal(unknown)).code).toBe('InvalidInstanceID.NotFound');
+  });
+});
+
+it('answers a call it does not have as AWS answers an unknown one', async () => {
+  expect(await refusal(clients.ec2.send(new DescribeRegionsCommand({})))).toEqual({
+    code: 'InvalidAction',
+    status: 400,
+  });
+});

@@ -1,0 +1,293 @@
+/** The sandbox's ELBv2 through AWS's own SDK, and its balancer by the requests that go through it. */
+import { StopInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
+import {
+  AddTagsCommand,
+  CreateListenerCommand,
+  CreateLoadBalancerCommand,
+  CreateTargetGroupCommand,
+  DeleteListenerCommand,
+  DeleteLoadBalancerCommand,
+  DeleteTargetGroupCommand,
+  DeregisterTargetsCommand,
+  DescribeListenersCommand,
+  DescribeLoadBalancersCommand,
+  DescribeTagsCommand,
+  DescribeTargetGroupAttributesCommand,
+  DescribeTargetGroupsCommand,
+  DescribeTargetHealthCommand,
+  ModifyLoadBalancerAttributesCommand,
+  ModifyTargetGroupAttributesCommand,
+  RegisterTargetsCommand,
+} from '@aws-sdk/client-elastic-load-balancing-v2';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SUBNETS, VPC, boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { TEST_BUNDLE_PORT, TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+
+let sandbox: TestSandbox;
+let clients: SandboxClients;
+let bundleUrl: string;
+let names = 0;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
+  clients = clientsFor(sandbox);
+  bundleUrl = await uploadBundle(clients);
+});
+afterAll(async () => {
+  clients.destroy();
+  await sandbox.stop();
+});
+
+const newName = (): string => `test-${++names}`;
+
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => Promise.reject(new Error('the call was not refused')),
+    (error: Error) => error.name,
+  );
+}
+
+async function createBalancer(Name: string): Promise<{ arn: string; dnsName: string }> {
+  const reply = await clients.elb.send(
+    new CreateLoadBalancerCommand({ Name, Subnets: [...SUBNETS], Scheme: 'internal' }),
+  );
+  const { LoadBalancerArn, DNSName } = reply.LoadBalancers![0]!;
+  return { arn: LoadBalancerArn!, dnsName: DNSName! };
+}
+
+async function createGroup(Name: string, path = '/healthz'): Promise<string> {
+  const reply = await clients.elb.send(
+    new CreateTargetGroupCommand({
+      Name,
+      Protocol: 'HTTP',
+      Port: TEST_BUNDLE_PORT,
+      VpcId: VPC,
+      HealthCheckPath: path,
+      HealthCheckIntervalSeconds: 5,
+      HealthCheckTimeoutSeconds: 2,
+      HealthyThresholdCount: 2,
+      UnhealthyThresholdCount: 2,
+    }),
+  );
+  return reply.TargetGroups![0]!.TargetGroupArn!;
+}
+
+/** A balancer with one listener and one group; its base URL. */
+async function setUp(
+  path?: string,
+): Promise<{ url: string; balancerArn: string; groupArn: string; listenerArn: string }> {
+  const name = newName();
+  const { arn, dnsName } = await createBalancer(name);
+  const groupArn = await createGroup(name, path);
+  const reply = await clients.elb.send(
+    new CreateListenerCommand({
+      LoadBalancerArn: arn,
+      Protocol: 'HTTP',
+      Port: 8_080,
+      DefaultActions: [{ Type: 'forward', TargetGroupArn: groupArn }],
+    }),
+  );
+  const listenerArn = reply.Listeners![0]!.ListenerArn!;
+  return { url: `http://${dnsName}:8080`, balancerArn: arn, groupArn, listenerArn };
+}
+
+const register = (TargetGroupArn: string, ...ids: string[]) =>
+  clients.elb.send(new RegisterTargetsCommand({ TargetGroupArn, Targets: ids.map((Id) => ({ Id })) }));
+
+async function healthOf(TargetGroupArn: string): Promise<Record<string, string>> {
+  const reply = await clients.elb.send(new DescribeTargetHealthCommand({ TargetGroupArn }));
+  return Object.fromEntries(reply.TargetHealthDescriptions!.map((d) => [d.Target!.Id!, d.TargetHealth!.State!]));
+}
+
+const inHealth = (group: string, id: string, state: string): Promise<true> =>
+  eventually(`${id} to be ${state}`, async () => ((await healthOf(group))[id] === state ? true : null));
+
+const whoAnswers = async (url: string): Promise<string | null> =>
+  (await fetch(`${url}/healthz`)).headers.get('x-instance');
+
+describe('the balancer', () => {
+  it('shares requests out in turn among healthy targets', async () => {
+    const { url, groupArn } = await setUp();
+    const booted = await Promise.all([1, 2, 3].map(() => boot(clients, bundleUrl)));
+    const ids = booted.map(({ id }) => id);
+    await register(groupArn, ...ids);
+    for (const id of ids) await inHealth(groupArn, id, 'healthy');
+    const served: (string | null)[] = [];
+    for (let i = 0; i < 9; i++) served.push(await whoAnswers(url));
+    for (const id of ids) expect(served.filter((s) => s === id)).toHaveLength(3);
+  });
+
+  it('streams bodies through both ways and names the client', async () => {
+    const { url, groupArn } = await setUp();
+    const { id } = await boot(clients, bundleUrl);
+    await register(groupArn, id);
+    await inHealth(groupArn, id, 'healthy');
+    const body = 'x'.repeat(3_000_000);
+    expect(await (await fetch(`${url}/echo`, { method: 'POST', body })).text()).toBe(body);
+    const headers = (await (await fetch(`${url}/headers`)).json()) as Record<string, string>;
+    expect(headers).toMatchObject({
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-port': '8080',
+      'x-forwarded-proto': 'http',
+    });
+    expect(headers['host']).toBe(new URL(url).host);
+  });
+
+  it('answers 503 without targets, 502 when a target breaks off, 504 when it is silent for the idle time', async () => {
+    const { url, groupArn, balancerArn } = await setUp();
+    expect((await fetch(`${url}/healthz`)).status).toBe(503);
+    const { id } = await boot(clients, bundleUrl);
+    await register(groupArn, id);
+    await inHealth(groupArn, id, 'healthy');
+    expect((await fetch(`${url}/reset`)).status).toBe(502);
+    await clients.elb.send(
+      new ModifyLoadBalancerAttributesCommand({
+        LoadBalancerArn: balancerArn,
+        Attributes: [{ Key: 'idle_timeout.timeout_seconds', Value: '1' }],
+      }),
+    );
+    expect((await fetch(`${url}/hang`)).status).toBe(504);
+  });
+
+  it('fails open: with unhealthy targets only, all of them are tried', async () => {
+    const { url, groupArn } = await setUp('/no-such-page');
+    const { id } = await boot(clients, bundleUrl);
+    await register(groupArn, id);
+    await inHealth(groupArn, id, 'unhealthy');
+    expect(await whoAnswers(url)).toBe(id);
+  });
+
+  it('gives a stopped instance nothing and shows it unused', async () => {
+    const { url, groupArn } = await setUp();
+    const { id } = await boot(clients, bundleUrl);
+    await register(groupArn, id);
+    await inHealth(groupArn, id, 'healthy');
+    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
+    await inHealth(groupArn, id, 'unused');
+    expect((await fetch(`${url}/healthz`)).status).toBe(503);
+  });
+
+  it('drains: no new requests at once, the one under way ends with the delay', async () => {
+    const { url, groupArn } = await setUp();
+    await clients.elb.send(
+      new ModifyTargetGroupAttributesCommand({
+        TargetGroupArn: groupArn,
+        Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '1' }],
+      }),
+    );
+    const { id } = await boot(clients, bundleUrl);
+    await register(groupArn, id);
+    await inHealth(groupArn, id, 'healthy');
+    const hanging = await fetch(`${url}/hang-in-body`);
+    await clients.elb.send(new DeregisterTargetsCommand({ TargetGroupArn: groupArn, Targets: [{ Id: id }] }));
+    expect(await healthOf(groupArn)).toEqual({ [id]: 'draining' });
+    expect((await fetch(`${url}/healthz`)).status).toBe(503);
+    await expect(hanging.text()).rejects.toThrow('terminated');
+    await eventually('the target to leave', async () => (id in (await healthOf(groupArn)) ? null : true));
+  });
+});
+
+describe('targets', () => {
+  it('must run: pending, terminated and unknown instances are InvalidTarget', async () => {
+    const { groupArn } = await setUp();
+    const { InstanceId } = await launch(clients);
+    expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');
+    await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!] }));
+    expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');
+    expect(await codeOf(register(groupArn, 'i-00000000000000000'))).toBe('InvalidTargetException');
+  });
+
+  it('are unused while no listener forwards to their group, and asked for when not registered', async () => {
+    const group = await createGroup(newName());
+    const { id } = await boot(clients, bundleUrl);
+    await register(group, id);
+    expect(await healthOf(group)).toEqual({ [id]: 'unused' });
+    const reply = await clients.elb.send(
+      new DescribeTargetHealthCommand({ TargetGroupArn: group, Targets: [{ Id: 'i-00000000000000000' }] }),
+    );
+    expect(reply.TargetHealthDescriptions![0]!.TargetHealth).toMatchObject({
+      State: 'unused',
+      Reason: 'Target.NotRegistered',
+    });
+    await clients.elb.send(
+      new DeregisterTargetsCommand({ TargetGroupArn: group, Targets: [{ Id: 'i-00000000000000000' }] }),
+    );
+  });
+});
+
+describe('the control plane', () => {
+  it('makes a balancer and a group once per name, and refuses other settings under it', async () => {
+    const name = newName();
+    const first = await createBalancer(name);
+    expect(await createBalancer(name)).toEqual(first);
+    const other = clients.elb.send(
+      new CreateLoadBalancerCommand({ Name: name, Subnets: [...SUBNETS], Scheme: 'internet-facing' }),
+    );
+    expect(await codeOf(other)).toBe('DuplicateLoadBalancerNameException');
+    expect(await createGroup(name)).toBe(await createGroup(name));
+    expect(await codeOf(createGroup(name, '/other'))).toBe('DuplicateTargetGroupNameException');
+  });
+
+  it('brings a balancer from provisioning to active', async () => {
+    const name = newName();
+    await createBalancer(name);
+    await eventually('an active balancer', async () => {
+      const reply = await clients.elb.send(new DescribeLoadBalancersCommand({ Names: [name] }));
+      return reply.LoadBalancers![0]!.State!.Code === 'active' ? true : null;
+    });
+  });
+
+  it('shows listeners and groups of a balancer, tags and attributes', async () => {
+    const { balancerArn, groupArn, listenerArn } = await setUp();
+    const listeners = await clients.elb.send(new DescribeListenersCommand({ LoadBalancerArn: balancerArn }));
+    expect(listeners.Listeners).toMatchObject([
+      { ListenerArn: listenerArn, Port: 8_080, DefaultActions: [{ TargetGroupArn: groupArn }] },
+    ]);
+    const groups = await clients.elb.send(new DescribeTargetGroupsCommand({ LoadBalancerArn: balancerArn }));
+    expect(groups.TargetGroups?.map((g) => g.TargetGroupArn)).toEqual([groupArn]);
+    await clients.elb.send(new AddTagsCommand({ ResourceArns: [balancerArn], Tags: [{ Key: 'run', Value: 'r1' }] }));
+    const tags = await clients.elb.send(new DescribeTagsCommand({ ResourceArns: [balancerArn] }));
+    expect(tags.TagDescriptions).toEqual([{ ResourceArn: balancerArn, Tags: [{ Key: 'run', Value: 'r1' }] }]);
+    const attributes = await clients.elb.send(new DescribeTargetGroupAttributesCommand({ TargetGroupArn: groupArn }));
+    expect(attributes.Attributes).toContainEqual({ Key: 'deregistration_delay.timeout_seconds', Value: '300' });
+  });
+
+  it('deletes listener, balancer, then group; a group in use is kept, a second delete is fine', async () => {
+    const { url, balancerArn, groupArn, listenerArn } = await setUp();
+    expect(await codeOf(clients.elb.send(new DeleteTargetGroupCommand({ TargetGroupArn: groupArn })))).toBe(
+      'ResourceInUseException',
+    );
+    await clients.elb.send(new DeleteListenerCommand({ ListenerArn: listenerArn }));
+    expect(await codeOf(clients.elb.send(new DeleteListenerCommand({ ListenerArn: listenerArn })))).toBe(
+      'ListenerNotFoundException',
+    );
+    for (let i = 0; i < 2; i++) {
+      await clients.elb.send(new DeleteLoadBalancerCommand({ LoadBalancerArn: balancerArn }));
+      await clients.elb.send(new DeleteTargetGroupCommand({ TargetGroupArn: groupArn }));
+    }
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  });
+
+  it.each([
+    [
+      'a balancer by name',
+      () => new DescribeLoadBalancersCommand({ Names: ['none'] }),
+      'LoadBalancerNotFoundException',
+    ],
+    ['a group by name', () => new DescribeTargetGroupsCommand({ Names: ['none'] }), 'TargetGroupNotFoundException'],
+    [
+      'health of a group',
+      () => new DescribeTargetHealthCommand({ TargetGroupArn: 'arn:none' }),
+      'TargetGroupNotFoundException',
+    ],
+    ['one subnet only', () => new CreateLoadBalancerCommand({ Name: 'one', Subnets: [SUBNETS[0]] }), 'ValidationError'],
+    ['a bad name', () => new CreateLoadBalancerCommand({ Name: '-x-', Subnets: [...SUBNETS] }), 'ValidationError'],
+  ] as const)('refuses %s as AWS does', async (_what, command, code) => {
+    // The union of commands has no common send signature.
+    expect(await codeOf(clients.elb.send(command() as DescribeLoadBalancersCommand))).toBe(code);
+  });
+});

@@ -1,0 +1,209 @@
+/** What happens on an instance: boot, metadata, console, the program's ends, and power off. */
+import { existsSync } from 'node:fs';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import {
+  GetConsoleOutputCommand,
+  StartInstancesCommand,
+  StopInstancesCommand,
+  TerminateInstancesCommand,
+} from '@aws-sdk/client-ec2';
+import { fromInstanceMetadata } from '@smithy/credential-provider-imds';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { answers, boot, inState, launch, uploadBundle } from '../../support/sandbox/boot.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { TEST_BUNDLE_SHA256, userDataFor } from '../../support/sandbox/test-bundle.ts';
+
+let sandbox: TestSandbox;
+let clients: SandboxClients;
+let bundleUrl: string;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
+  clients = clientsFor(sandbox);
+  bundleUrl = await uploadBundle(clients);
+});
+afterAll(async () => {
+  clients.destroy();
+  await sandbox.stop();
+});
+afterEach(() => vi.unstubAllEnvs());
+
+async function consoleOf(id: string): Promise<string> {
+  const reply = await clients.ec2.send(new GetConsoleOutputCommand({ InstanceId: id }));
+  return Buffer.from(reply.Output ?? '', 'base64').toString('utf8');
+}
+
+const consoleSays = (id: string, text: string): Promise<string> =>
+  eventually(`the console of ${id} to say "${text}"`, async () => {
+    const output = await consoleOf(id);
+    return output.includes(text) ? output : null;
+  });
+
+interface InstanceStatus {
+  id: string;
+  state: string;
+  address: string;
+  pid: number | null;
+  folder: string;
+}
+
+async function statusOf(id: string): Promise<InstanceStatus> {
+  const { instances } = (await sandbox.control('GET', 'status')) as { instances: InstanceStatus[] };
+  return instances.find((instance) => instance.id === id)!;
+}
+
+const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
+const terminate = (id: string) => clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+
+describe('a boot', () => {
+  it('runs the bundle of the user data on its own address with a clean environment', async () => {
+    const { id, url, instance } = await boot(clients, bundleUrl);
+    const self = (await (await fetch(`${url}/whoami`)).json()) as { id: string; address: string; env: string[] };
+    expect(self).toMatchObject({ id, address: instance.PrivateIpAddress });
+    expect(self.env).toEqual(['AWS_EC2_METADATA_SERVICE_ENDPOINT', 'HOME', 'NODE_ENV', 'PATH', 'STATE_DIRECTORY']);
+    expect(await consoleSays(id, 'serving as')).toContain(`test bundle: serving as ${id}`);
+    const { pid, folder } = await statusOf(id);
+    expect(isAlive(pid!)).toBe(true);
+    expect(existsSync(join(folder, 'bundle.mjs'))).toBe(true);
+    await terminate(id);
+    await inState(clients, id, 'terminated');
+    expect(isAlive(pid!)).toBe(false);
+  });
+
+  it.each([
+    [
+      'that is a foreign script',
+      () => Buffer.from('#!/bin/sh\ntouch /tmp/owned\n').toString('base64'),
+      'no crawlfleet settings',
+    ],
+    [
+      'with a program of unknown hash',
+      () => userDataFor({ bundleUrl, sha256: '0'.repeat(64) }),
+      'not one this sandbox was allowed to run',
+    ],
+    ['whose program is not there', () => userDataFor({ bundleUrl: `${sandbox.endpoint}/bundles/none` }), 'answers 403'],
+  ])('with user data %s executes nothing, and the console says why', async (_what, UserData, reason) => {
+    const { InstanceId } = await launch(clients, { UserData: UserData() });
+    await consoleSays(InstanceId!, reason);
+    expect(await statusOf(InstanceId!)).toMatchObject({ state: 'running', pid: null });
+  });
+
+  it('goes wrong when the sandbox is told so', async () => {
+    await sandbox.control('POST', 'faults', [{ what: 'silent-boot', count: 1 }]);
+    const silent = await launch(clients, { UserData: userDataFor({ bundleUrl }) });
+    await consoleSays(silent.InstanceId!, 'fault silent-boot');
+    await sandbox.control('POST', 'faults', [{ what: 'dead-boot', count: 1 }]);
+    const dead = await launch(clients, { UserData: userDataFor({ bundleUrl }) });
+    await consoleSays(dead.InstanceId!, 'started too often');
+    expect(await statusOf(dead.InstanceId!)).toMatchObject({ state: 'running', pid: null });
+  });
+});
+
+describe('the program', () => {
+  it('is started again in the same folder when it fails or is killed', async () => {
+    const { id, url } = await boot(clients, bundleUrl);
+    await fetch(`${url}/exit?code=1`);
+    const starts = async () => {
+      const reply = await fetch(`${url}/whoami`).catch(() => null);
+      return reply ? ((await reply.json()) as { starts: number }).starts : 0;
+    };
+    await eventually('the second start', async () => ((await starts()) === 2 ? true : null));
+    process.kill((await statusOf(id)).pid!, 'SIGKILL');
+    await eventually('the third start', async () => ((await starts()) === 3 ? true : null));
+    await terminate(id);
+  });
+
+  it('that ends well switches the machine off: stopped, or terminated where the launch says so', async () => {
+    const [stopping, terminating] = await Promise.all([
+      boot(clients, bundleUrl),
+      boot(clients, bundleUrl, { InstanceInitiatedShutdownBehavior: 'terminate' }),
+    ]);
+    await fetch(`${stopping.url}/exit?code=0`);
+    await fetch(`${terminating.url}/exit?code=0`);
+    await inState(clients, stopping.id, 'stopped');
+    const gone = await inState(clients, terminating.id, 'terminated');
+    expect(gone.StateReason?.Code).toBe('Client.InstanceInitiatedShutdown');
+  });
+
+  it('and its machine are switched off at the time the user data sets', async () => {
+    const { InstanceId } = await launch(clients, {
+      UserData: userDataFor({ bundleUrl, powerOffAtMs: Date.now() + 1_500 }),
+      InstanceInitiatedShutdownBehavior: 'terminate',
+    });
+    await inState(clients, InstanceId!, 'terminated');
+    expect(await consoleOf(InstanceId!)).toContain('the time set at boot');
+  });
+
+  it('is there again after a stop and a start, at the same address', async () => {
+    const { id, url, instance } = await boot(clients, bundleUrl);
+    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
+    await inState(clients, id, 'stopped');
+    expect((await statusOf(id)).pid).toBeNull();
+    await clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] }));
+    const again = await inState(clients, id, 'running');
+    expect(again.PublicIpAddress).toBe(instance.PublicIpAddress);
+    await answers(`${url}/healthz`);
+  });
+
+  it('that is frozen is killed by a terminate all the same', async () => {
+    const { id } = await boot(clients, bundleUrl);
+    const { pid } = await statusOf(id);
+    process.kill(pid!, 'SIGSTOP');
+    await terminate(id);
+    await inState(clients, id, 'terminated');
+    expect(isAlive(pid!)).toBe(false);
+  });
+});
+
+describe('the metadata service', () => {
+  let imds: string;
+  let id: string;
+  beforeAll(async () => {
+    const booted = await boot(clients, bundleUrl, { IamInstanceProfile: { Name: 'crawl-instance' } });
+    ({ id } = booted);
+    imds = /metadata at (\S+)/.exec(await consoleSays(id, 'metadata at'))![1]!;
+  });
+
+  const token = async (headers: Record<string, string> = { 'x-aws-ec2-metadata-token-ttl-seconds': '60' }) =>
+    fetch(`${imds}/latest/api/token`, { method: 'PUT', headers });
+  const read = async (path: string) =>
+    fetch(`${imds}/latest/${path}`, { headers: { 'x-aws-ec2-metadata-token': await (await token()).text() } });
+
+  it('gives nothing without a token, and a token only for a lifetime and to no proxy', async () => {
+    expect((await fetch(`${imds}/latest/meta-data/instance-id`)).status).toBe(401);
+    expect((await token({})).status).toBe(400);
+    expect((await token({ 'x-aws-ec2-metadata-token-ttl-seconds': '0' })).status).toBe(400);
+    const forwarded = { 'x-aws-ec2-metadata-token-ttl-seconds': '60', 'x-forwarded-for': '1.2.3.4' };
+    expect((await token(forwarded)).status).toBe(403);
+  });
+
+  it('knows the instance', async () => {
+    expect(await (await read('meta-data/instance-id')).text()).toBe(id);
+    expect(await (await read('meta-data/placement/region')).text()).toBe('ap-northeast-1');
+    expect((await (await read('dynamic/instance-identity/document')).json()) as object).toMatchObject({
+      instanceId: id,
+    });
+    expect(await (await read('user-data')).text()).toContain('crawlfleet-settings');
+    expect((await read('meta-data/placement/')).status).toBe(200);
+    expect((await read('meta-data/spot/instance-action')).status).toBe(404);
+  });
+
+  it("gives the role's credentials to AWS's own SDK", async () => {
+    vi.stubEnv('AWS_EC2_METADATA_SERVICE_ENDPOINT', imds);
+    const credentials = await fromInstanceMetadata({ maxRetries: 0 })();
+    expect(credentials.accessKeyId).toMatch(/^ASIA/);
+    expect(credentials.expiration!.getTime()).toBeGreaterThan(Date.now());
+  });
+
+  it("does not answer another instance's address", async () => {
+    const other = sandbox.network.replace('.0.0/16', '.200.9');
+    const answered = await new Promise<boolean>((resolve) => {
+      get(`${imds}/latest/meta-data/`, { localAddress: other }, () => resolve(true)).on('error', () => resolve(false));
+    });
+    expect(answered).toBe(false);
+  });
+});

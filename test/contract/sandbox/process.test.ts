@@ -1,0 +1,216 @@
+/** The sandbox as a process: who it listens to, how it ends, what outlives it, and how it is told to misbehave. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DescribeInstancesCommand, DescribeVpcsCommand } from '@aws-sdk/client-ec2';
+import { GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { afterEach, describe, expect, it } from 'vitest';
+import { boot, launch, launchInput, uploadBundle } from '../../support/sandbox/boot.ts';
+import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import type { TestSandbox, TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+async function start(options: TestSandboxOptions = {}): Promise<{ sandbox: TestSandbox; clients: SandboxClients }> {
+  const sandbox = await startSandbox(options);
+  const clients = clientsFor(sandbox);
+  cleanUps.push(
+    () => sandbox.stop(),
+    () => clients.destroy(),
+  );
+  return { sandbox, clients };
+}
+
+async function dataFolder(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'crawlfleet-sandbox-'));
+  cleanUps.push(() => rm(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+const gone = (pid: number): Promise<true> =>
+  eventually(`process ${pid} to end`, async () => (existsSync(`/proc/${pid}`) ? null : true));
+
+async function pidOf(sandbox: TestSandbox, id: string): Promise<number> {
+  const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number }[] };
+  return instances.find((instance) => instance.id === id)!.pid;
+}
+
+/** Pid of the process that watches over a sandbox's instances. */
+function keeperOf(sandbox: TestSandbox): number | null {
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+      if (command.includes('keeper/main') && command.includes(sandbox.dataDir)) return Number(name);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return null;
+}
+
+describe('ending', () => {
+  it('takes the instances along on SIGTERM and exits with 0', async () => {
+    const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256] });
+    const { id } = await boot(clients, await uploadBundle(clients));
+    const pid = await pidOf(sandbox, id);
+    expect(await sandbox.stop()).toBe(0);
+    expect(existsSync(`/proc/${pid}`)).toBe(false);
+  });
+
+  it('by SIGKILL takes the instances along too, frozen ones as well', async () => {
+    const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
+    const url = await uploadBundle(clients);
+    const [lively, frozen] = await Promise.all([boot(clients, url), boot(clients, url)]);
+    const pids = [await pidOf(sandbox, lively.id), await pidOf(sandbox, frozen.id)];
+    process.kill(pids[1]!, 'SIGSTOP');
+    await sandbox.kill();
+    for (const pid of pids) await gone(pid);
+  });
+
+  it('by SIGKILL takes the instances along even when their keeper was killed before', async () => {
+    const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
+    const { id } = await boot(clients, await uploadBundle(clients));
+    const pid = await pidOf(sandbox, id);
+    const first = keeperOf(sandbox)!;
+    process.kill(first, 'SIGKILL');
+    await eventually('another keeper', async () => {
+      const keeper = keeperOf(sandbox);
+      return keeper !== null && keeper !== first ? true : null;
+    });
+    await sandbox.kill();
+    await gone(pid);
+  });
+
+  it('comes at the time that the control route sets', async () => {
+    const { sandbox } = await start({ dataDir: await dataFolder() });
+    await sandbox.control('POST', 'ends-at', { at: new Date(Date.now() + 300).toISOString() });
+    await gone(sandbox.pid);
+  });
+
+  it('comes when the control route asks for it', async () => {
+    const { sandbox } = await start({ dataDir: await dataFolder() });
+    await sandbox.control('POST', 'shutdown');
+    await gone(sandbox.pid);
+  });
+
+  it('leaves the objects for the next sandbox with the same data folder, but no instances', async () => {
+    const dataDir = await dataFolder();
+    const first = await start({ dataDir, allowBundles: [TEST_BUNDLE_SHA256] });
+    await uploadBundle(first.clients, 'kept');
+    await first.clients.s3.send(
+      new PutObjectCommand({ Bucket: 'bundles', Key: '../ü', Body: 'odd', Metadata: { a: 'b' } }),
+    );
+    await launch(first.clients);
+    await first.sandbox.kill();
+    const second = await start({ dataDir });
+    const object = await second.clients.s3.send(new GetObjectCommand({ Bucket: 'bundles', Key: '../ü' }));
+    expect([await object.Body!.transformToString(), object.Metadata]).toEqual(['odd', { a: 'b' }]);
+    expect((await second.clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
+  });
+});
+
+it('gives every sandbox a network of its own', async () => {
+  const started = await Promise.all([start(), start(), start()]);
+  expect(new Set(started.map(({ sandbox }) => sandbox.network)).size).toBe(3);
+});
+
+it.each([
+  ['without a data folder', [], 2, '--data DIR is missing'],
+  ['with a hash that is none', ['--data', 'x', '--allow-bundle', 'abc'], 2, 'SHA-256'],
+  ['with an unknown flag', ['--data', 'x', '--colour'], 2, '--colour'],
+])('refuses to start %s', async (_what, args, code, message) => {
+  const main = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: await dataFolder(),
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const [exit] = (await once(child, 'close')) as [number];
+  expect([exit, errors.includes(message)]).toEqual([code, true]);
+});
+
+it('refuses to share a data folder with another sandbox', async () => {
+  const dataDir = await dataFolder();
+  await start({ dataDir });
+  await expect(startSandbox({ dataDir })).rejects.toThrow('Another sandbox is using the data folder');
+});
+
+describe('who may speak', () => {
+  const ask = (endpoint: string, headers: Record<string, string>): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const call = request(endpoint, { headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode!);
+      });
+      call.on('error', reject);
+      call.end();
+    });
+
+  it('is refused from a web page, through a foreign name, and on control routes without the token', async () => {
+    const { sandbox } = await start();
+    const authorization = 'AWS4-HMAC-SHA256 Credential=a/20260101/r/s3/aws4_request';
+    expect(await ask(sandbox.endpoint, { authorization })).toBe(200);
+    expect(await ask(sandbox.endpoint, { authorization, origin: 'http://127.0.0.1:3000' })).toBe(403);
+    expect(await ask(sandbox.endpoint, { authorization, host: 'rebound.example:80' })).toBe(403);
+    const status = `${sandbox.endpoint}/_crawlfleet/status`;
+    expect(await ask(status, {})).toBe(401);
+    expect(await ask(status, { authorization: 'Bearer wrong' })).toBe(401);
+    expect(await ask(status, { authorization: `Bearer ${sandbox.controlToken}` })).toBe(200);
+  });
+});
+
+describe('faults', () => {
+  const nameOf = (call: Promise<unknown>): Promise<string> =>
+    call.then(
+      () => 'none',
+      (error: Error) => error.name,
+    );
+
+  it('answer calls with an error as often as told, without effect', async () => {
+    const { sandbox, clients } = await start();
+    await sandbox.control('POST', 'faults', [
+      { what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 1 },
+      { what: 'error', action: 'ListBuckets', code: 'SlowDown', count: 1 },
+    ]);
+    expect(await nameOf(clients.s3.send(new ListBucketsCommand({})))).toBe('SlowDown');
+    expect(await nameOf(launch(clients))).toBe('InsufficientInstanceCapacity');
+    expect((await clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
+    await launch(clients);
+    expect(await sandbox.control('GET', 'faults')).toEqual([]);
+  });
+
+  it('lose the reply to a call that took effect; the token finds what it made', async () => {
+    const { sandbox, clients } = await start();
+    await sandbox.control('POST', 'faults', [{ what: 'lost-reply', action: 'RunInstances', count: 1 }]);
+    const input = launchInput({ ClientToken: 'lost' });
+    expect(await nameOf(launch(clients, input))).not.toBe('none');
+    const again = await launch(clients, input);
+    const found = await clients.ec2.send(new DescribeInstancesCommand({}));
+    expect(found.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId))).toEqual([again.InstanceId]);
+  });
+
+  it('delay an answer', async () => {
+    const { sandbox, clients } = await start();
+    await sandbox.control('POST', 'faults', [{ what: 'delay', action: '*', ms: 400, count: 1 }]);
+    const startedMs = performance.now();
+    await clients.ec2.send(new DescribeVpcsCommand({}));
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(395);
+  });
+
+  it('of no known kind are refused with the reason', async () => {
+    const { sandbox } = await start();
+    await expect(sandbox.control('POST', 'faults', [{ what: 'earthquake', count: 1 }])).rejects.toThrow('400');
+  });
+});

@@ -1,0 +1,344 @@
+/** The sandbox's S3 through AWS's own SDK and, where the SDK hides things, plain HTTP. */
+import { createHash } from 'node:crypto';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateBucketCommand,
+  CreateMultipartUploadCommand,
+  DeleteBucketCommand,
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetBucketLocationCommand,
+  GetBucketVersioningCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListBucketsCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  ListPartsCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import type { CompleteMultipartUploadCommandOutput, PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { clientsFor } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+
+let sandbox: TestSandbox;
+let s3: S3Client;
+let Bucket: string;
+let buckets = 0;
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  ({ s3 } = clientsFor(sandbox));
+});
+afterAll(async () => {
+  s3.destroy();
+  await sandbox.stop();
+});
+beforeEach(async () => {
+  Bucket = `bucket-${++buckets}`;
+  await s3.send(
+    new CreateBucketCommand({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } }),
+  );
+});
+
+const put = (Key: string, body: string | Uint8Array, more: Partial<PutObjectCommandInput> = {}) =>
+  // As bytes: the SDK takes an empty string for a stream.
+  s3.send(new PutObjectCommand({ Bucket, Key, Body: Buffer.from(body), ...more }));
+
+async function get(Key: string): Promise<string> {
+  const reply = await s3.send(new GetObjectCommand({ Bucket, Key, ChecksumMode: 'ENABLED' }));
+  return reply.Body!.transformToString();
+}
+
+async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
+  try {
+    await call;
+  } catch (error) {
+    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
+    return { code: name, status: $metadata?.httpStatusCode };
+  }
+  throw new Error('the call was not refused');
+}
+
+describe('objects', () => {
+  it('come back as they were put, with type, metadata, MD5 as ETag and their checksum', async () => {
+    const body = Buffer.from('hello ü');
+    const written = await put('a/b.txt', body, {
+      ContentType: 'text/plain',
+      ContentEncoding: 'identity',
+      Metadata: { run: 'r1' },
+      ChecksumAlgorithm: 'CRC32',
+    });
+    expect(written.ETag).toBe(`"${createHash('md5').update(body).digest('hex')}"`);
+    const head = await s3.send(new HeadObjectCommand({ Bucket, Key: 'a/b.txt', ChecksumMode: 'ENABLED' }));
+    expect(head).toMatchObject({
+      ContentLength: 8,
+      ContentType: 'text/plain',
+      ContentEncoding: 'identity',
+      Metadata: { run: 'r1' },
+      ChecksumCRC32: written.ChecksumCRC32,
+    });
+    expect(written.ChecksumCRC32).toBeDefined();
+    expect(await get('a/b.txt')).toBe('hello ü');
+  });
+
+  it.each([
+    '../../../etc/passwd',
+    './x',
+    'a//b',
+    'a/../b',
+    '.',
+    '..',
+    '日本語/ü +&<>"\'%25?#',
+    'x'.repeat(1_000),
+    '.'.repeat(400),
+    'a',
+    'a/',
+  ])('are kept under the key %j, inside the data folder', async (key) => {
+    await put(key, `body of ${key}`);
+    expect(await get(key)).toBe(`body of ${key}`);
+    const listed = await s3.send(new ListObjectsV2Command({ Bucket }));
+    expect(listed.Contents?.map((o) => o.Key)).toEqual([key]);
+    await s3.send(new DeleteObjectCommand({ Bucket, Key: key }));
+    expect(await refusal(get(key))).toEqual({ code: 'NoSuchKey', status: 404 });
+  });
+
+  it('are empty when nothing was put in', async () => {
+    await put('empty', '');
+    expect(await get('empty')).toBe('');
+  });
+
+  it('are given in part by a Range', async () => {
+    await put('digits', '0123456789');
+    const part = async (Range: string) => {
+      const reply = await s3.send(new GetObjectCommand({ Bucket, Key: 'digits', Range }));
+      return [await reply.Body!.transformToString(), reply.ContentRange];
+    };
+    expect(await part('bytes=2-4')).toEqual(['234', 'bytes 2-4/10']);
+    expect(await part('bytes=7-')).toEqual(['789', 'bytes 7-9/10']);
+    expect(await part('bytes=-2')).toEqual(['89', 'bytes 8-9/10']);
+    expect(await refusal(part('bytes=10-'))).toEqual({ code: 'InvalidRange', status: 416 });
+  });
+
+  it('answer 404 to HEAD and GET when there are none', async () => {
+    expect((await refusal(s3.send(new HeadObjectCommand({ Bucket, Key: 'none' })))).status).toBe(404);
+    expect(await refusal(get('none'))).toEqual({ code: 'NoSuchKey', status: 404 });
+    await s3.send(new DeleteObjectCommand({ Bucket, Key: 'none' }));
+  });
+
+  it('stream in without a length known before, with the checksum behind them', async () => {
+    const response = await fetch(`${sandbox.endpoint}/${Bucket}/trailer`, {
+      method: 'PUT',
+      headers: {
+        authorization: 'AWS4-HMAC-SHA256 Credential=a/20260101/r/s3/aws4_request',
+        'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+        'content-encoding': 'aws-chunked',
+        'x-amz-decoded-content-length': '11',
+        'x-amz-trailer': 'x-amz-checksum-crc32c',
+      },
+      body: '6\r\nhello \r\n5\r\nworld\r\n0\r\nx-amz-checksum-crc32c:yZRlqg==\r\n\r\n',
+    });
+    expect(response.status).toBe(200);
+    expect(await get('trailer')).toBe('hello world');
+    const head = await s3.send(new HeadObjectCommand({ Bucket, Key: 'trailer', ChecksumMode: 'ENABLED' }));
+    expect(head.ContentEncoding).toBeUndefined();
+    expect(head.ChecksumCRC32C).toBe('yZRlqg==');
+  });
+
+  it.each([
+    ['MD5', { ContentMD5: 'AAAAAAAAAAAAAAAAAAAAAA==' }],
+    ['CRC32', { ChecksumCRC32: 'AAAAAA==' }],
+    ['CRC32C', { ChecksumCRC32C: 'AAAAAA==' }],
+    ['CRC64NVME', { ChecksumCRC64NVME: 'AAAAAAAAAAA=' }],
+    ['SHA-1', { ChecksumSHA1: Buffer.alloc(20).toString('base64') }],
+    ['SHA-256', { ChecksumSHA256: Buffer.alloc(32).toString('base64') }],
+  ])('are not stored when their %s does not fit', async (_name, more) => {
+    expect(await refusal(put('bad', 'body', more))).toEqual({ code: 'BadDigest', status: 400 });
+    expect((await refusal(get('bad'))).code).toBe('NoSuchKey');
+  });
+});
+
+describe('conditional writes', () => {
+  it('write when the key is free and answer 412 when it is not', async () => {
+    await put('once', 'first', { IfNoneMatch: '*' });
+    expect(await refusal(put('once', 'second', { IfNoneMatch: '*' }))).toEqual({
+      code: 'PreconditionFailed',
+      status: 412,
+    });
+    expect(await get('once')).toBe('first');
+  });
+
+  it('let exactly one of many at once through, whole', async () => {
+    const bodies = Array.from({ length: 20 }, (_, i) => String(i).repeat(50_000));
+    const results = await Promise.allSettled(bodies.map((body) => put('race', body, { IfNoneMatch: '*' })));
+    const winners = results.flatMap((result, i) => (result.status === 'fulfilled' ? [bodies[i]] : []));
+    expect(winners).toHaveLength(1);
+    expect(await get('race')).toBe(winners[0]);
+    for (const result of results) {
+      if (result.status === 'rejected') expect([409, 412]).toContain(result.reason.$metadata.httpStatusCode);
+    }
+  });
+
+  it('replace only the version they name', async () => {
+    const { ETag } = await put('versioned', 'one');
+    await put('versioned', 'two', { IfMatch: ETag! });
+    expect((await refusal(put('versioned', 'three', { IfMatch: ETag! }))).status).toBe(412);
+    expect(await get('versioned')).toBe('two');
+  });
+});
+
+describe('listings', () => {
+  it('are in order of UTF-8 bytes and page through every key once', async () => {
+    const keys = ['b', 'a/2', 'a/1', 'Z', '日本', '\u{1F600}', '\uFF5E', 'a', 'a!'];
+    for (const key of keys) await put(key, '');
+    const seen: string[] = [];
+    let ContinuationToken: string | undefined;
+    do {
+      const page = await s3.send(
+        new ListObjectsV2Command({ Bucket, MaxKeys: 2, ...(ContinuationToken ? { ContinuationToken } : {}) }),
+      );
+      expect(page.KeyCount).toBeLessThanOrEqual(2);
+      seen.push(...page.Contents!.map((o) => o.Key!));
+      ContinuationToken = page.NextContinuationToken;
+    } while (ContinuationToken);
+    expect(seen).toEqual(keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
+  });
+
+  it('fold keys behind a delimiter, below a prefix, after a key', async () => {
+    for (const key of ['r/0/1/x', 'r/0/2/x', 'r/1/1/x', 'r/m', 'q']) await put(key, 'x');
+    const page = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: 'r/', Delimiter: '/' }));
+    expect(page.CommonPrefixes?.map((p) => p.Prefix)).toEqual(['r/0/', 'r/1/']);
+    expect(page.Contents?.map((o) => [o.Key, o.Size])).toEqual([['r/m', 1]]);
+    const after = await s3.send(new ListObjectsV2Command({ Bucket, StartAfter: 'r/0/2/x' }));
+    expect(after.Contents?.map((o) => o.Key)).toEqual(['r/1/1/x', 'r/m']);
+  });
+
+  it('can encode keys that XML cannot carry', async () => {
+    await put('a\u0001b c+d', '');
+    const page = await s3.send(new ListObjectsV2Command({ Bucket, EncodingType: 'url' }));
+    expect(page.Contents?.[0]?.Key).toBe('a%01b+c%2Bd');
+  });
+});
+
+it('deletes many keys in one call, those that are not there too', async () => {
+  await put('x & y', '');
+  await put('z', '');
+  const Objects = [{ Key: 'x & y' }, { Key: 'none' }];
+  const reply = await s3.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+  expect(reply.Deleted?.map((d) => d.Key)).toEqual(['x & y', 'none']);
+  const left = await s3.send(new ListObjectsV2Command({ Bucket }));
+  expect(left.Contents?.map((o) => o.Key)).toEqual(['z']);
+});
+
+describe('uploads in parts', () => {
+  interface Part {
+    PartNumber: number;
+    ETag: string;
+  }
+  const Key = 'big';
+  const start = async (): Promise<string> =>
+    (await s3.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId!;
+  const part = async (UploadId: string, PartNumber: number, Body: Buffer): Promise<Part> => ({
+    PartNumber,
+    ETag: (await s3.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))).ETag!,
+  });
+  const complete = (UploadId: string, Parts: Part[]): Promise<CompleteMultipartUploadCommandOutput> =>
+    s3.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }));
+  const five = Buffer.alloc(5 * 1024 ** 2, 'a');
+
+  it('become one object with an ETag of their ETags', async () => {
+    const id = await start();
+    const second = await part(id, 2, Buffer.from('tail'));
+    const first = await part(id, 1, five);
+    const listed = await s3.send(new ListPartsCommand({ Bucket, Key, UploadId: id }));
+    expect(listed.Parts?.map((p) => p.PartNumber)).toEqual([1, 2]);
+    const done = await complete(id, [first, second]);
+    expect(done.ETag).toMatch(/^"[0-9a-f]{32}-2"$/);
+    const whole = await s3.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${five.length - 1}-` }));
+    expect(await whole.Body!.transformToString()).toBe('atail');
+    expect((await refusal(complete(id, [first, second]))).code).toBe('NoSuchUpload');
+  });
+
+  it('are refused with a wrong order, a wrong ETag or a small part in the middle', async () => {
+    const id = await start();
+    const small = [await part(id, 1, Buffer.from('a')), await part(id, 2, Buffer.from('b'))] as const;
+    expect((await refusal(complete(id, [small[1], small[0]]))).code).toBe('InvalidPartOrder');
+    expect((await refusal(complete(id, [{ PartNumber: 1, ETag: '"0"' }]))).code).toBe('InvalidPart');
+    expect((await refusal(complete(id, [...small]))).code).toBe('EntityTooSmall');
+  });
+
+  it('are gone when they are aborted', async () => {
+    const id = await start();
+    await part(id, 1, Buffer.from('a'));
+    expect((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toHaveLength(1);
+    await s3.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId: id }));
+    expect((await refusal(part(id, 2, five))).code).toBe('NoSuchUpload');
+    expect((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toBeUndefined();
+  });
+});
+
+describe('presigned URLs', () => {
+  it('give and take an object without credentials', async () => {
+    const putUrl = await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: 'signed' }), { expiresIn: 60 });
+    expect((await fetch(putUrl, { method: 'PUT', body: 'by curl' })).status).toBe(200);
+    const getUrl = await getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'signed' }), { expiresIn: 60 });
+    expect(await (await fetch(getUrl)).text()).toBe('by curl');
+  });
+
+  it('are refused when they have run out', async () => {
+    const url = await getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'signed' }), {
+      expiresIn: 60,
+      signingDate: new Date(Date.now() - 61_000),
+    });
+    const response = await fetch(url);
+    expect(response.status).toBe(403);
+    expect(await response.text()).toContain('<Code>AccessDenied</Code><Message>Request has expired</Message>');
+  });
+
+  it('are needed: a request without any credentials is denied', async () => {
+    const response = await fetch(`${sandbox.endpoint}/${Bucket}/signed`);
+    expect(response.status).toBe(403);
+    expect(await response.text()).toContain('<Code>AccessDenied</Code>');
+  });
+});
+
+describe('buckets', () => {
+  it('are listed, located, headed and deleted when empty', async () => {
+    const all = await s3.send(new ListBucketsCommand({}));
+    expect(all.Buckets?.map((b) => b.Name)).toContain(Bucket);
+    expect((await s3.send(new GetBucketLocationCommand({ Bucket }))).LocationConstraint).toBe('ap-northeast-1');
+    expect((await s3.send(new HeadBucketCommand({ Bucket }))).BucketRegion).toBe('ap-northeast-1');
+    await put('x', '');
+    expect(await refusal(s3.send(new DeleteBucketCommand({ Bucket })))).toEqual({
+      code: 'BucketNotEmpty',
+      status: 409,
+    });
+    await s3.send(new DeleteObjectCommand({ Bucket, Key: 'x' }));
+    await s3.send(new DeleteBucketCommand({ Bucket }));
+    expect((await refusal(s3.send(new HeadBucketCommand({ Bucket })))).status).toBe(404);
+    expect((await refusal(put('x', ''))).code).toBe('NoSuchBucket');
+  });
+
+  it.each([
+    ['one that is there', null, 'ap-northeast-1', 'BucketAlreadyOwnedByYou'],
+    ['another region', 'elsewhere', 'eu-west-1', 'IllegalLocationConstraintException'],
+    ['a bad name', 'Bad_Name', 'ap-northeast-1', 'InvalidBucketName'],
+  ] as const)('are refused for %s', async (_what, name, region, code) => {
+    const command = new CreateBucketCommand({
+      Bucket: name ?? Bucket,
+      CreateBucketConfiguration: { LocationConstraint: region },
+    });
+    expect((await refusal(s3.send(command))).code).toBe(code);
+  });
+
+  it('answer NotImplemented to what the sandbox does not have', async () => {
+    const call = s3.send(new GetBucketVersioningCommand({ Bucket }));
+    expect(await refusal(call)).toEqual({ code: 'NotImplemented', status: 501 });
+  });
+});

@@ -1,0 +1,43 @@
+/** AWS's own SDK clients, pointed at a sandbox. */
+import { EC2Client } from '@aws-sdk/client-ec2';
+import { ElasticLoadBalancingV2Client } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { S3Client } from '@aws-sdk/client-s3';
+import type { TestSandbox } from './start-sandbox.ts';
+
+export interface SandboxClients {
+  ec2: EC2Client;
+  elb: ElasticLoadBalancingV2Client;
+  s3: S3Client;
+  destroy(): void;
+}
+
+export function clientsFor(sandbox: Pick<TestSandbox, 'endpoint' | 'region'>): SandboxClients {
+  const base = {
+    endpoint: sandbox.endpoint,
+    region: sandbox.region,
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+    maxAttempts: 1,
+  };
+  const ec2 = new EC2Client(base);
+  const elb = new ElasticLoadBalancingV2Client(base);
+  const s3 = new S3Client({ ...base, forcePathStyle: true });
+  return {
+    ec2,
+    elb,
+    s3,
+    destroy() {
+      for (const client of [ec2, elb, s3]) client.destroy();
+    },
+  };
+}
+
+/** Resolves with the first value that is not null; rejects, naming what it waited for, after 20 s. */
+export async function eventually<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  const until = performance.now() + 20_000;
+  for (;;) {
+    const value = await look();
+    if (value !== null) return value;
+    if (performance.now() > until) throw new Error(`waited 20 s for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}

@@ -1,0 +1,86 @@
+/** A sandbox of a test's own, as the real process, on any free port and in a temporary folder. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+export interface TestSandbox {
+  endpoint: string;
+  controlToken: string;
+  dataDir: string;
+  /** `127.37.0.0/16` */
+  network: string;
+  pid: number;
+  region: string;
+  /** Calls a control route: `control('GET', 'status')`. Rejects on any status that is not 2xx. */
+  control(method: string, route: string, body?: unknown): Promise<unknown>;
+  /** SIGTERM, and the exit code. The data folder goes too, unless it was given. */
+  stop(): Promise<number | null>;
+  /** SIGKILL: as when the machine's memory runs out. The data folder stays. */
+  kill(): Promise<void>;
+}
+
+export interface TestSandboxOptions {
+  /** SHA-256 of the bundles it may run. */
+  allowBundles?: string[];
+  region?: string;
+  /** Left out: a temporary folder that `stop` removes. */
+  dataDir?: string;
+  port?: number;
+}
+
+const MAIN = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
+const READY_LIMIT_MS = 20_000;
+
+/** Rejects with what it wrote to stderr when it does not become ready. */
+export async function startSandbox(options: TestSandboxOptions = {}): Promise<TestSandbox> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'crawlfleet-sandbox-')));
+  const region = options.region ?? 'ap-northeast-1';
+  const bundles = (options.allowBundles ?? []).flatMap((hash) => ['--allow-bundle', hash]);
+  const child = spawn(
+    process.execPath,
+    [MAIN, '--data', dataDir, '--region', region, '--port', String(options.port ?? 0), ...bundles],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const limit = setTimeout(() => child.kill('SIGKILL'), READY_LIMIT_MS);
+  const line = await Promise.race([
+    once(createInterface(child.stdout), 'line').then(([text]) => String(text)),
+    exited.then(([code]) => Promise.reject(new Error(`the sandbox did not start (exit ${code}): ${errors}`))),
+  ]).finally(() => clearTimeout(limit));
+  const ready = JSON.parse(line) as { endpoint: string; pid: number; network: string; controlToken: string };
+
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const [code] = await exited;
+    return code;
+  };
+  return {
+    ...ready,
+    dataDir,
+    region,
+    async control(method, route, body) {
+      const response = await fetch(`${ready.endpoint}/_crawlfleet/${route}`, {
+        method,
+        headers: { authorization: `Bearer ${ready.controlToken}` },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${route}: ${response.status} ${text}`);
+      return JSON.parse(text);
+    },
+    async stop() {
+      const code = await end('SIGTERM');
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+      return code;
+    },
+    async kill() {
+      await end('SIGKILL');
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { Fleet } from '../../../sandbox/ec2/fleet.ts';
+import type { Instance, LaunchSpec } from '../../../sandbox/ec2/instance.ts';
+import { LaunchLedger } from '../../../sandbox/ec2/launch-ledger.ts';
+import type { MachineHost, MachineSpec } from '../../../sandbox/ec2/machine-host.ts';
+import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
+import { AddressPool } from '../../../sandbox/network.ts';
+
+const network = {
+  cidr: '127.20.0.0/16',
+  address: (offset: number) => `127.20.${offset >> 8}.${offset & 255}`,
+  release: () => Promise.resolve(),
+};
+const SPEC: LaunchSpec = {
+  imageId: 'ami-1',
+  instanceType: 't3.nano',
+  architecture: 'x86_64',
+  subnetId: 'subnet-1',
+  vpcId: 'vpc-1',
+  zone: 'z',
+  securityGroupIds: [],
+  instanceProfile: null,
+  userData: '',
+  shutdownBehavior: 'stop',
+  publicAddress: true,
+  metadata: { httpTokens: 'required', hopLimit: 1 },
+  keyName: null,
+  clientToken: null,
+};
+
+let clock: VirtualClock;
+let fleet: Fleet;
+let on: MachineSpec[];
+let off: string[];
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  on = [];
+  off = [];
+  const host: MachineHost = {
+    powerOn: (machine) => void on.push(machine),
+    powerOff: async (id) => {
+      await clock.sleep(2_000);
+      off.push(id);
+    },
+    consoleOutput: () => null,
+    status: () => null,
+    forget: () => {},
+  };
+  const addresses = new Map([['subnet-1', new AddressPool(network, 4_100, 3)]]);
+  fleet = new Fleet({
+    clock,
+    host,
+    tags: new TagStore(),
+    region: 'r',
+    addresses,
+    pendingMs: 100,
+    terminatedShownMs: 60_000,
+  });
+});
+afterEach(async () => {
+  const closing = fleet.close();
+  await clock.advance(5_000);
+  await closing;
+});
+
+const launch = (changes: Partial<LaunchSpec> = {}, count = { min: 1, max: 1 }): Instance[] =>
+  fleet.launch({ ...SPEC, ...changes }, count, new Map());
+
+describe('a fleet', () => {
+  it('boots a machine when the instance becomes running, not before', async () => {
+    const [instance] = launch();
+    expect([instance!.state, on]).toEqual(['pending', []]);
+    await clock.advance(100);
+    expect(instance!.state).toBe('running');
+    expect(on).toMatchObject([{ id: instance!.id, address: '127.20.16.4', publicAddress: '127.20.16.4' }]);
+  });
+
+  it('launches as many as there are addresses for, and none under MinCount', () => {
+    expect(launch({}, { min: 1, max: 5 })).toHaveLength(3);
+    expect(() => launch()).toThrow(expect.objectContaining({ code: 'InsufficientFreeAddressesInSubnet' }) as Error);
+  });
+
+  it('never boots what was terminated while pending', async () => {
+    const [instance] = launch();
+    fleet.terminate(instance!);
+    await clock.advance(10_000);
+    expect([instance!.state, on]).toEqual(['terminated', []]);
+  });
+
+  it('shows terminated only when the machine is off, keeps it for a while, then forgets it', async () => {
+    const [instance] = launch();
+    await clock.advance(100);
+    fleet.terminate(instance!);
+    await clock.advance(1_999);
+    expect(instance!.state).toBe('shutting-down');
+    await clock.advance(1);
+    expect([instance!.state, off]).toEqual(['terminated', [instance!.id]]);
+    await clock.advance(59_999);
+    expect(fleet.find(instance!.id)).toBe(instance);
+    await clock.advance(1);
+    expect(fleet.find(instance!.id)).toBeNull();
+  });
+
+  it('gives addresses of terminated instances to new ones', async () => {
+    const [first] = launch({}, { min: 3, max: 3 });
+    fleet.terminate(first!);
+    await clock.advance(2_000);
+    expect(launch()[0]!.address).toBe(first!.address);
+  });
+
+  it.each([
+    ['stop', 'stopped'],
+    ['terminate', 'terminated'],
+  ] as const)('that was launched to %s when switched off from inside ends %s', async (shutdownBehavior, state) => {
+    const [instance] = launch({ shutdownBehavior });
+    await clock.advance(100);
+    fleet.poweredOff(instance!.id);
+    await clock.advance(2_000);
+    expect([instance!.state, instance!.reasonCode]).toEqual([state, 'Client.InstanceInitiatedShutdown']);
+  });
+
+  it('terminates an instance that is stopping, once', async () => {
+    const [instance] = launch();
+    await clock.advance(100);
+    fleet.stop(instance!);
+    await clock.advance(1_000);
+    fleet.terminate(instance!);
+    expect(fleet.terminate(instance!).previous).toBe('shutting-down');
+    await clock.advance(5_000);
+    expect(instance!.state).toBe('terminated');
+  });
+});
+
+describe('client tokens', () => {
+  it('find the same launch in their zone only, and refuse other parameters', () => {
+    const ledger = new LaunchLedger();
+    const instances = launch();
+    ledger.record('t', 'zone-a', 'print', instances);
+    expect(ledger.find('t', 'zone-a', 'print')).toBe(instances);
+    expect(ledger.find('t', 'zone-c', 'print')).toBeNull();
+    expect(() => ledger.find('t', 'zone-a', 'other')).toThrow(
+      expect.objectContaining({ code: 'IdempotentParameterMismatch' }) as Error,
+    );
+  });
+});
