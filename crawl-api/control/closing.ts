@@ -1,0 +1,84 @@
+/**
+ * Closes the epoch: the manifest into the bucket, then the completion call-back until the main server confirms it. Every
+ * step is in the journal, so a restarted process takes the next one, with the same bytes.
+ */
+import { describeError } from '../../shared/domain/errors.ts';
+import { manifestKey } from '../../shared/domain/keys.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import { COMPLETION_PATH, answerSchema } from '../../shared/wire/callbacks.ts';
+import type { Completion, Progress } from '../../shared/wire/callbacks.ts';
+import type { Manifest } from '../../shared/wire/part.ts';
+import { encodeManifest, manifestSchema } from '../../shared/wire/part.ts';
+import { sha256Hex } from '../../shared/wire/signature.ts';
+import type { KeyObject } from 'node:crypto';
+import type { Queue } from '../queue/queue.ts';
+import type { Uploader } from '../upload/uploader.ts';
+import { backoffMs } from './backoff.ts';
+import type { Log } from './log.ts';
+import type { MainServerClient } from './main-server-client.ts';
+
+export interface ClosingParts {
+  queue: Queue;
+  uploader: Pick<Uploader, 'put'>;
+  client: Pick<MainServerClient, 'sendSigned'>;
+  owner: { run: string; slot: number; epoch: number };
+  instanceId: string;
+  privateKey: KeyObject;
+  progress: () => Progress;
+  clock: Clock;
+  random: Random;
+  log: Log;
+}
+
+const RETRY = { firstMs: 500, maxMs: 15_000 };
+
+/** Resolves when the main server has confirmed the completion, or the signal aborts. All results must be in parts. */
+export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promise<void> {
+  const { queue, owner, uploader, privateKey, log } = parts;
+  if (queue.state.closed) return;
+  await untilDone(parts, stop, 'manifest not written down', async () => {
+    if (queue.state.manifestText === null) await queue.recordManifest(JSON.stringify(createManifest(parts)));
+    return null;
+  });
+  if (stop.aborted || queue.state.manifestText === null) return;
+  const bytes = encodeManifest(manifestSchema.parse(JSON.parse(queue.state.manifestText)), privateKey);
+  const key = manifestKey(owner.run, owner.slot, owner.epoch);
+  if (!(await uploader.put(key, bytes, 'application/json', stop))) return;
+  log.info({ key, parts: queue.state.parts.length }, 'manifest stored');
+  const completion: Completion = { manifestKey: key, manifestSha256: sha256Hex(bytes) };
+  await untilDone(parts, stop, 'completion not confirmed yet', async () => {
+    const reply = await parts.client.sendSigned(COMPLETION_PATH, completion);
+    if (reply.status !== 200 || !answerSchema.parse(JSON.parse(reply.body)).ok)
+      return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
+    queue.recordClosed();
+    return null;
+  });
+}
+
+function createManifest({ queue, owner, instanceId, progress, clock }: ClosingParts): Manifest {
+  return {
+    version: 1,
+    ...owner,
+    instanceId,
+    closedBy: 'instance',
+    closedAt: new Date(clock.now()).toISOString(),
+    parts: queue.state.parts,
+    progress: progress(),
+  };
+}
+
+/** Repeats the step until it gives null; its result or error otherwise is what went wrong. */
+async function untilDone(
+  { clock, random, log }: ClosingParts,
+  stop: AbortSignal,
+  what: string,
+  step: () => Promise<string | null>,
+): Promise<void> {
+  for (let failures = 0; !stop.aborted; failures++) {
+    const problem = await step().catch((error: unknown) => describeError(error));
+    if (problem === null) return;
+    if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, what);
+    await clock.sleep(backoffMs(failures, RETRY, random), stop);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Speaks to the main server every interval, and at once when something changes; what changes while a heartbeat is under way goes into
+ * the next one, sent right after. Replies that the run's key did not sign are not orders.
+ */
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
+import { HEARTBEAT_PATH, ordersSchema } from '../../shared/wire/callbacks.ts';
+import { backoffMs } from './backoff.ts';
+import type { Log } from './log.ts';
+import type { MainServerClient, Reply } from './main-server-client.ts';
+import { SignalFlag } from './signal-flag.ts';
+
+export interface HeartbeatParts {
+  client: Pick<MainServerClient, 'sendSigned'>;
+  describe: () => Heartbeat;
+  /** Carries out orders. May throw when they cannot be written down: they are asked for again. */
+  follow: (orders: Orders) => Promise<void>;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  intervalMs: number;
+}
+
+export class HeartbeatLoop {
+  readonly #parts: HeartbeatParts;
+  readonly #wake = new SignalFlag();
+  #failures = 0;
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts;
+  }
+
+  /** Something changed: speak as soon as the one under way has ended. */
+  poke(): void {
+    this.#wake.raise();
+  }
+
+  /** Until the signal aborts. */
+  async run(stop: AbortSignal): Promise<void> {
+    const { clock, random, intervalMs } = this.#parts;
+    while (!stop.aborted) {
+      const problem = await this.#speak();
+      if (problem === null) {
+        this.#failures = 0;
+        await this.#wake.wait(clock, intervalMs, stop);
+        continue;
+      }
+      if (stop.aborted) return;
+      this.#note(problem);
+      // News does not shorten this wait: a main server in trouble is not to be flooded.
+      await clock.sleep(
+        backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random),
+        stop,
+      );
+    }
+  }
+
+  /** Null when orders were received and carried out, otherwise what went wrong. */
+  async #speak(): Promise<string | null> {
+    const { client, describe, follow } = this.#parts;
+    let reply: Reply;
+    try {
+      reply = await client.sendSigned(HEARTBEAT_PATH, describe());
+    } catch (error) {
+      return `no answer: ${describeError(error)}`;
+    }
+    if (reply.status !== 200) return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
+    if (!reply.authentic) return 'the reply is not signed by the run';
+    try {
+      await follow(ordersSchema.parse(JSON.parse(reply.body)));
+    } catch (error) {
+      return `orders not carried out: ${describeError(error)}`;
+    }
+    return null;
+  }
+
+  #note(problem: string): void {
+    if ((this.#failures & (this.#failures + 1)) === 0)
+      this.#parts.log.warn({ tries: this.#failures + 1, problem }, 'heartbeat failed');
+  }
+}

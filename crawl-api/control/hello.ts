@@ -1,0 +1,40 @@
+/** Says hello until the main server accepts this instance or refuses it for good. */
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import type { Hello } from '../../shared/wire/callbacks.ts';
+import { HELLO_PATH } from '../../shared/wire/callbacks.ts';
+import { backoffMs } from './backoff.ts';
+import type { Log } from './log.ts';
+import type { MainServerClient } from './main-server-client.ts';
+
+const RETRY = { firstMs: 250, maxMs: 5_000 };
+/** No further try will be answered otherwise: wrong token, wrong instance, another instance has the slot. */
+const FINAL = [401, 403, 409];
+
+/** `refused` means that this machine is not wanted and should power off. */
+export async function sayHello(
+  client: Pick<MainServerClient, 'sendHello'>,
+  hello: Omit<Hello, 'clock'>,
+  { clock, random, log }: { clock: Clock; random: Random; log: Log },
+  stop: AbortSignal,
+): Promise<'accepted' | 'refused' | 'stopped'> {
+  for (let failures = 0; !stop.aborted; failures++) {
+    let problem: string;
+    try {
+      const reply = await client.sendHello(HELLO_PATH, { ...hello, clock: new Date(clock.now()).toISOString() });
+      if (reply.status === 200) return 'accepted';
+      problem = `status ${reply.status}: ${reply.body.slice(0, 300)}`;
+      if (FINAL.includes(reply.status)) {
+        log.error({ problem }, 'the main server refuses this instance');
+        return 'refused';
+      }
+    } catch (error) {
+      problem = describeError(error);
+    }
+    // One line for the first failure and then for each doubling: the console is 64 KB.
+    if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, 'hello not accepted yet');
+    await clock.sleep(backoffMs(failures, RETRY, random), stop);
+  }
+  return 'stopped';
+}

@@ -1,0 +1,28 @@
+/** A wake-up call that many can make and one waits for; calls made while nobody waits are not lost. */
+import type { Clock } from '../../shared/ports/clock.ts';
+
+export class SignalFlag {
+  #raised = false;
+  #wake: (() => void) | null = null;
+
+  raise(): void {
+    this.#raised = true;
+    this.#wake?.();
+  }
+
+  /** Resolves at the next raise (at once if there was one since the last wait), after `ms`, or when the signal aborts. True if raised. */
+  async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+    if (!this.#raised && !signal.aborted) {
+      const timer = new AbortController();
+      const onAbort = (): void => timer.abort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#wake = onAbort;
+      await clock.sleep(ms, timer.signal);
+      this.#wake = null;
+      signal.removeEventListener('abort', onAbort);
+    }
+    const raised = this.#raised;
+    this.#raised = false;
+    return raised;
+  }
+}

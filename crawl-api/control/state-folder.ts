@@ -1,0 +1,105 @@
+/**
+ * What an instance must not forget beside its journal: its key pair, whether the main server has accepted it, and the
+ * counter of its call-backs. Kept in one folder per run, slot and epoch, readable by its own user only.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import type { KeyObject } from 'node:crypto';
+import { z } from 'zod';
+import type { KeyPair } from '../../shared/wire/signature.ts';
+import {
+  createKeyPair,
+  exportPrivateKey,
+  exportPublicKey,
+  importPrivateKey,
+  importPublicKey,
+} from '../../shared/wire/signature.ts';
+
+const identitySchema = z.object({ privateKey: z.string(), publicKey: z.string() });
+
+/** Counters are given out in blocks: the file says up to where they may have been used. */
+const COUNTER_BLOCK = 10_000;
+
+export class StateFolder {
+  readonly #folder: string;
+  readonly keys: KeyPair;
+  #counter: number;
+  #reservedTo: number;
+
+  /** Opens or creates the folder of this run, slot and epoch below `base`. */
+  constructor(base: string, owner: { run: string; slot: number; epoch: number }, nowMs: number) {
+    this.#folder = path.join(base, `${encodeURIComponent(owner.run)}-${owner.slot}-${owner.epoch}`);
+    fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.keys = this.#loadKeys();
+    const reserved = this.#read('counter');
+    // The clock makes the first counter; a clock that was set back does not make it smaller.
+    this.#counter = Math.max(reserved === null ? 0 : Number(reserved), nowMs);
+    this.#reservedTo = this.#counter;
+  }
+
+  get journalPath(): string {
+    return path.join(this.#folder, 'journal');
+  }
+
+  get publicKeyText(): string {
+    return exportPublicKey(this.keys.publicKey);
+  }
+
+  get privateKey(): KeyObject {
+    return this.keys.privateKey;
+  }
+
+  get helloAccepted(): boolean {
+    return this.#read('hello-accepted') !== null;
+  }
+
+  markHelloAccepted(): void {
+    this.#write('hello-accepted', '1');
+  }
+
+  /** A number greater than every one before, over restarts too. */
+  nextCounter(): number {
+    this.#counter++;
+    if (this.#counter > this.#reservedTo) {
+      this.#reservedTo = this.#counter + COUNTER_BLOCK;
+      this.#write('counter', String(this.#reservedTo));
+    }
+    return this.#counter;
+  }
+
+  #loadKeys(): KeyPair {
+    const text = this.#read('identity.json');
+    if (text !== null) {
+      const { privateKey, publicKey } = identitySchema.parse(JSON.parse(text));
+      return { privateKey: importPrivateKey(privateKey), publicKey: importPublicKey(publicKey) };
+    }
+    const keys = createKeyPair();
+    this.#write(
+      'identity.json',
+      JSON.stringify({ privateKey: exportPrivateKey(keys.privateKey), publicKey: exportPublicKey(keys.publicKey) }),
+    );
+    return keys;
+  }
+
+  #read(name: string): string | null {
+    try {
+      return fs.readFileSync(path.join(this.#folder, name), 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  /** Whole or not at all, also after a power cut. */
+  #write(name: string, text: string): void {
+    const file = path.join(this.#folder, name);
+    const fd = fs.openSync(`${file}.new`, 'w', 0o600);
+    try {
+      fs.writeSync(fd, text);
+      fs.fsyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+    fs.renameSync(`${file}.new`, file);
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The program that runs on each instance. All it is told is in the machine's user data; it keeps what it must not forget in
+ * STATE_DIRECTORY. Exit code 0 means that the machine is not needed any more and should power off; any other, that the program should be
+ * started again.
+ */
+import './small-process.ts';
+import pino from 'pino';
+import { systemRandom } from '../shared/adapters/random.ts';
+import { AppError, describeError } from '../shared/domain/errors.ts';
+import { systemClock } from '../shared/adapters/system-clock.ts';
+import { parseUserData } from '../shared/wire/settings.ts';
+import type { InstanceSettings } from '../shared/wire/settings.ts';
+import { AWS_METADATA, readMetadata } from './control/metadata.ts';
+import { runInstance } from './instance.ts';
+
+// Written at once, so that the last line before a crash is on the console too.
+const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 1, sync: true }));
+
+const stop = new AbortController();
+process.once('SIGTERM', () => stop.abort());
+process.once('SIGINT', () => stop.abort());
+process.on('uncaughtException', (error) => fail(error));
+process.on('unhandledRejection', (error) => fail(error));
+
+function fail(error: unknown): never {
+  const hint = error instanceof AppError ? error.hint : undefined;
+  log.fatal(
+    { problem: describeError(error), hint, stack: error instanceof Error ? error.stack : undefined },
+    'the instance has failed',
+  );
+  process.exit(1);
+}
+
+function readSettings(userData: string): InstanceSettings | null {
+  try {
+    return parseUserData(userData);
+  } catch (error) {
+    log.fatal({ problem: describeError(error) }, 'the user data cannot be used');
+    return null;
+  }
+}
+
+const metadataEndpoint = process.env.AWS_EC2_METADATA_SERVICE_ENDPOINT ?? AWS_METADATA;
+const stateDirectory = process.env.STATE_DIRECTORY;
+if (stateDirectory === undefined || stateDirectory === '')
+  fail(
+    new AppError('platform', 'STATE_DIRECTORY is not set', {
+      hint: 'Start the program with a folder that survives its restart.',
+    }),
+  );
+
+try {
+  const metadata = await readMetadata(metadataEndpoint, systemClock);
+  const settings = readSettings(metadata.userData);
+  if (settings !== null) {
+    const { run, slot, epoch } = settings;
+    log.info({ run, slot, epoch, instanceId: metadata.instanceId, node: process.version }, 'starting');
+    const openStore = async () => {
+      const { S3ObjectStore } = await import('../shared/adapters/s3-object-store.ts');
+      return new S3ObjectStore({ ...settings.s3, localAddress: metadata.address });
+    };
+    const parts = {
+      settings,
+      metadata,
+      metadataEndpoint,
+      stateDirectory,
+      openStore,
+      clock: systemClock,
+      random: systemRandom,
+      log,
+    };
+    const end = await runInstance(parts, stop.signal);
+    log.info({ end }, 'not needed any more');
+  }
+} catch (error) {
+  fail(error);
+}
+process.exit(0);

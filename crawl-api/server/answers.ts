@@ -1,0 +1,23 @@
+/** What both listeners answer when no route fits, or when reading a request fails: always one JSON object. */
+import type { NextFunction, Request, Response } from 'express';
+
+export function answerUnknownPaths(_request: Request, response: Response): void {
+  response.status(404).json({ error: 'no such path' });
+}
+
+/** Express knows an error handler by its four parameters. */
+export function answerFaults(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  if (response.headersSent) {
+    next(error);
+    return;
+  }
+  const status = statusOf(error);
+  response.status(status).json({
+    error: status === 413 ? 'the body is too large' : status < 500 ? 'the request is malformed' : 'internal error',
+  });
+}
+
+function statusOf(error: unknown): number {
+  const status = (error as { status?: unknown } | null)?.status;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : 500;
+}

@@ -1,0 +1,109 @@
+/**
+ * The listener that the balancer reaches: a health check that says ready or not, and offers signed by the run's key.
+ * Built apart from the listening server, so that tests can use it on any port.
+ */
+import express from 'express';
+import type { NextFunction, Request, Response } from 'express';
+import type { KeyObject } from 'node:crypto';
+import { HEALTH_PATH, MAX_OFFER_BYTES, offerPath, offerSchema } from '../../shared/wire/instance-api.ts';
+import type { Offer, Receipt, Refusal } from '../../shared/wire/instance-api.ts';
+import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
+import type { OfferAnswer } from '../queue/queue.ts';
+import { answerFaults, answerUnknownPaths } from './answers.ts';
+
+export interface BalancerAppParts {
+  owner: { run: string; slot: number; epoch: number };
+  instanceId: string;
+  runPublicKey: KeyObject;
+  /** True once the main server has accepted this instance. */
+  isReady: () => boolean;
+  takeOffer: (offer: Offer) => Promise<OfferAnswer>;
+}
+
+export function createBalancerApp(parts: BalancerAppParts): express.Express {
+  const { instanceId, isReady } = parts;
+  const app = createApp();
+  app.use((_request, response, next) => {
+    response.setHeader(HEADER.instance, instanceId);
+    next();
+  });
+  app.get(HEALTH_PATH, (_request, response) => {
+    const ready = isReady();
+    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'starting' });
+  });
+  const rawBody = express.raw({ type: () => true, limit: MAX_OFFER_BYTES, inflate: false });
+  app.post('/v1/runs/:run/products', rawBody, (request, response, next) => {
+    void answerOffer(parts, request, response, next);
+  });
+  app.use(answerUnknownPaths, answerFaults);
+  return app;
+}
+
+async function answerOffer(
+  parts: BalancerAppParts,
+  request: Request,
+  response: Response,
+  next: NextFunction,
+): Promise<void> {
+  try {
+    await judgeOffer(parts, request, response);
+  } catch (error) {
+    next(error);
+  }
+}
+
+async function judgeOffer(
+  { owner, instanceId, runPublicKey, isReady, takeOffer }: BalancerAppParts,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const path = offerPath(owner.run);
+  if (request.params.run !== owner.run) {
+    response.status(404).json({ error: 'this instance does not work for that run' });
+    return;
+  }
+  const body: Uint8Array = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const signature = request.get(HEADER.signature) ?? '';
+  if (!verifyMessage(runPublicKey, { method: 'POST', path, run: owner.run }, body, signature)) {
+    response.status(401).json({ error: 'the offer is not signed by the run' });
+    return;
+  }
+  if (!isReady()) {
+    response.status(503).json({ error: 'the main server has not accepted this instance yet' });
+    return;
+  }
+  const offer = parseOffer(body);
+  if ('fault' in offer) {
+    response.status(400).json({ error: offer.fault });
+    return;
+  }
+  const answer = await takeOffer(offer);
+  if (answer.taken) {
+    const receipt: Receipt = { chunk: offer.chunk, ...owner, instanceId, held: answer.held };
+    response.status(202).json(receipt);
+  } else {
+    const refusal: Refusal = { refused: answer.refused, room: answer.room };
+    response.status(409).json(refusal);
+  }
+}
+
+/** An Express app that says nothing about itself. */
+export function createApp(): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  return app;
+}
+
+function parseOffer(body: Uint8Array): Offer | { fault: string } {
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch {
+    return { fault: 'the body is not JSON' };
+  }
+  const parsed = offerSchema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  return { fault: `the offer is malformed: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim() };
+}

@@ -1,0 +1,105 @@
+/**
+ * The listener for the box itself: what this instance is doing, product by product, and an order to stop. Not for browsers:
+ * a page that is being crawled must not be able to reach it, so anything with an Origin or a foreign Host is refused.
+ */
+import type express from 'express';
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import type { Heartbeat } from '../../shared/wire/callbacks.ts';
+import type { Queue } from '../queue/queue.ts';
+import { ITEM_STATES } from '../queue/queue-state.ts';
+import type { ItemState } from '../queue/queue-state.ts';
+import { answerFaults, answerUnknownPaths } from './answers.ts';
+import { createApp } from './balancer-app.ts';
+import { renderMetrics } from './metrics.ts';
+
+export interface LocalAppParts {
+  owner: { run: string; slot: number; epoch: number };
+  instanceId: string;
+  queue: Queue;
+  /** What a heartbeat would say now. */
+  describe: () => Heartbeat;
+  /** Stop crawling, upload, close the epoch. */
+  drain: () => void;
+}
+
+const MAX_PAGE = 1_000;
+const productsQuery = z.object({
+  state: z.enum(ITEM_STATES).optional(),
+  after: z.coerce.number().int().nonnegative().default(0),
+  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(100),
+});
+
+export function createLocalApp({ owner, instanceId, queue, describe, drain }: LocalAppParts): express.Express {
+  const app = createApp();
+  app.use((request, response, next) => {
+    if (request.headers.origin === undefined && isLocalHost(request.headers.host)) next();
+    else response.status(403).json({ error: 'only for programs on this machine' });
+  });
+  app.get('/metrics', (_request, response) => {
+    response.type('text/plain; version=0.0.4').send(renderMetrics(describe(), queue));
+  });
+  app.use('/v1/runs/:run', (request, response, next) => {
+    if (request.params.run === owner.run) next();
+    else response.status(404).json({ error: 'this instance does not work for that run' });
+  });
+  app.get('/v1/runs/:run', (_request, response) => {
+    const { state, deadlineMs, intervalMs, isSealed, isDraining } = queue;
+    response.json({
+      ...owner,
+      instanceId,
+      ...describe(),
+      held: state.held,
+      sealed: isSealed,
+      draining: isDraining,
+      intervalMs,
+      deadline: new Date(deadlineMs).toISOString(),
+      postponed: state.postponedCount,
+      partsStored: state.parts.length,
+    });
+  });
+  app.get('/v1/runs/:run/products', (request, response) => {
+    const query = productsQuery.safeParse(request.query);
+    if (query.success) response.json(listProducts(queue, query.data));
+    else
+      response
+        .status(400)
+        .json({ error: `state is one of ${ITEM_STATES.join(', ')}; after and limit (1 to ${MAX_PAGE}) are numbers` });
+  });
+  app.post('/v1/runs/:run/drain', (_request, response) => {
+    drain();
+    response.status(202).json({ ok: true });
+  });
+  app.use(answerUnknownPaths, answerFaults);
+  return app;
+}
+
+interface ProductPage {
+  products: { n: number; id: string; state: ItemState; reason?: string }[];
+  /** Give it as `after` for the next page; null on the last. */
+  next: number | null;
+}
+
+function listProducts(
+  queue: Queue,
+  { state, after, limit }: { state?: ItemState | undefined; after: number; limit: number },
+): ProductPage {
+  const numbers = [...queue.state.items.values()]
+    .filter((item) => item.n > after && (state === undefined || item.state === state))
+    .map((item) => item.n)
+    .sort((a, b) => a - b);
+  const page = numbers.slice(0, limit);
+  return {
+    products: page.map((n) => {
+      const { id, state, reason } = queue.state.items.get(n)!;
+      return { n, id, state, ...(reason === null ? {} : { reason }) };
+    }),
+    next: numbers.length > limit ? page.at(-1)! : null,
+  };
+}
+
+/** A name could be made to point here by its owner (DNS rebinding); an address and `localhost` cannot. */
+function isLocalHost(host: string | undefined): boolean {
+  const name = (host ?? '').replace(/:\d+$/, '');
+  return name === 'localhost' || isIP(name.replace(/^\[|\]$/g, '')) !== 0;
+}

@@ -1,0 +1,32 @@
+/** Prometheus text for the box itself. */
+import type { Heartbeat } from '../../shared/wire/callbacks.ts';
+import type { Queue } from '../queue/queue.ts';
+
+export function renderMetrics({ phase, progress, problem }: Heartbeat, queue: Queue): string {
+  const lines: string[] = [];
+  const add = (
+    name: string,
+    type: 'gauge' | 'counter',
+    help: string,
+    samples: [labels: string, value: number][],
+  ): void => {
+    lines.push(`# HELP crawlfleet_${name} ${help}`, `# TYPE crawlfleet_${name} ${type}`);
+    for (const [labels, value] of samples) lines.push(`crawlfleet_${name}${labels} ${value}`);
+  };
+  add('phase', 'gauge', 'What the instance is doing: 1 for the phase it is in.', [[`{phase="${phase}"}`, 1]]);
+  add('products_pending', 'gauge', 'Granted products without an outcome.', [['', progress.pending]]);
+  add('products_total', 'counter', 'Products by outcome.', [
+    ['{outcome="stored"}', progress.stored],
+    ['{outcome="gone"}', progress.gone],
+    ['{outcome="failed"}', progress.failed],
+  ]);
+  add('requests_total', 'counter', 'Requests sent to the target.', [['', progress.requests]]);
+  add('parts_total', 'counter', 'Parts stored in the bucket.', [['', queue.state.parts.length]]);
+  if (progress.minGapMs !== null)
+    add('min_gap_seconds', 'gauge', 'Smallest time between the starts of two requests.', [
+      ['', progress.minGapMs / 1_000],
+    ]);
+  add('problem', 'gauge', '1 when something needs a person.', [['', problem === null ? 0 : 1]]);
+  add('resident_memory_bytes', 'gauge', 'Memory of the process.', [['', process.memoryUsage.rss()]]);
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,141 @@
+/**
+ * Brings results to the bucket, beside the crawl. Results are cut into parts when there are enough of them, when the
+ * oldest has waited long enough, and at the end. What a part holds is in the journal before its upload begins; a process killed in between
+ * builds the same bytes again, and `exists` is then as good as `created`.
+ */
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import { PART_PRODUCTS } from '../../shared/wire/part.ts';
+import { backoffMs } from '../control/backoff.ts';
+import { SignalFlag } from '../control/signal-flag.ts';
+import type { Queue } from '../queue/queue.ts';
+import type { PartOwner } from './part-bytes.ts';
+import { buildPart } from './part-bytes.ts';
+
+export interface UploaderParts {
+  queue: Queue;
+  owner: PartOwner;
+  /** Made at the first upload: a process that has nothing to upload does not load the SDK. */
+  openStore: () => Promise<ObjectStore>;
+  clock: Clock;
+  random: Random;
+  partMs: number;
+  /** Called when a part is in the bucket, and when the problem appears or goes. */
+  onChange: () => void;
+}
+
+/** Long rows make a part before there are many: what waits is in memory. */
+const PART_CHARS = 4_000_000;
+const RETRY = { firstMs: 500, maxMs: 30_000 };
+
+export class Uploader {
+  readonly #parts: UploaderParts;
+  readonly #wake = new SignalFlag();
+  #store: ObjectStore | null = null;
+  #oldestMs: number | null = null;
+  #flushing = false;
+  /** What keeps results from the bucket; null when nothing does. */
+  problem: string | null = null;
+
+  constructor(parts: UploaderParts) {
+    this.#parts = parts;
+  }
+
+  /** Call after every result. */
+  noteResult(): void {
+    this.#oldestMs ??= this.#parts.clock.monotonic();
+    if (this.#isFull()) this.#wake.raise();
+  }
+
+  /** Uploads what is due until `flush` was called and everything is in the bucket, or the signal aborts. */
+  async run(stop: AbortSignal): Promise<void> {
+    const { queue, clock, partMs } = this.#parts;
+    while (!stop.aborted) {
+      if (queue.state.cuts.length > 0) {
+        await this.#uploadFirst(stop);
+        continue;
+      }
+      if (this.#isDue()) {
+        await this.#cut(stop);
+        continue;
+      }
+      if (this.#flushing) return;
+      const waitedMs = this.#oldestMs === null ? 0 : clock.monotonic() - this.#oldestMs;
+      await this.#wake.wait(clock, Math.max(1, partMs - waitedMs), stop);
+    }
+  }
+
+  /** No result will follow: everything goes up now, and `run` ends after that. */
+  flush(): void {
+    this.#flushing = true;
+    this.#wake.raise();
+  }
+
+  /** Writes the object, again and again until it is there; false only when the signal aborted. */
+  async put(key: string, bytes: Uint8Array, contentType: string, stop: AbortSignal): Promise<boolean> {
+    const { clock, random, onChange, openStore } = this.#parts;
+    for (let failures = 0; !stop.aborted; failures++) {
+      try {
+        this.#store ??= await openStore();
+        await this.#store.putIfAbsent(key, bytes, contentType);
+        if (this.problem !== null) {
+          this.problem = null;
+          onChange();
+        }
+        return true;
+      } catch (error) {
+        const problem = `S3 does not take ${key}: ${describeError(error)}`;
+        const isNew = this.problem === null;
+        this.problem = problem;
+        if (isNew) onChange();
+        await clock.sleep(backoffMs(failures, RETRY, random), stop);
+      }
+    }
+    return false;
+  }
+
+  #isFull(): boolean {
+    const { from, to } = this.#parts.queue.state.uncut();
+    return to - from >= PART_PRODUCTS || this.#parts.queue.state.uncutChars >= PART_CHARS;
+  }
+
+  #isDue(): boolean {
+    const { from, to } = this.#parts.queue.state.uncut();
+    if (from === to) {
+      this.#oldestMs = null;
+      return false;
+    }
+    // Results that a former process left have no time: theirs begins now.
+    this.#oldestMs ??= this.#parts.clock.monotonic();
+    return this.#flushing || this.#isFull() || this.#parts.clock.monotonic() - this.#oldestMs >= this.#parts.partMs;
+  }
+
+  async #cut(stop: AbortSignal): Promise<void> {
+    try {
+      await this.#parts.queue.cut(PART_PRODUCTS);
+      this.#oldestMs = null;
+    } catch {
+      // A full disk: the queue tells it in the heartbeat, and here we try again.
+      await this.#parts.clock.sleep(RETRY.firstMs, stop);
+    }
+  }
+
+  async #uploadFirst(stop: AbortSignal): Promise<void> {
+    const { queue, owner, clock, onChange } = this.#parts;
+    const cut = queue.state.cuts[0]!;
+    const { bytes, part } = buildPart(owner, cut.seq, queue.state.linesOf(cut));
+    if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
+    for (;;) {
+      try {
+        queue.recordPart(part);
+        break;
+      } catch {
+        if (stop.aborted) return;
+        await clock.sleep(RETRY.firstMs, stop);
+      }
+    }
+    onChange();
+  }
+}

@@ -1,0 +1,67 @@
+/** A small HTTP server on an address of its own, closed with all its connections. */
+import http from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { randomInt } from 'node:crypto';
+
+export interface Stub {
+  url: string;
+  address: string;
+  port: number;
+  close: () => Promise<void>;
+}
+
+/** A loopback address nobody else is likely to use: 127.x.y.z with x from 130. */
+export function ownAddress(): string {
+  return `127.${randomInt(130, 250)}.${randomInt(1, 250)}.${randomInt(2, 250)}`;
+}
+
+export function startStub(
+  handle: (request: IncomingMessage, body: Buffer, response: ServerResponse) => void,
+  address = ownAddress(),
+): Promise<Stub> {
+  const server = http.createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => handle(request, Buffer.concat(chunks), response));
+    request.on('error', () => undefined);
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, address, () => {
+      const { port } = server.address() as AddressInfo;
+      resolve({
+        url: `http://${address}:${port}`,
+        address,
+        port,
+        close: () =>
+          new Promise((done) => {
+            server.close(() => done());
+            server.closeAllConnections();
+          }),
+      });
+    });
+  });
+}
+
+/** A port that is free on this address now. */
+export async function freePort(address: string): Promise<number> {
+  const stub = await startStub(() => undefined, address);
+  await stub.close();
+  return stub.port;
+}
+
+/** Waits for the condition; the error names what was waited for. */
+export async function until<T>(
+  what: string,
+  condition: () => T | Promise<T>,
+  timeoutMs = 20_000,
+): Promise<NonNullable<T>> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

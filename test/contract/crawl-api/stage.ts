@@ -1,0 +1,242 @@
+/** One instance process with everything around it; the crawl API's contract tests play on this. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { request } from 'undici';
+import { buildBundle } from '../../../userdata/bundle.ts';
+import type { Product } from '../../../shared/domain/product.ts';
+import { offerPath } from '../../../shared/wire/instance-api.ts';
+import { itemResultSchema } from '../../../shared/wire/part.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import type { InstanceSettings } from '../../../shared/wire/settings.ts';
+import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
+import { createKeyPair, envelopeHeaders, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
+import { freePort, ownAddress, startStub, until } from './http-stub.ts';
+import type { StubBucket, StubMainServer } from './stub-cloud.ts';
+import { startBucket, startMainServer, startMetadata } from './stub-cloud.ts';
+
+export interface Visit {
+  path: string;
+  at: number;
+  from: string | undefined;
+  userAgent: string | undefined;
+}
+
+export interface Stage {
+  settings: InstanceSettings;
+  main: StubMainServer;
+  bucket: StubBucket;
+  visits: Visit[];
+  address: string;
+  /** Everything the process has written to its console. */
+  console(): string;
+  pid(): number;
+  /** Starts the process, again after it ended. */
+  boot(): void;
+  /** SIGKILL, as the OOM killer would. */
+  kill(): Promise<void>;
+  exitCode(): Promise<number | null>;
+  ready(): Promise<void>;
+  offer(
+    chunk: string,
+    products: Product[],
+    changes?: { share?: number; run?: string; body?: string; sign?: boolean },
+  ): Promise<{ status: number; body: Record<string, unknown>; headers: Record<string, unknown> }>;
+  local(
+    method: 'GET' | 'POST',
+    path: string,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; text: string }>;
+  /** The lines of all parts in the bucket. */
+  results(): ItemResult[];
+  close(): Promise<void>;
+}
+
+export type PageHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+const plainPage: PageHandler = (request, response) => {
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+  response.end(
+    `<html><h1>Item ${decodeURIComponent(request.url!.split('/').at(-1)!)}</h1><b class="price">¥1,234</b></html>`,
+  );
+};
+
+let bundleFile: Promise<string> | undefined;
+
+/** The real bundle, built once per test file. */
+async function bundlePath(): Promise<string> {
+  bundleFile ??= (async () => {
+    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-bundle-')), 'bundle.mjs');
+    fs.writeFileSync(file, (await buildBundle()).bytes);
+    return file;
+  })();
+  return bundleFile;
+}
+
+export async function removeBundle(): Promise<void> {
+  if (bundleFile) fs.rmSync(path.dirname(await bundleFile), { recursive: true, force: true });
+  bundleFile = undefined;
+}
+
+export async function createStage(
+  changes: { page?: PageHandler; site?: Partial<InstanceSettings['site']>; settings?: Partial<InstanceSettings> } = {},
+): Promise<Stage> {
+  const bundle = await bundlePath();
+  const address = ownAddress();
+  const run = createKeyPair();
+  const token = randomBytes(32).toString('hex');
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-instance-'));
+  const visits: Visit[] = [];
+  const page = changes.page ?? plainPage;
+  const shop = await startStub((req, _body, res) => {
+    visits.push({
+      path: req.url!,
+      at: performance.now(),
+      from: req.socket.remoteAddress,
+      userAgent: req.headers['user-agent'],
+    });
+    page(req, res);
+  });
+  const intervalMs = changes.site?.intervalMs ?? 20;
+  const deadline = changes.settings?.deadline ?? new Date(Date.now() + 60_000).toISOString();
+  const main = await startMainServer(run, token, { intervalMs, deadline });
+  const bucket = await startBucket();
+  const settings: InstanceSettings = {
+    version: 1,
+    run: 'run-1',
+    slot: 2,
+    epoch: 3,
+    token,
+    runPublicKey: exportPublicKey(run.publicKey),
+    callbackUrl: main.url,
+    apiPort: await freePort(address),
+    localPort: await freePort(address),
+    bundle: { url: 'http://127.0.0.1/bundle', sha256: '0'.repeat(64) },
+    s3: { region: 'us-east-1', bucket: 'bucket', endpoint: bucket.url },
+    startedAt: new Date().toISOString(),
+    deadline,
+    powerOffAt: new Date(Date.now() + 120_000).toISOString(),
+    heartbeatMs: 200,
+    partMs: 300,
+    mapping: {
+      fields: [
+        {
+          name: 'title',
+          select: { type: 'css', selector: 'h1' },
+          process: [{ type: 'trim' }],
+          all: false,
+          required: true,
+        },
+        {
+          name: 'price',
+          select: { type: 'css', selector: '.price' },
+          process: [{ type: 'integer' }],
+          all: false,
+          required: false,
+        },
+      ],
+    },
+    ...changes.settings,
+    site: {
+      productUrl: `${shop.url}/item/{id}`,
+      intervalMs,
+      timeoutMs: 5_000,
+      maxPageBytes: 1_000_000,
+      userAgent: 'testbot/1.0',
+      allowPrivate: false,
+      ...changes.site,
+    },
+  };
+  const metadata = await startMetadata({
+    instanceId: 'i-0123456789abcdef0',
+    address,
+    userData: () => `#!/bin/bash\n${encodeSettingsLine(settings)}\n`,
+  });
+
+  let child: ChildProcess | null = null;
+  let output = '';
+  let ended: Promise<number | null> = Promise.resolve(null);
+  const boot = (): void => {
+    child = spawn(process.execPath, [bundle], {
+      env: {
+        PATH: process.env.PATH,
+        AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
+        STATE_DIRECTORY: path.join(folder, 'state'),
+        NODE_ENV: 'production',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout!.on('data', (data: Buffer) => (output += data.toString()));
+    child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
+    ended = new Promise((resolve) => child!.once('exit', (code) => resolve(code)));
+  };
+  const kill = async (): Promise<void> => {
+    child?.kill('SIGKILL');
+    await ended;
+  };
+  const api = `http://${address}:${settings.apiPort}`;
+
+  return {
+    settings,
+    main,
+    bucket,
+    visits,
+    address,
+    console: () => output,
+    pid: () => child!.pid!,
+    boot,
+    kill,
+    exitCode: () => ended,
+    ready: async () => {
+      await until('the instance to be ready', async () => {
+        const reply = await request(`${api}/healthz`).catch(() => null);
+        await reply?.body.dump();
+        return reply?.statusCode === 200;
+      });
+    },
+    offer: async (chunk, products, { share = 10_000, run: runName = settings.run, body: raw, sign = true } = {}) => {
+      const body = raw ?? JSON.stringify({ chunk, share, products });
+      const envelope = { method: 'POST', path: offerPath(runName), run: runName };
+      const signature = sign ? signMessage(run.privateKey, envelope, body) : 'bm9uZQ==';
+      const reply = await request(api + envelope.path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...envelopeHeaders(envelope, signature) },
+        body,
+      });
+      return {
+        status: reply.statusCode,
+        body: (await reply.body.json()) as Record<string, unknown>,
+        headers: reply.headers,
+      };
+    },
+    local: async (method, route, headers = {}) => {
+      const reply = await request(`http://${address}:${settings.localPort}${route}`, { method, headers });
+      return { status: reply.statusCode, text: await reply.body.text() };
+    },
+    results: () =>
+      [...bucket.objects]
+        .filter(([key]) => key.endsWith('.ndjson.gz'))
+        .flatMap(([, bytes]) => gunzipSync(bytes).toString('utf8').trim().split('\n'))
+        .map((line) => itemResultSchema.parse(JSON.parse(line))),
+    close: async () => {
+      await kill();
+      await Promise.all([shop.close(), main.close(), bucket.close(), metadata.close()]);
+      fs.rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Products first … last with the ids p<n>. */
+export function products(first: number, last: number): Product[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => ({ n: first + i, id: `p${first + i}` }));
+}
+
+/** Smallest time between two visits, in milliseconds. */
+export function smallestGap(visits: readonly Visit[]): number {
+  return Math.min(...visits.slice(1).map((visit, i) => visit.at - visits[i]!.at));
+}

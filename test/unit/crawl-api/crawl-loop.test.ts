@@ -1,0 +1,264 @@
+import { describe, expect, it } from 'vitest';
+import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
+import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
+import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
+import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
+import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
+import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { Orders } from '../../../shared/wire/callbacks.ts';
+import { START_MS, createQueue, give, orders } from './fakes.ts';
+
+type Behaviour = (url: string, tries: number) => PageResult | 'no-connection';
+
+const page: PageResult = { kind: 'page', extraction: { row: { t: 'x' }, missing: null } };
+
+interface Scene {
+  run(ms: number): Promise<void>;
+  starts: { url: string; at: number }[];
+  end: () => CrawlEnd | null;
+  follow(changes: Partial<Orders>): Promise<void>;
+  stop: AbortController;
+}
+
+/** Runs the loop on a virtual clock; a page takes `pageMs` from the start to its last byte. */
+function createScene(
+  { queue, clock }: { queue: ReturnType<typeof createQueue>['queue']; clock: VirtualClock },
+  behaviour: Behaviour = () => page,
+  pageMs = 100,
+): Scene {
+  const starts: { url: string; at: number }[] = [];
+  const tries = new Map<string, number>();
+  const changed = new SignalFlag();
+  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
+  const fetchPage = async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> => {
+    tries.set(url, (tries.get(url) ?? 0) + 1);
+    const result = behaviour(url, tries.get(url)!);
+    if (result === 'no-connection') return { kind: 'failed', reason: 'network', detail: 'ECONNREFUSED' };
+    hooks.onStart();
+    starts.push({ url: url.split('/').at(-1)!, at: clock.now() });
+    await clock.sleep(pageMs / 2, signal);
+    hooks.onFirstByte();
+    await clock.sleep(pageMs / 2, signal);
+    return signal.aborted ? { kind: 'stopped' } : result;
+  };
+  const loop = new CrawlLoop({
+    queue,
+    pacer,
+    clock,
+    pageTimes: new PageTimes(),
+    productUrl: 'http://shop/{id}',
+    fetchPage,
+    changed,
+    onResult: () => undefined,
+    onEmpty: () => undefined,
+    idleMs: 5_000,
+  });
+  const stop = new AbortController();
+  let end: CrawlEnd | null = null;
+  const running = loop.run(stop.signal).then((result) => (end = result));
+  return {
+    starts,
+    stop,
+    end: () => end,
+    run: async (ms) => {
+      await clock.advance(ms);
+      if (end !== null) await running;
+    },
+    follow: async (changes) => {
+      await queue.follow(orders(changes));
+      pacer.setInterval(queue.intervalMs);
+      changed.raise();
+    },
+  };
+}
+
+const gaps = (starts: { at: number }[]): number[] => starts.slice(1).map((s, i) => s.at - starts[i]!.at);
+const urls = (scene: Scene): string[] => scene.starts.map((s) => s.url);
+
+describe('the crawl loop', () => {
+  it('crawls granted products one by one, start to start at the interval and its margin', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 4, { sealed: true });
+    const scene = createScene(world);
+    await scene.run(10_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
+    for (const gap of gaps(scene.starts)) {
+      expect(gap).toBeGreaterThanOrEqual(1_000 + 10);
+      expect(gap).toBeLessThan(1_150);
+    }
+    expect(scene.end()).toBe('finished');
+  });
+
+  it('keeps the interval after a page that takes longer than it', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    const scene = createScene(world, () => page, 3_000);
+    await scene.run(20_000);
+    for (const gap of gaps(scene.starts)) expect(gap).toBe(3_000);
+  });
+
+  it('waits for more until the shard is sealed', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 1);
+    const scene = createScene(world);
+    await scene.run(60_000);
+    expect(scene.end()).toBeNull();
+    await give(world.queue, '2-1', 2, 2);
+    await scene.follow({});
+    await scene.run(2_000);
+    expect(urls(scene)).toEqual(['p1', 'p2']);
+    await scene.follow({ sealed: true });
+    await scene.run(100);
+    expect(scene.end()).toBe('finished');
+  });
+
+  it('tries a product that failed once more at the end of the shard, and only the second result counts', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    const bad: PageResult = { kind: 'failed', reason: 'http-status', detail: 'status 500' };
+    const scene = createScene(world, (url, tries) =>
+      (url.endsWith('p1') && tries === 1) || url.endsWith('p2') ? bad : page,
+    );
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p1', 'p2']);
+    expect(world.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, pending: 0, requests: 5 });
+    const results = world.journal.records.flatMap((r) => (r.t === 'result' ? [r.result] : []));
+    expect(results.map((r) => [r.n, r.outcome, r.attempts])).toEqual([
+      [3, 'stored', 1],
+      [1, 'stored', 2],
+      [2, 'failed', 2],
+    ]);
+  });
+
+  it('tries failed products again before the seal only when nothing has come for a while', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 1);
+    const bad: PageResult = { kind: 'failed', reason: 'timeout', detail: 't' };
+    const scene = createScene(world, (_url, tries) => (tries === 1 ? bad : page));
+    await scene.run(4_000);
+    expect(urls(scene)).toEqual(['p1']);
+    await scene.run(4_000);
+    expect(urls(scene)).toEqual(['p1', 'p1']);
+  });
+
+  it('keeps the pace towards a shop that takes no connection', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 100);
+    let tries = 0;
+    const scene = createScene(world, () => (tries++, 'no-connection'));
+    await scene.run(10_000);
+    expect(tries).toBeGreaterThanOrEqual(9);
+    expect(tries).toBeLessThanOrEqual(10);
+    expect(scene.starts).toEqual([]);
+  });
+
+  it('stops at the deadline in the middle of a page, which gets no result', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 10, { deadline: new Date(START_MS + 2_300).toISOString() });
+    const scene = createScene(world, () => page, 200);
+    await scene.run(10_000);
+    expect(scene.end()).toBe('deadline');
+    expect(world.queue.progress(null)).toMatchObject({ stored: 2, pending: 8, requests: 3 });
+  });
+
+  it('finishes the page under way and stops when ordered to drain', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 10);
+    const scene = createScene(world, () => page, 200);
+    await scene.run(1_200);
+    expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 2 });
+    await scene.follow({ drain: true });
+    await scene.run(1_000);
+    expect(scene.end()).toBe('drained');
+    expect(world.queue.progress(null)).toMatchObject({ stored: 2, requests: 2 });
+  });
+
+  it('follows a longer interval at once, also while it waits for its turn', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    const scene = createScene(world);
+    await scene.run(500);
+    await scene.follow({ intervalMs: 30_000, sealed: true });
+    await scene.run(29_000);
+    expect(urls(scene)).toEqual(['p1']);
+    await scene.run(62_000);
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(30_000);
+    expect(urls(scene)).toHaveLength(3);
+  });
+
+  it('ends at once when told to stop', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 3);
+    const scene = createScene(world);
+    await scene.run(1_080);
+    scene.stop.abort();
+    await scene.run(0);
+    expect(scene.end()).toBe('stopped');
+  });
+
+  it('sends nothing that it could not write down, and goes on when the disk has room again', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 2, { sealed: true });
+    world.journal.full = true;
+    const scene = createScene(world);
+    await scene.run(5_000);
+    expect(scene.starts).toEqual([]);
+    world.journal.full = false;
+    await scene.run(5_000);
+    expect(world.queue.progress(null)).toMatchObject({ stored: 2, pending: 0 });
+  });
+
+  it('does not lose a page that was fetched when the disk became full', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 1, { sealed: true });
+    const scene = createScene(world);
+    await scene.run(50);
+    world.journal.full = true;
+    await scene.run(5_000);
+    world.journal.full = false;
+    await scene.run(2_000);
+    expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 1 });
+    expect(scene.end()).toBe('finished');
+  });
+
+  it('keeps the pace over a restart of the process', async () => {
+    const first = createQueue();
+    await give(first.queue, '1-1', 1, 10);
+    const scene = createScene(first);
+    await scene.run(1_120);
+    scene.stop.abort();
+    await scene.run(0);
+    const lastAt = scene.starts.at(-1)!.at;
+    const again = createQueue({ journal: first.journal, clock: first.clock });
+    const second = createScene(again);
+    await second.run(3_000);
+    expect(second.starts[0]!.url).toBe('p2');
+    expect(second.starts[0]!.at - lastAt).toBeGreaterThanOrEqual(1_010);
+    expect(second.starts[0]!.at - lastAt).toBeLessThan(1_150);
+  });
+});
+
+describe('Pacer', () => {
+  it('does not wait for longer than an interval when the clock was set back', () => {
+    const { clock } = createQueue();
+    const pacer = new Pacer(clock, 1_000, START_MS + 3_600_000);
+    expect(pacer.waitMs()).toBeLessThan(1_150);
+    expect(pacer.waitMs()).toBeGreaterThanOrEqual(1_000);
+  });
+
+  it('may start at once when nothing was sent before', () => {
+    expect(new Pacer(createQueue().clock, 1_000, null).waitMs()).toBe(0);
+  });
+});
+
+describe('PageTimes', () => {
+  it('gives the median of the last pages', () => {
+    const times = new PageTimes();
+    expect(times.median()).toBeNull();
+    for (const ms of [5, 1, 100]) times.add(ms);
+    expect(times.median()).toBe(5);
+    for (let i = 0; i < 200; i++) times.add(7);
+    expect(times.median()).toBe(7);
+  });
+});

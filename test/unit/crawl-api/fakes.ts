@@ -1,0 +1,102 @@
+/** Small stand-ins for what surrounds the queue. */
+import type { Log } from '../../../crawl-api/control/log.ts';
+import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
+import { Queue } from '../../../crawl-api/queue/queue.ts';
+import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
+import type { Product } from '../../../shared/domain/product.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { Orders } from '../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+
+export const START_MS = Date.UTC(2026, 0, 1);
+
+/** A journal in memory; `full` makes it refuse like a full disk. */
+export class MemoryJournal {
+  records: JournalRecord[] = [];
+  full = false;
+  syncs = 0;
+
+  append(records: readonly JournalRecord[]): void {
+    if (this.full) throw new Error('ENOSPC: no space left on device');
+    // As on disk: what comes back later is not the same object.
+    this.records.push(...(JSON.parse(JSON.stringify(records)) as JournalRecord[]));
+  }
+
+  async sync(): Promise<void> {
+    if (this.full) throw new Error('ENOSPC: no space left on device');
+    this.syncs++;
+  }
+
+  /** The state a restarted process would have. */
+  replay(): QueueState {
+    const state = new QueueState();
+    for (const record of this.records) state.apply(record);
+    return state;
+  }
+}
+
+export function createQueue(
+  options: { clock?: VirtualClock; journal?: MemoryJournal; intervalMs?: number; deadlineMs?: number } = {},
+): { queue: Queue; journal: MemoryJournal; clock: VirtualClock } {
+  const clock = options.clock ?? new VirtualClock(START_MS);
+  const journal = options.journal ?? new MemoryJournal();
+  const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000 } = options;
+  return { queue: new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs }), journal, clock };
+}
+
+export function products(first: number, last: number): Product[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => ({ n: first + i, id: `p${first + i}` }));
+}
+
+export function orders(changes: Partial<Orders> = {}): Orders {
+  return {
+    grants: [],
+    drops: [],
+    sealed: false,
+    drain: false,
+    fenced: false,
+    partsAck: -1,
+    intervalMs: 1_000,
+    deadline: new Date(START_MS + 3_600_000).toISOString(),
+    ...changes,
+  };
+}
+
+export function stored(n: number, text = 'x'): ItemResult {
+  return {
+    n,
+    id: `p${n}`,
+    url: `http://shop/${n}`,
+    at: '2026-01-01T00:00:00.000Z',
+    attempts: 1,
+    outcome: 'stored',
+    row: { text },
+  };
+}
+
+export function failed(n: number, reason: 'http-status' | 'redirect' = 'http-status', attempts = 1): ItemResult {
+  return {
+    n,
+    id: `p${n}`,
+    url: `http://shop/${n}`,
+    at: '2026-01-01T00:00:00.000Z',
+    attempts,
+    outcome: 'failed',
+    reason,
+    detail: 'd',
+  };
+}
+
+/** Offers and grants products first … last as one chunk. */
+export async function give(
+  queue: Queue,
+  chunk: string,
+  first: number,
+  last: number,
+  changes: Partial<Orders> = {},
+): Promise<void> {
+  await queue.offer({ chunk, share: 100_000, products: products(first, last) });
+  await queue.follow(orders({ grants: [chunk], ...changes }));
+}
+
+export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_DEPTH, TooDeepError } from '../../../crawl-api/extract/selector-matcher.ts';
+import { MAX_VALUES, MAX_VALUE_BYTES } from '../../../crawl-api/extract/values.ts';
+import { cssField, extract, integerStep, jsonField, numberStep, valueOf } from './extract-page.ts';
+
+describe('text of an element', () => {
+  it.each([
+    ['text of all descendants', '<p>a <b>b<i>c</i></b> d</p>', 'p', 'a bc d'],
+    ['entities decoded', '<p>&yen;1 &amp; &lt;b&gt; &#x65E5;</p>', 'p', '¥1 & <b> 日'],
+    ['script and style left out', '<div>a<script>var x = "<p>";</script><style>p{}</style>b</div>', 'div', 'ab'],
+    ['source of a matched script', '<script id="s">var x = 1;</script>', '#s', 'var x = 1;'],
+    ['comments left out', '<p>a<!-- no -->b</p>', 'p', 'ab'],
+    ['white space collapsed', '<p>\n a \t b\u00a0\u3000c </p>', 'p', 'a b c'],
+    ['void elements', '<p>a<br>b<img src=x>c</p>', 'p', 'abc'],
+    ['title', '<title>A &amp; B</title>', 'title', 'A & B'],
+    ['nested matches', '<div>a<div>b</div></div>', 'div', 'ab'],
+    ['NUL replaced', '<p>a\0b</p>', 'p', 'a\uFFFDb'],
+  ])('%s', (_name, page, selector, expected) => {
+    expect(valueOf(cssField(selector), page)).toBe(expected);
+    expect(valueOf(cssField(selector), page, 'html', 1)).toBe(expected);
+  });
+
+  it('keeps white space as it is without trim', () => {
+    expect(valueOf(cssField('p', { process: [] }), '<p> a\n b </p>')).toBe(' a\n b ');
+  });
+
+  it('counts an empty text as no value', () => {
+    expect(valueOf(cssField('p'), '<p> </p><p>x</p>')).toBeNull();
+  });
+});
+
+describe('broken markup', () => {
+  it.each([
+    ['unclosed elements', '<div><p>a<p>b<span>c', 'p', ['a', 'bc']],
+    ['stray end tags', '</div></p></span><h1>a</h1></div>', 'h1', ['a']],
+    ['wrong nesting', '<b><i>a</b>c</i>', 'i', ['a']],
+    ['unclosed attribute', '<p title="x>a</p><p>b</p>', 'p', null],
+    ['no quotes', '<p class=note>a</p>', '.note', ['a']],
+    ['attribute given twice keeps the first', '<p class=x class=y>a</p>', '.x', ['a']],
+    ['lone angle brackets', '<p>a < b > c</p>', 'p', ['a < b > c']],
+    ['unclosed comment', '<p>a</p><!-- <p>b</p>', 'p', ['a']],
+    ['end in the middle of a tag', '<p>a</p><p cl', 'p', ['a']],
+    ['table cells without end tags', '<table><tr><td>1<td>2<tr><td>3</table>', 'td', ['1', '2', '3']],
+    ['nothing at all', '', 'p', null],
+  ])('%s', (_name, page, selector, expected) => {
+    expect(valueOf(cssField(selector, { all: true }), page)).toEqual(expected);
+    expect(valueOf(cssField(selector, { all: true }), page, 'html', 3)).toEqual(expected);
+  });
+
+  it('refuses a page that nests without end', () => {
+    expect(() => extract([cssField('p')], '<b>'.repeat(MAX_DEPTH + 1))).toThrow(TooDeepError);
+    expect(() => extract([cssField('p')], '<b>'.repeat(MAX_DEPTH))).not.toThrow();
+  });
+});
+
+describe('values of a field', () => {
+  it('takes the attribute of the first element that has it', () => {
+    const field = cssField('a', { attribute: 'HREF' });
+    expect(valueOf(field, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toBe('/1');
+    expect(valueOf({ ...field, all: true }, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toEqual(['/1', '/2']);
+  });
+
+  it('names the first required field without a value', () => {
+    const fields = [cssField('h1', { name: 'a', required: true }), cssField('h2', { name: 'b', required: true })];
+    expect(extract(fields, '<h1>x</h1>')).toEqual({ row: null, missing: 'b' });
+    expect(extract(fields, '<h1>x</h1><h2>y</h2>')).toEqual({ row: { a: 'x', b: 'y' }, missing: null });
+  });
+
+  it('has no value where a required number is no number', () => {
+    const field = cssField('p', { required: true, process: integerStep });
+    expect(extract([field], '<p>sold out</p>').missing).toBe('value');
+  });
+
+  it('cuts a value at its limit in bytes without breaking a character', () => {
+    const value = valueOf(cssField('p'), `<p>${'日'.repeat(MAX_VALUE_BYTES)}</p>`) as string;
+    expect(Buffer.byteLength(value)).toBeLessThanOrEqual(MAX_VALUE_BYTES);
+    expect(Buffer.byteLength(value)).toBeGreaterThan(MAX_VALUE_BYTES - 4);
+    expect(value).toBe('日'.repeat(value.length));
+  });
+
+  it('bounds the number and the bytes of a list', () => {
+    expect(valueOf(cssField('b', { all: true }), '<b>x</b>'.repeat(MAX_VALUES + 5))).toHaveLength(MAX_VALUES);
+    const long = valueOf(cssField('b', { all: true }), `<b>${'x'.repeat(1_000)}</b>`.repeat(100)) as string[];
+    expect(Buffer.byteLength(JSON.stringify(long))).toBeLessThanOrEqual(MAX_VALUE_BYTES);
+  });
+
+  it('reads XML with any case of names', () => {
+    const page = '<?xml version="1.0"?><Item><Name>A &amp; B</Name><Empty/><Price cur="JPY">5</Price></Item>';
+    expect(valueOf(cssField('item > name'), page, 'xml')).toBe('A & B');
+    expect(valueOf(cssField('Empty + Price', { attribute: 'cur' }), page, 'xml')).toBe('JPY');
+  });
+});
+
+describe('JSON-LD', () => {
+  const block = (json: string): string => `<script type="application/ld+json">${json}</script>`;
+  const product = block('{"@type":"Product","name":"N","offers":[{"price":"1,200"},{"price":980}],"image":["a","b"]}');
+
+  it.each([
+    ['a name', 'name', product, 'N'],
+    ['through an array', 'offers.price', product, '1,200'],
+    ['an element by number', 'offers.1.price', product, '980'],
+    ['the first of an array', 'image', product, 'a'],
+    ['in @graph', 'name', block('{"@graph":[{"@type":"WebPage"},{"name":"G"}]}'), 'G'],
+    ['@graph named', '@graph.0.name', block('{"@graph":[{"name":"G"}]}'), 'G'],
+    ['in a block that is an array', 'name', block('[{"x":1},{"name":"A"}]'), 'A'],
+    ['in the second block', 'sku', product + block('{"sku":"S"}'), 'S'],
+    ['after a broken block', 'name', block('{"name": broken') + product, 'N'],
+    ['in a comment', 'name', block('<!-- {"name":"C"} -->'), 'C'],
+    ['in CDATA', 'name', block('//<![CDATA[\n{"name":"D"}\n//]]>'), 'D'],
+    ['with raw line ends in a string', 'name', block('{"name":"a\nb"}'), 'a b'],
+    ['with a semicolon', 'name', block('{"name":"E"};'), 'E'],
+    ['@value', 'name', block('{"name":{"@value":"V","@language":"en"}}'), 'V'],
+    ['a boolean', 'ok', block('{"ok":true}'), 'true'],
+    ['null', 'name', block('{"name":null}'), null],
+    ['an object', 'offers', block('{"offers":{"price":1}}'), null],
+    ['nothing', 'no.such.path', product, null],
+    ['inherited names', 'constructor.name', product, null],
+    ['a type with parameters', 'name', '<SCRIPT TYPE="application/ld+json; charset=utf-8">{"name":"P"}</SCRIPT>', 'P'],
+    ['not in other scripts', 'name', '<script>{"name":"X"}</script>', null],
+    ['an unclosed block', 'name', '<script type="application/ld+json">{"name":"U"}', 'U'],
+    ['a lone surrogate', 'name', block(String.raw`{"name":"a\ud800"}`), 'a\uFFFD'],
+  ])('%s', (_name, path, page, expected) => {
+    expect(valueOf(jsonField(path), page)).toBe(expected);
+    expect(valueOf(jsonField(path), page, 'html', 2)).toBe(expected);
+  });
+
+  it('keeps numbers as numbers where the column is one', () => {
+    expect(valueOf(jsonField('offers.1.price', { process: numberStep }), product)).toBe(980);
+    expect(valueOf(jsonField('offers.price', { all: true, process: numberStep }), product)).toEqual([1200, 980]);
+  });
+
+  it('reads a JSON page as one block', () => {
+    expect(valueOf(jsonField('data.title'), '{"data":{"title":"J"}}', 'json', 4)).toBe('J');
+    expect(valueOf(cssField('h1'), '{"data":"<h1>x</h1>"}', 'json')).toBeNull();
+  });
+});

@@ -1,0 +1,48 @@
+/**
+ * Keeps out of the bundle what the crawl API never uses but its dependencies bring along: on a machine with half a
+ * gigabyte, code that is only parsed still costs memory. Each entry says what is left out; the crawl API's contract tests
+ * run the real bundle, so an entry that cut too deep shows.
+ */
+import type { Plugin } from 'esbuild';
+
+/** Modules written anew for the bundle, by the pattern of the path that asks for them. */
+const REPLACED: { filter: RegExp; contents: string }[] = [
+  {
+    // undici without fetch, WebSocket, cache, mocks and proxies: the crawl API uses Agent, its requests and the connector.
+    filter: /^undici$/,
+    contents: `
+      const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
+      Dispatcher.prototype.request = require('undici/lib/api/api-request.js');
+      exports.Agent = require('undici/lib/dispatcher/agent.js');
+      exports.buildConnector = require('undici/lib/core/connect.js');`,
+  },
+  {
+    // The tables of body-parser's text parsers: bodies are read raw here.
+    filter: /^iconv-lite$/,
+    contents: `
+      exports.encodingExists = () => false;
+      exports.getDecoder = (name) => { throw new Error('no decoder for ' + name); };`,
+  },
+  {
+    // zod's messages in forty languages.
+    filter: /[/]locales[/]index\.js$/,
+    contents: `exports.en = require('zod/v4/locales/en.js').default;`,
+  },
+];
+
+/** @param root folder that has the dependencies */
+export function slimDependencies(root: string): Plugin {
+  return {
+    name: 'slim-dependencies',
+    setup(build) {
+      REPLACED.forEach(({ filter, contents }, index) => {
+        build.onResolve({ filter }, () => ({ path: String(index), namespace: 'slim' }));
+        build.onLoad({ filter: new RegExp(`^${index}$`), namespace: 'slim' }, () => ({
+          contents,
+          resolveDir: root,
+          loader: 'js',
+        }));
+      });
+    },
+  };
+}
