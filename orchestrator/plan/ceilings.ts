@@ -1,0 +1,89 @@
+/** The limits of a plan, each as the number of instances it leaves, with what is said when that is too few. */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { PlanVerdict } from './plan.ts';
+import type { Planning } from './planning.ts';
+import { dollars, plural } from './wording.ts';
+
+export interface Ceiling {
+  key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'run.max_cost';
+  instances: number;
+  verdict: Exclude<PlanVerdict, 'feasible'>;
+  /** Why a fleet of n does not fit, one sentence. */
+  fault(needed: number): string;
+  /** What would let n fit. */
+  remedy(needed: number): string;
+}
+
+/** The limits that are set. */
+export const ceilings = (planning: Planning): Ceiling[] =>
+  [maxInstances(planning), maxRate(planning), quota(planning), budget(planning)].filter((c) => c !== null);
+
+/** The most instances that these limits and the products leave. */
+export const allowedBy = (planning: Planning, limits: readonly Ceiling[]): number =>
+  Math.min(planning.input.products, ...limits.map((c) => c.instances));
+
+function maxInstances({ input }: Planning): Ceiling {
+  return {
+    key: 'run.max_instances',
+    instances: input.maxInstances,
+    verdict: 'infeasible',
+    fault: (n) => `It takes ${plural(n, 'instance')}, and run.max_instances is ${input.maxInstances}.`,
+    remedy: (n) => `run.max_instances: ${n}`,
+  };
+}
+
+function maxRate({ input, work }: Planning): Ceiling | null {
+  const rate = input.maxRatePerSecond;
+  if (rate === null) return null;
+  const perSecond = (n: number): number => Math.ceil((n / Math.max(1, input.intervalMs)) * 100_000) / 100;
+  return {
+    key: 'site.max_rate',
+    // A hair of tolerance: 0.3/s at 10 s is three instances, not 2.9999. Below one, the interval has been made longer.
+    instances: Math.max(1, Math.floor((rate * work.intervalMs) / 1_000 + 1e-9)),
+    verdict: 'infeasible',
+    fault: (n) =>
+      `It takes ${plural(n, 'instance')} at one request per ${formatDuration(input.intervalMs)} each, ${perSecond(n)}/s together, and site.max_rate is ${rate}/s.`,
+    remedy: (n) => `site.max_rate: ${perSecond(n)}/s`,
+  };
+}
+
+function quota({ input, type }: Planning): Ceiling | null {
+  const available = input.vcpuQuota;
+  if (available === null) return null;
+  const instances = Math.floor(available / type.vcpus);
+  return {
+    key: 'aws.vcpu_quota',
+    instances,
+    verdict: 'over-quota',
+    fault: (n) =>
+      `It takes ${n * type.vcpus} vCPUs (${n} x ${type.name}), and the quota L-1216C47A in ${input.region} is ${available}, enough for ${plural(instances, 'instance')}.`,
+    remedy: (n) =>
+      `aws.vcpu_quota: ${n * type.vcpus} (once AWS has raised L-1216C47A, Running On-Demand Standard instances)`,
+  };
+}
+
+function budget(planning: Planning): Ceiling | null {
+  const { input } = planning;
+  const cap = input.maxCost;
+  if (cap === null) return null;
+  return {
+    key: 'run.max_cost',
+    instances: affordable(planning, cap),
+    verdict: 'over-budget',
+    fault: (n) =>
+      `${plural(n, 'instance')} may cost up to ${dollars(planning.worstPriceOf(n).total)} by the deadline and ${formatDuration(input.graceMs)} of grace, and run.max_cost is ${dollars(cap)}.`,
+    remedy: (n) => `run.max_cost: ${(Math.ceil(planning.worstPriceOf(n).total * 100) / 100).toFixed(2)}`,
+  };
+}
+
+/** The most instances whose worst price is within the cap; the price grows with every instance. */
+function affordable(planning: Planning, cap: number): number {
+  let low = 0;
+  let high = planning.input.products;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (planning.worstPriceOf(middle).total <= cap) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

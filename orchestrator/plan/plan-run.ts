@@ -1,0 +1,108 @@
+/**
+ * Plans a run: the smallest fleet that is done by the deadline 999 times in 1,000, within every limit, with its price; or
+ * why there is none and what would help (DESIGN 5, docs/decisions/planning.md). Pure: the same input and seed give the
+ * same plan.
+ */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import type { Ceiling } from './ceilings.ts';
+import { allowedBy, ceilings } from './ceilings.ts';
+import { drawDays } from './finish-model.ts';
+import type { Fleet } from './fleet-search.ts';
+import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
+import { capacityOf, lowerBound, rampMs, shareOf } from './fleet-sums.ts';
+import type { Plan, PlanInput } from './plan.ts';
+import type { Planning } from './planning.ts';
+import { prepare } from './planning.ts';
+import { hourlyPrice, servicePrices } from './price-table.ts';
+import { FEASIBLE, judgeInfeasible } from './verdict.ts';
+import { percent } from './wording.ts';
+
+/** The plan for this input. Never throws: what cannot be done comes back as a verdict with its reasons. */
+export function planRun(input: PlanInput, random: Random): Plan {
+  const planning = prepare(input, drawDays(random));
+  if (input.products === 0) return { ...figures(planning, 0), ...FEASIBLE, warnings: priceWarnings(planning) };
+  const limits = ceilings(planning);
+  const allowed = allowedBy(planning, limits);
+  const fleet = smallestFleet(planning, Math.min(input.minInstances, input.products, Math.max(1, allowed)), allowed);
+  if (fleet !== null) {
+    return {
+      ...figures(planning, fleet.instances),
+      ...FEASIBLE,
+      warnings: [...fleetWarnings(planning, fleet, limits), ...priceWarnings(planning)],
+    };
+  }
+  const needed = neededFleet(planning);
+  return {
+    ...figures(planning, fleetToShow(planning, limits, needed)),
+    ...judgeInfeasible(planning, limits, needed),
+    warnings: [...paceWarnings(planning), ...priceWarnings(planning)],
+  };
+}
+
+/** What it would take if there were no limits; null when no number is enough. */
+function neededFleet(planning: Planning): number | null {
+  const { input } = planning;
+  const free = planning.with({ maxRatePerSecond: null });
+  return smallestFleet(free, Math.min(input.minInstances, input.products), input.products)?.instances ?? null;
+}
+
+/** Where nothing fits: what the deadline takes if only money stands in the way, else the quickest that is allowed. */
+function fleetToShow(planning: Planning, limits: readonly Ceiling[], needed: number | null): number {
+  const allowed = allowedBy(
+    planning,
+    limits.filter((c) => c.key !== 'run.max_cost'),
+  );
+  return needed !== null && needed <= allowed ? needed : fastestFleet(planning, Math.max(1, allowed));
+}
+
+type Figures = Omit<Plan, 'verdict' | 'faults' | 'earliestEndMs' | 'remedies' | 'warnings'>;
+
+function figures(planning: Planning, instances: number): Figures {
+  const { input, work, model, type } = planning;
+  const share = shareOf(input.products, instances);
+  const none = instances === 0;
+  return {
+    products: input.products,
+    instances,
+    productsEach: none ? 0 : share.each,
+    chunkSize: share.chunkSize,
+    chunks: share.chunks,
+    capacityEach: capacityOf(input, work, Math.max(1, instances)),
+    intervalMs: work.intervalMs,
+    paceMs: work.paceMs,
+    deadlineMs: input.deadlineMs,
+    rampMs: none ? 0 : rampMs(input, instances),
+    endP50Ms: none ? 0 : model.endMs(0.5, instances),
+    endP95Ms: none ? 0 : model.endMs(0.95, instances),
+    onTimeProbability: none ? 1 : model.chanceBy(input.deadlineMs, instances),
+    lowerBoundInstances: lowerBound(input.products, work.intervalMs, input.deadlineMs),
+    instanceType: type.name,
+    vcpus: instances * type.vcpus,
+    vcpuQuota: input.vcpuQuota,
+    cost: planning.priceOf(instances),
+  };
+}
+
+function fleetWarnings(planning: Planning, fleet: Fleet, limits: readonly Ceiling[]): string[] {
+  const { input } = planning;
+  const list = paceWarnings(planning);
+  const wanted = Math.min(input.minInstances, input.products);
+  if (fleet.instances < wanted) {
+    const limit = limits.find((c) => c.instances < wanted);
+    list.push(`run.min_instances asks for ${wanted}, but ${limit?.key ?? 'a limit'} allows ${fleet.instances}.`);
+  }
+  if (fleet.chance < TARGET_CHANCE) {
+    list.push(`There is no room for the full reserve: ${percent(fleet.chance)} of runs are on time instead of 99.9 %.`);
+  }
+  return list;
+}
+
+function paceWarnings({ input, work }: Planning): string[] {
+  if (work.intervalMs <= input.intervalMs) return [];
+  const interval = formatDuration(work.intervalMs);
+  return [`site.max_rate is below one request per interval of one instance: the interval becomes ${interval}.`];
+}
+
+const priceWarnings = ({ input, type }: Planning): string[] =>
+  [hourlyPrice(input.region, type.name).warning, servicePrices(input.region).warning].filter((w) => w !== null);

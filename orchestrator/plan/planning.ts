@@ -1,0 +1,51 @@
+/** What every step of planning shares: the input with its sums, its model of chance, the instance type and the prices. */
+import { limitsFor } from '../../shared/domain/limits.ts';
+import type { Day } from './finish-model.ts';
+import { FinishModel } from './finish-model.ts';
+import type { Work } from './fleet-sums.ts';
+import { workOf } from './fleet-sums.ts';
+import type { InstanceType } from './instance-types.ts';
+import { chooseInstanceType } from './instance-types.ts';
+import type { CostBreakdown, PlanInput } from './plan.ts';
+import { estimateCost, requestsOf } from './prices.ts';
+
+export interface Planning {
+  input: PlanInput;
+  work: Work;
+  model: FinishModel;
+  type: InstanceType;
+  /** Expected price of n instances. */
+  priceOf(instances: number): CostBreakdown;
+  /** The price if every instance lasts until the deadline and the grace: what launching n may cost at most. */
+  worstPriceOf(instances: number): CostBreakdown;
+  /** The same with other input, on the same days. */
+  with(change: Partial<PlanInput>): Planning;
+}
+
+export function prepare(input: PlanInput, days: readonly Day[]): Planning {
+  const work = workOf(input);
+  const model = new FinishModel(input, work, days);
+  const type = chooseInstanceType(input.instanceTypes, input.region);
+  const { partMs } = limitsFor(input.deadlineMs);
+  const price = (instances: number, lifeMs: number, balancerMs: number): CostBreakdown => {
+    return estimateCost({
+      region: input.region,
+      instanceType: type.name,
+      instances,
+      lifeMs,
+      balancerMs: instances === 0 ? 0 : balancerMs,
+      // No part is empty, so there are no more of them than products.
+      ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
+    });
+  };
+  const latestMs = input.deadlineMs + input.graceMs;
+  return {
+    input,
+    work,
+    model,
+    type,
+    priceOf: (n) => price(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n)),
+    worstPriceOf: (n) => price(n, latestMs, latestMs),
+    with: (change) => prepare({ ...input, ...change }, days),
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * AWS's list prices as a table in the code: a plan must say what it costs without credentials and without a network.
+ * On-demand, Linux, USD. What is not in the table is priced high, with a warning, and never at zero.
+ */
+
+/**
+ * The list these figures are of. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
+ * written down without access to AWS and are to be checked before money depends on them (docs/decisions/planning.md).
+ */
+export const PRICES_OF = '2025-06-01';
+
+/** Published at aws.amazon.com: /ec2/pricing/on-demand, /elasticloadbalancing/pricing, /ebs/pricing, /s3/pricing, /vpc/pricing. */
+interface RegionPrices {
+  /** Per hour of a nano; micro, small and medium cost two, four and eight times as much in every region. */
+  t4gNano: number;
+  t3Nano: number;
+  /** Per application load balancer and started hour. */
+  balancerHour: number;
+  lcuHour: number;
+  gp3GbMonth: number;
+  /** Per 1,000 PUT, COPY, POST or LIST requests. */
+  s3Put: number;
+  /** Per 1,000 GET requests. */
+  s3Get: number;
+}
+
+// prettier-ignore
+const REGIONS: Record<string, RegionPrices> = {
+  'us-east-1':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004 },
+  'us-west-2':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004 },
+  'eu-west-1':      { t4gNano: 0.0046, t3Nano: 0.0057, balancerHour: 0.0252, lcuHour: 0.008, gp3GbMonth: 0.088,  s3Put: 0.005,  s3Get: 0.0004 },
+  'eu-central-1':   { t4gNano: 0.0048, t3Nano: 0.006,  balancerHour: 0.027,  lcuHour: 0.008, gp3GbMonth: 0.0952, s3Put: 0.0054, s3Get: 0.00043 },
+  'ap-northeast-1': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037 },
+  'ap-northeast-3': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037 },
+};
+
+/** The same in every region: https://aws.amazon.com/blogs/aws/new-aws-public-ipv4-address-charge-public-ip-insights/ */
+export const IPV4_HOUR = 0.005;
+
+/** What an unknown price is taken to be, as a multiple of the dearest one known. */
+const UNKNOWN_FACTOR = 1.5;
+
+const SIZE_FACTOR: Record<string, number> = { nano: 1, micro: 2, small: 4, medium: 8 };
+
+export interface Price {
+  usd: number;
+  /** Set when the figure is a guess. */
+  warning: string | null;
+}
+
+/** USD per hour of an instance. */
+export function hourlyPrice(region: string, instanceType: string): Price {
+  const known = REGIONS[region];
+  const listed = known ? listedPrice(known, instanceType) : null;
+  if (listed !== null) return { usd: listed, warning: null };
+  const elsewhere = Object.values(REGIONS).map((r) => listedPrice(r, instanceType) ?? guessBySize(r, instanceType));
+  const usd = UNKNOWN_FACTOR * Math.max(...elsewhere);
+  return {
+    usd,
+    warning: `The price of ${instanceType} in ${region} is not known here; $${usd.toFixed(4)} per hour is assumed.`,
+  };
+}
+
+function listedPrice(region: RegionPrices, instanceType: string): number | null {
+  const [family = '', size = ''] = instanceType.split('.');
+  const factor = SIZE_FACTOR[size];
+  if (factor === undefined) return null;
+  if (family === 't4g') return region.t4gNano * factor;
+  return family === 't3' ? region.t3Nano * factor : null;
+}
+
+/** Other families cost about twice a T3 of the same size; sizes above medium double from step to step. */
+function guessBySize(region: RegionPrices, instanceType: string): number {
+  const size = instanceType.split('.')[1] ?? '';
+  const multiple = Number(/^(\d+)xlarge$/.exec(size)?.[1] ?? (size === 'xlarge' ? 1 : 0));
+  const factor = multiple > 0 ? 32 * multiple : (SIZE_FACTOR[size] ?? 16);
+  return 2 * region.t3Nano * factor;
+}
+
+export interface ServicePrices {
+  balancerHour: number;
+  lcuHour: number;
+  gp3GbMonth: number;
+  s3Put: number;
+  s3Get: number;
+  warning: string | null;
+}
+
+/** Prices of everything but the instances. */
+export function servicePrices(region: string): ServicePrices {
+  const known = REGIONS[region];
+  if (known) return { ...known, warning: null };
+  const dearest = (of: (r: RegionPrices) => number): number =>
+    UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map(of));
+  return {
+    balancerHour: dearest((r) => r.balancerHour),
+    lcuHour: dearest((r) => r.lcuHour),
+    gp3GbMonth: dearest((r) => r.gp3GbMonth),
+    s3Put: dearest((r) => r.s3Put),
+    s3Get: dearest((r) => r.s3Get),
+    warning: `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
+  };
+}

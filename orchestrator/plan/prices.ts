@@ -1,0 +1,110 @@
+/** What a fleet costs: before the run from the plan's sums, after it from what really ran. */
+import { limitsFor } from '../../shared/domain/limits.ts';
+import type { CostBreakdown } from './plan.ts';
+import { hourlyPrice, IPV4_HOUR, PRICES_OF, servicePrices } from './price-table.ts';
+
+const HOUR_MS = 3_600_000;
+/** AWS's own figure for GB-months. */
+const HOURS_PER_MONTH = 730;
+const MIN_BILLED_MS = 60_000;
+/** The root volume of Amazon Linux's standard image. */
+export const ROOT_VOLUME_GB = 8;
+/** Offers of a run are a few small POSTs a second at most; one capacity unit is 25 new connections a second. */
+const LCU_USED = 0.02;
+
+/** Per second, at least a minute. */
+const billedHours = (lifeMs: number): number => Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
+
+export interface EstimateInput {
+  region: string;
+  instanceType: string;
+  instances: number;
+  /** Mean life of an instance, launch to end. */
+  lifeMs: number;
+  /** Life of the balancer; 0 for none. */
+  balancerMs: number;
+  s3Puts: number;
+  s3Gets: number;
+}
+
+/** The price of a fleet that has not run yet. */
+export function estimateCost(input: EstimateInput): CostBreakdown {
+  const hours = input.instances * billedHours(input.lifeMs);
+  return breakdown(input.region, {
+    instances: hours * hourlyPrice(input.region, input.instanceType).usd,
+    addressHours: hours,
+    balancerMs: input.balancerMs,
+    s3Puts: input.s3Puts,
+    s3Gets: input.s3Gets,
+  });
+}
+
+export interface BilledInstance {
+  instanceType: string;
+  launchedAtMs: number;
+  /** When it was terminated; now, for one that still runs. */
+  endedAtMs: number;
+}
+
+export interface ActualInput {
+  region: string;
+  instances: readonly BilledInstance[];
+  /** The balancer lives as long as the run. */
+  startedAtMs: number;
+  finishedAtMs: number;
+  products: number;
+}
+
+/** The price of what ran, at the same list prices; AWS's bill is the truth. */
+export function actualCost(input: ActualInput): CostBreakdown {
+  let instances = 0;
+  let addressHours = 0;
+  let parts = 0;
+  const runMs = input.finishedAtMs - input.startedAtMs;
+  const { partMs } = limitsFor(runMs);
+  for (const { instanceType, launchedAtMs, endedAtMs } of input.instances) {
+    const hours = billedHours(endedAtMs - launchedAtMs);
+    instances += hours * hourlyPrice(input.region, instanceType).usd;
+    addressHours += hours;
+    parts += Math.ceil((endedAtMs - launchedAtMs) / partMs);
+  }
+  return breakdown(input.region, {
+    instances,
+    addressHours,
+    balancerMs: input.instances.length === 0 ? 0 : runMs,
+    ...requestsOf(input.instances.length, Math.min(input.products, parts)),
+  });
+}
+
+/**
+ * Requests to S3 of a fleet: each instance writes its parts and a manifest, and reads the bundle; the main server reads
+ * what they write.
+ */
+export function requestsOf(instances: number, parts: number): S3Requests {
+  return { s3Puts: parts + instances, s3Gets: parts + 2 * instances };
+}
+
+export interface S3Requests {
+  s3Puts: number;
+  s3Gets: number;
+}
+
+function breakdown(
+  region: string,
+  used: { instances: number; addressHours: number; balancerMs: number; s3Puts: number; s3Gets: number },
+): CostBreakdown {
+  const prices = servicePrices(region);
+  const parts = {
+    instances: round(used.instances),
+    ipv4: round(used.addressHours * IPV4_HOUR),
+    ebs: round((used.addressHours / HOURS_PER_MONTH) * ROOT_VOLUME_GB * prices.gp3GbMonth),
+    // A started hour counts in full.
+    balancer: round(Math.ceil(used.balancerMs / HOUR_MS) * (prices.balancerHour + LCU_USED * prices.lcuHour)),
+    s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),
+  };
+  const total = round(parts.instances + parts.ipv4 + parts.ebs + parts.balancer + parts.s3);
+  return { ...parts, total, currency: 'USD', pricesOf: PRICES_OF };
+}
+
+/** Millionths of a dollar: enough for one request, and no tails of binary fractions in JSON. */
+const round = (usd: number): number => Math.round(usd * 1e6) / 1e6;

@@ -1,0 +1,119 @@
+/** The plan as people read it: plain text, at most 80 columns. */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { Plan } from './plan.ts';
+import { dollars, percent, roundUp } from './wording.ts';
+
+const WIDTH = 80;
+const LABEL = 14;
+
+/**
+ * Lines without a newline at the end.
+ * @param maxCost run.max_cost; null for no cap; left out, nothing is said of it
+ */
+export function renderPlan(plan: Plan, maxCost?: number | null): string {
+  if (plan.products === 0) return [...row('products', '0'), '', 'Nothing to crawl.'].join('\n');
+  const lines = [
+    ...row('products', thousands(plan.products)),
+    ...row(
+      'pace',
+      `one request per ${formatDuration(plan.intervalMs)} and address (planned with ${formatPace(plan.paceMs)})`,
+    ),
+    ...row('deadline', formatDuration(plan.deadlineMs)),
+    ...row('instances', instances(plan)),
+    ...row('each', each(plan)),
+    ...row('start', `within ${formatDuration(roundUp(plan.rampMs))} plus a slow boot`),
+    ...row('finish', finish(plan)),
+    ...row('vCPUs', vcpus(plan)),
+    ...row('cost', cost(plan, maxCost)),
+    ...row('', costParts(plan)),
+    '',
+    ...verdict(plan),
+    ...plan.warnings.flatMap((w) => item('note', w)),
+  ];
+  return lines.join('\n');
+}
+
+function instances(plan: Plan): string {
+  return `${thousands(plan.instances)} x ${plan.instanceType} (lower bound ${thousands(plan.lowerBoundInstances)})`;
+}
+
+function each(plan: Plan): string {
+  return `${thousands(plan.productsEach)} products in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
+}
+
+function finish(plan: Plan): string {
+  const p50 = formatDuration(roundUp(plan.endP50Ms));
+  const p95 = formatDuration(roundUp(plan.endP95Ms));
+  return `after ${p50} (half of runs), ${p95} (95 %); on time in ${percent(plan.onTimeProbability)}`;
+}
+
+function vcpus(plan: Plan): string {
+  if (plan.vcpuQuota === null) return `${thousands(plan.vcpus)} (quota unknown: set aws.vcpu_quota)`;
+  const free = plan.vcpuQuota - plan.vcpus;
+  return `${thousands(plan.vcpus)} of ${thousands(plan.vcpuQuota)} in the quota, ${free >= 0 ? `${free} left` : `${-free} too many`}`;
+}
+
+function cost(plan: Plan, maxCost: number | null | undefined): string {
+  const cap = maxCost === null ? ', no cap (run.max_cost)' : maxCost === undefined ? '' : `, cap ${dollars(maxCost)}`;
+  return `about ${dollars(plan.cost.total)}${cap}; list prices of ${plan.cost.pricesOf}`;
+}
+
+function costParts({ cost }: Plan): string {
+  const parts = Object.entries({
+    instances: cost.instances,
+    IPv4: cost.ipv4,
+    EBS: cost.ebs,
+    balancer: cost.balancer,
+    S3: cost.s3,
+  });
+  return parts.map(([name, usd]) => `${name} ${dollars(usd)}`).join(', ');
+}
+
+function verdict(plan: Plan): string[] {
+  if (plan.verdict === 'feasible') return ['This fits.'];
+  const heading = {
+    infeasible: 'This cannot be done:',
+    'over-quota': 'This is more than the account may launch:',
+    'over-budget': 'This is more than the budget:',
+  }[plan.verdict];
+  return [
+    heading,
+    ...plan.faults.flatMap((f) => item('-', f)),
+    ...(plan.earliestEndMs === null
+      ? []
+      : item('-', `The earliest end within these limits is ${formatDuration(plan.earliestEndMs)} after the start.`)),
+    ...(plan.remedies.length === 0
+      ? []
+      : ['', plan.remedies.length === 1 ? 'What would help:' : 'What would help, either of:']),
+    ...plan.remedies.flatMap((r) => item('*', r)),
+  ];
+}
+
+const item = (mark: string, text: string): string[] => hang(`  ${mark} `, text);
+
+const row = (label: string, text: string): string[] => hang(label.padEnd(LABEL), text);
+
+function hang(head: string, text: string): string[] {
+  const [first = '', ...rest] = wrap(text, head.length);
+  return [`${head}${first}`, ...rest.map((line) => `${' '.repeat(head.length)}${line}`)];
+}
+
+/** Breaks at spaces; a word longer than a line stays whole. */
+function wrap(text: string, indent: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && indent + line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === '' ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+const thousands = (n: number): string => n.toLocaleString('en-US');
+
+/** Milliseconds matter in a pace: 10.101s, not 10.1s. */
+const formatPace = (ms: number): string => (ms < 1_000 ? `${Math.round(ms)}ms` : `${Math.round(ms) / 1_000}s`);

@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
+import { HOUR, plan } from './plan-input.ts';
+
+describe('planRun', () => {
+  it('plans 30,000 products at 10 s in 4 h close to the lower bound, on time and for about a dollar', () => {
+    const p = plan();
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 22, lowerBoundInstances: 21, instanceType: 't4g.nano' });
+    expect(p.instances / ((p.products * p.intervalMs) / p.deadlineMs)).toBeLessThanOrEqual(1.1);
+    expect(p.onTimeProbability).toBeGreaterThanOrEqual(0.999);
+    expect(p.endP50Ms).toBeLessThanOrEqual(p.endP95Ms);
+    expect(p.endP95Ms).toBeLessThanOrEqual(p.deadlineMs);
+    expect(p.cost.instances + p.cost.ipv4 + p.cost.balancer).toBeLessThanOrEqual(1);
+    expect(p.cost.total).toBeGreaterThan(p.cost.instances + p.cost.ipv4 + p.cost.balancer);
+    expect(p.cost.total).toBeLessThan(1.15);
+  });
+
+  it('gives the same plan for the same seed', () => {
+    expect(plan({}, 7)).toEqual(plan({}, 7));
+  });
+
+  it('plans three instances for the demo: 400 products at 200 ms in 45 s in the sandbox', () => {
+    const p = plan({ products: 400, intervalMs: 200, deadlineMs: 45_000, ...defaultsFor('sandbox') });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 3 });
+  });
+
+  it('has nothing to do for no products', () => {
+    const p = plan({ products: 0 });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 0, chunks: 0, vcpus: 0, onTimeProbability: 1 });
+    expect(p.cost.total).toBe(0);
+  });
+
+  it('takes one instance for one product, whatever min_instances says', () => {
+    expect(plan({ products: 1, minInstances: 5 })).toMatchObject({
+      verdict: 'feasible',
+      instances: 1,
+      productsEach: 1,
+    });
+  });
+
+  it('gives each instance one product when the interval is longer than the window', () => {
+    const p = plan({ products: 3, intervalMs: HOUR, deadlineMs: HOUR / 6 });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 3, productsEach: 1, lowerBoundInstances: 3 });
+  });
+
+  it('keeps to min_instances when fewer would do', () => {
+    expect(plan({ products: 100, minInstances: 4 })).toMatchObject({ verdict: 'feasible', instances: 4 });
+  });
+
+  it('says so when a limit is below min_instances', () => {
+    const p = plan({ minInstances: 30, maxInstances: 25 });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 25 });
+    expect(p.warnings.join()).toContain('run.max_instances');
+  });
+
+  it('takes the page time as the pace where pages are slower than the interval', () => {
+    const fast = plan({ intervalMs: 100, products: 100_000 });
+    const slow = plan({ intervalMs: 100, products: 100_000, pageP50Ms: 2_000 });
+    expect(slow.paceMs).toBeGreaterThanOrEqual(2_000);
+    expect(slow.instances).toBeGreaterThan(2 * fast.instances);
+  });
+
+  it('waits for the balancer beside the boot, not after it', () => {
+    expect(plan({ balancerMs: 180_000, bootP95Ms: 120_000 }).rampMs).toBe(60_000);
+    expect(plan({ balancerMs: 0 }).rampMs).toBe((plan({ balancerMs: 0 }).instances - 1) * 500);
+  });
+
+  it('stretches the interval when the ceiling of the fleet is below one request per interval', () => {
+    const p = plan({ products: 100, maxRatePerSecond: 0.05 });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 1, intervalMs: 20_000 });
+    expect(p.warnings.join()).toContain('site.max_rate');
+  });
+
+  it('plans a million products on some hundred instances quickly', () => {
+    const p = plan({ products: 1_000_000, deadlineMs: HOUR, pageP50Ms: 200, intervalMs: 5_000 });
+    expect(p).toMatchObject({ verdict: 'feasible' });
+    expect(p.instances).toBeGreaterThan(1_900);
+  });
+});
+
+describe('planRun without room', () => {
+  it.each([
+    ['run.max_instances', { maxInstances: 10 }, 'infeasible', 'run.max_instances: 22', 'run.max_instances is 10'],
+    ['site.max_rate', { maxRatePerSecond: 1 }, 'infeasible', 'site.max_rate: 2.2/s', 'site.max_rate is 1/s'],
+    ['the quota', { vcpuQuota: 5 }, 'over-quota', 'aws.vcpu_quota: 44', 'L-1216C47A in ap-northeast-1 is 5'],
+    ['run.max_cost', { maxCost: 0.5 }, 'over-budget', 'run.max_cost: 1.', 'run.max_cost is $0.50'],
+  ] as const)('names %s, and what would help', (_, change, verdict, remedy, fault) => {
+    const p = plan(change);
+    expect(p.verdict).toBe(verdict);
+    expect(p.faults).toHaveLength(1);
+    expect(p.faults[0]).toContain(fault);
+    expect(p.remedies.some((r) => r.startsWith(remedy))).toBe(true);
+  });
+
+  it('names every limit in the way at once', () => {
+    const p = plan({ maxInstances: 10, vcpuQuota: 5, maxCost: 0.5 });
+    expect(p.verdict).toBe('infeasible');
+    expect(p.faults).toHaveLength(3);
+    expect(p.remedies).toHaveLength(1);
+  });
+
+  it('says how many vCPUs are needed and how many there are', () => {
+    expect(plan({ vcpuQuota: 5 }).faults[0]).toMatch(/44 vCPUs .* is 5, enough for 2 instances/);
+  });
+
+  it.each([
+    ['the number of instances', { maxInstances: 10 }],
+    ['the rate', { maxRatePerSecond: 0.5 }],
+    ['the quota', { vcpuQuota: 5 }],
+    ['the start alone', { deadlineMs: 60_000 }],
+    ['the start alone, with a budget', { deadlineMs: 60_000, maxCost: 2 }],
+    ['a launch rate that eats the window', { products: 1_000_000, deadlineMs: HOUR }],
+  ] as const)('gives an earliest end that works when the time is short for %s', (_, change) => {
+    const p = plan(change);
+    expect(p.verdict).not.toBe('feasible');
+    expect(p.earliestEndMs).not.toBeNull();
+    const again = plan({ ...change, deadlineMs: p.earliestEndMs! });
+    expect(again.verdict).toBe('feasible');
+    expect(p.remedies[0]).toMatch(/^--deadline (\d+[hms])+$/);
+  });
+
+  it('has no earliest end when the budget is below the hours of crawling', () => {
+    expect(plan({ maxCost: 0.5 }).earliestEndMs).toBeNull();
+    expect(plan({ maxCost: 0.5, maxInstances: 3 }).earliestEndMs).toBeNull();
+  });
+
+  it('blames a rate that is below one instance of its own', () => {
+    const p = plan(
+      { products: 2, deadlineMs: 240_112, intervalMs: 100, pageP50Ms: 1, maxInstances: 1, maxRatePerSecond: 0.05 },
+      12,
+    );
+    expect(p.verdict).toBe('infeasible');
+    expect(p.faults).toEqual([expect.stringContaining('site.max_rate is 0.05/s')]);
+    expect(p.remedies.join()).toContain('site.max_rate');
+  });
+
+  it('has no earliest end when the quota holds no instance at all', () => {
+    expect(plan({ vcpuQuota: 1 })).toMatchObject({ verdict: 'over-quota', earliestEndMs: null });
+  });
+
+  it('warns instead of refusing when only the reserve does not fit', () => {
+    const slowBoots = { deadlineMs: 3 * HOUR, bootP95Ms: 600_000, products: 20_000 };
+    const wanted = plan(slowBoots).instances;
+    const p = plan({ ...slowBoots, maxInstances: wanted - 1 });
+    expect(p.verdict).toBe('feasible');
+    expect(p.instances).toBeLessThan(wanted);
+    expect(p.onTimeProbability).toBeLessThan(0.999);
+    expect(p.warnings.join()).toContain('reserve');
+  });
+
+  it('counts the worst case against the budget, not the estimate', () => {
+    const estimate = plan().cost.total;
+    expect(plan({ maxCost: estimate }).verdict).toBe('over-budget');
+    expect(plan({ maxCost: estimate * 1.2 }).verdict).toBe('feasible');
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { ActualInput } from '../../../orchestrator/plan/prices.ts';
+import { actualCost, estimateCost } from '../../../orchestrator/plan/prices.ts';
+import { chooseInstanceType, describeInstanceType } from '../../../orchestrator/plan/instance-types.ts';
+import { hourlyPrice, servicePrices } from '../../../orchestrator/plan/price-table.ts';
+
+const HOUR = 3_600_000;
+const lived = (ms: number, instanceType = 't4g.nano') => ({ instanceType, launchedAtMs: 0, endedAtMs: ms });
+const run = (ms: number, change: Partial<ActualInput> = {}) =>
+  actualCost({
+    region: 'ap-northeast-1',
+    instances: [lived(ms)],
+    startedAtMs: 0,
+    finishedAtMs: ms,
+    products: 0,
+    ...change,
+  });
+
+describe('actualCost', () => {
+  it('bills an instance by the second, with its address and its volume, and the balancer by the hour', () => {
+    const cost = run(HOUR);
+    expect(cost).toMatchObject({ instances: 0.0054, ipv4: 0.005, currency: 'USD' });
+    expect(cost.ebs).toBeCloseTo((8 * 0.096) / 730, 6);
+    expect(cost.balancer).toBeCloseTo(0.0243, 3);
+    expect(cost.total).toBeCloseTo(cost.instances + cost.ipv4 + cost.ebs + cost.balancer + cost.s3, 6);
+  });
+
+  it('bills at least a minute, and a started second in full', () => {
+    const life = (ms: number) => run(HOUR, { instances: [lived(ms, 't3.medium')] }).instances;
+    expect(life(1_000)).toBe(life(60_000));
+    expect(life(60_001)).toBe(life(61_000));
+    expect(life(61_000)).toBeGreaterThan(life(60_000));
+  });
+
+  it('bills a started hour of the balancer in full', () => {
+    expect(run(1).balancer).toBe(run(HOUR).balancer);
+    expect(run(HOUR + 1).balancer).toBeCloseTo(2 * run(HOUR).balancer, 6);
+  });
+
+  it('bills each instance at the price of its own type', () => {
+    const mixed = run(HOUR, { instances: [lived(HOUR, 't4g.nano'), lived(HOUR, 't3.medium')] });
+    expect(mixed.instances).toBeCloseTo(0.0054 + 0.0544, 6);
+  });
+
+  it('bills requests to S3, never for more parts than products', () => {
+    expect(run(HOUR).s3).toBeLessThan(run(HOUR, { products: 5 }).s3);
+    expect(run(HOUR, { products: 1_000_000 }).s3).toBe(run(HOUR, { products: 2_000_000 }).s3);
+  });
+
+  it('costs nothing when nothing was launched', () => {
+    expect(run(HOUR, { instances: [] }).total).toBe(0);
+  });
+});
+
+describe('estimateCost', () => {
+  it('agrees with what the same fleet costs afterwards', () => {
+    const estimate = estimateCost({
+      region: 'eu-west-1',
+      instanceType: 't3.nano',
+      instances: 5,
+      lifeMs: HOUR,
+      balancerMs: HOUR,
+      s3Puts: 0,
+      s3Gets: 0,
+    });
+    const actual = run(HOUR, {
+      region: 'eu-west-1',
+      instances: Array.from({ length: 5 }, () => lived(HOUR, 't3.nano')),
+    });
+    expect({ ...estimate, s3: 0, total: 0 }).toEqual({ ...actual, s3: 0, total: 0 });
+  });
+});
+
+describe('prices', () => {
+  it.each([
+    ['a region that is not listed', 'sa-east-1', 't4g.nano', 1.5 * 0.0054],
+    ['a type that is not listed', 'us-east-1', 'm7g.medium', 1.5 * 2 * 8 * 0.0068],
+  ])('are high, with a warning, for %s', (_, region, type, usd) => {
+    const price = hourlyPrice(region, type);
+    expect(price.usd).toBeCloseTo(usd, 6);
+    expect(price.warning).toContain(type);
+  });
+
+  it('are never zero, even for a type nobody has heard of', () => {
+    expect(hourlyPrice('mars-1', 'q9').usd).toBeGreaterThan(0);
+    expect(servicePrices('mars-1').balancerHour).toBeGreaterThan(0);
+    expect(servicePrices('mars-1').warning).toContain('mars-1');
+    expect(servicePrices('us-east-1').warning).toBeNull();
+  });
+
+  it('grow with the size of an unlisted type', () => {
+    const usd = ['c7g.large', 'c7g.xlarge', 'c7g.4xlarge'].map((t) => hourlyPrice('us-east-1', t).usd);
+    expect(usd).toEqual([...usd].sort((a, b) => a - b));
+    expect(new Set(usd).size).toBe(3);
+  });
+});
+
+describe('instance types', () => {
+  it('takes the cheapest that holds an instance, in any order', () => {
+    expect(chooseInstanceType(['t3.small', 't3.nano', 't4g.nano'], 'ap-northeast-1').name).toBe('t4g.nano');
+    expect(chooseInstanceType(['t3.small', 't3.nano', 't4g.small'], 'ap-northeast-1', 2).name).toBe('t4g.small');
+    expect(chooseInstanceType(['t3.nano', 't3.micro'], 'ap-northeast-1', 64).name).toBe('t3.micro');
+  });
+
+  it.each([
+    ['t4g.nano', 2, 'arm64'],
+    ['t3.medium', 2, 'x86_64'],
+    ['c7g.medium', 1, 'arm64'],
+    ['c7gn.4xlarge', 16, 'arm64'],
+    ['g4dn.xlarge', 4, 'x86_64'],
+    ['m6i.large', 2, 'x86_64'],
+    ['odd', 2, 'x86_64'],
+  ])('knows %s as %i vCPUs, %s', (name, vcpus, architecture) => {
+    expect(describeInstanceType(name)).toMatchObject({ name, vcpus, architecture });
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
+import { plan } from './plan-input.ts';
+
+describe('renderPlan', () => {
+  it('tells the fleet, its finish, its price and the lower bound', () => {
+    const text = renderPlan(plan({ vcpuQuota: 64 }), 5);
+    expect(text).toContain('22 x t4g.nano (lower bound 21)');
+    expect(text).toContain('44 of 64 in the quota, 20 left');
+    expect(text).toMatch(/cost +about \$1\.\d\d, cap \$5\.00/);
+    expect(text).toMatch(/on time in 99\.9\d %/);
+    expect(text).toContain('This fits.');
+  });
+
+  it('tells why it cannot be done and what would help', () => {
+    const p = plan({ maxInstances: 10 });
+    const text = renderPlan(p, null);
+    expect(text).toContain('run.max_instances is 10');
+    expect(text).toContain('What would help, either of:');
+    for (const remedy of p.remedies) expect(text).toContain(remedy);
+  });
+
+  it('has little to tell about no products', () => {
+    expect(renderPlan(plan({ products: 0 }), null)).toBe('products      0\n\nNothing to crawl.');
+  });
+
+  it.each([
+    {},
+    { maxInstances: 3, vcpuQuota: 5, maxCost: 0.1, maxRatePerSecond: 0.01 },
+    { deadlineMs: 60_000 },
+    { region: 'sa-east-1', minInstances: 30, maxInstances: 25 },
+    { products: 1_000_000 },
+  ])('stays within 80 columns for %o', (change) => {
+    const lines = renderPlan(plan(change), 0.1).split('\n');
+    expect(Math.max(...lines.map((l) => l.length))).toBeLessThanOrEqual(80);
+  });
+});
