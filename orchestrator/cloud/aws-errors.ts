@@ -1,0 +1,242 @@
+/**
+ * The one file that names AWS error codes: what a failed call means to us, whatever service or endpoint it came from.
+ * Codes decide, not HTTP statuses; a status counts only where the reply has no code at all.
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+ */
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import type { ErrorCode } from '../../shared/domain/errors.ts';
+import type { LaunchResult } from './compute.ts';
+
+export type AwsFailureKind =
+  /** The endpoint does not know the call: an emulator without it. */
+  | 'capability-missing'
+  /** Credentials or policy. */
+  | 'denied'
+  | 'throttled'
+  | 'not-found'
+  /** A target that is not running yet. */
+  | 'invalid-target'
+  /** Still used by something that is being deleted. */
+  | 'in-use'
+  /** It exists already: somebody was faster. */
+  | 'exists'
+  /** No machine of this type in this zone. */
+  | 'pool'
+  /** The account may not have more. */
+  | 'quota'
+  /** The client token was used before with other parameters. */
+  | 'token-mismatch'
+  /** The client token belongs to an instance that has been terminated. */
+  | 'token-spent'
+  /** A parameter is wrong. */
+  | 'invalid'
+  /** No reply, a reply that cannot be read, or a fault of AWS: it may or may not have happened. */
+  | 'failed';
+
+export interface AwsFailure {
+  kind: AwsFailureKind;
+  /** AWS's own code; empty when the reply had none. */
+  code: string;
+  /** Of the reply; undefined when there was none. */
+  status: number | undefined;
+  message: string;
+}
+
+const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
+  'capability-missing': ['InvalidAction', 'NotImplemented', 'UnknownOperation', 'UnsupportedAction'],
+  denied: [
+    'UnauthorizedOperation',
+    'AuthFailure',
+    'AccessDenied',
+    'AllAccessDisabled',
+    'OptInRequired',
+    'Blocked',
+    'InvalidClientTokenId',
+    'InvalidAccessKeyId',
+    'SignatureDoesNotMatch',
+    'UnrecognizedClient',
+    'ExpiredToken',
+    'RequestExpired',
+    'RequestTimeTooSkewed',
+    'MissingAuthenticationToken',
+    'IncompleteSignature',
+    'CredentialsProviderError',
+    'TokenProviderError',
+  ],
+  throttled: [
+    'RequestLimitExceeded',
+    'Throttling',
+    'Throttled',
+    'RequestThrottled',
+    'EC2Throttled',
+    'TooManyRequests',
+    'BandwidthLimitExceeded',
+    'PriorRequestNotComplete',
+    'SlowDown',
+    // A new account is still being checked; EC2 says it takes minutes to hours.
+    'PendingVerification',
+  ],
+  'invalid-target': ['InvalidTarget'],
+  'in-use': ['ResourceInUse', 'OperationAborted'],
+  exists: [
+    'DuplicateLoadBalancerName',
+    'DuplicateTargetGroupName',
+    'DuplicateListener',
+    'BucketAlreadyExists',
+    'BucketAlreadyOwnedByYou',
+  ],
+  pool: [
+    'InsufficientInstanceCapacity',
+    'InsufficientHostCapacity',
+    'InsufficientCapacity',
+    'InsufficientFreeAddressesInSubnet',
+    // "Your requested instance type is not supported in your requested Availability Zone."
+    'Unsupported',
+  ],
+  quota: [
+    'VcpuLimitExceeded',
+    'InstanceLimitExceeded',
+    'VolumeLimitExceeded',
+    'NetworkInterfaceLimitExceeded',
+    'TooManyLoadBalancers',
+    'TooManyTargetGroups',
+    'TooManyListeners',
+    'TooManyTargets',
+    'TooManyBuckets',
+  ],
+  'token-mismatch': ['IdempotentParameterMismatch'],
+  'token-spent': ['IdempotentInstanceTerminated'],
+  failed: ['InternalError', 'InternalFailure', 'ServiceUnavailable', 'Unavailable', 'RequestTimeout'],
+};
+
+const KIND_OF_CODE = new Map<string, AwsFailureKind>();
+for (const [kind, codes] of Object.entries(CODES)) {
+  for (const code of codes) KIND_OF_CODE.set(code, kind as AwsFailureKind);
+}
+
+/** The names the SDK gives to a reply that carries no code. */
+const CODELESS = new Set(['', 'Error', 'Unknown', 'UnknownError']);
+
+/** What a failed SDK call means. Takes anything thrown; never throws. */
+export function classifyAwsError(error: unknown): AwsFailure {
+  const e = (typeof error === 'object' && error !== null ? error : {}) as {
+    name?: string;
+    Code?: string;
+    $metadata?: { httpStatusCode?: number };
+  };
+  const status = e.$metadata?.httpStatusCode;
+  // ELBv2 codes are `LoadBalancerNotFound` on the wire and `LoadBalancerNotFoundException` as the SDK's name.
+  const name = (e.Code ?? e.name ?? '').replace(/Exception$/, '');
+  const code = CODELESS.has(name) ? '' : name;
+  const message = messageOf(error, code, status);
+  return { kind: kindOf(code, status), code, status, message };
+}
+
+function kindOf(code: string, status: number | undefined): AwsFailureKind {
+  // Emulators answer an unknown call with 501 and any code, with 405, or with 500 and a page of HTML.
+  if (status === 501 || status === 405) return 'capability-missing';
+  const known = KIND_OF_CODE.get(code);
+  if (known) return known;
+  // `InvalidInstanceID.NotFound`, `LoadBalancerNotFound`, `NoSuchBucket`, and S3's plain `NotFound`.
+  if (code.endsWith('NotFound') || code.startsWith('NoSuch')) return 'not-found';
+  if (code === '') return kindOfStatus(status);
+  return status !== undefined && status >= 400 && status < 500 ? 'invalid' : 'failed';
+}
+
+function kindOfStatus(status: number | undefined): AwsFailureKind {
+  switch (status) {
+    case 500:
+      return 'capability-missing';
+    case 401:
+    case 403:
+      return 'denied';
+    case 404:
+      return 'not-found';
+    case 429:
+    case 503:
+      return 'throttled';
+    case 400:
+      return 'invalid';
+    default:
+      return 'failed';
+  }
+}
+
+function messageOf(error: unknown, code: string, status: number | undefined): string {
+  if (code === '' && status !== undefined) return `HTTP ${status} without an AWS error code`;
+  // The SDK appends a paragraph on how to look at its internals; it would only hide the cause.
+  const text = describeError(error).split('\n')[0]!.trim();
+  return code === '' || text.includes(code) ? text : `${code}: ${text}`;
+}
+
+const APP_CODE: Record<AwsFailureKind, ErrorCode> = {
+  'capability-missing': 'aws-capability-missing',
+  denied: 'aws-denied',
+  throttled: 'aws-throttled',
+  'not-found': 'aws-not-found',
+  'invalid-target': 'aws-invalid',
+  'in-use': 'aws-failed',
+  exists: 'aws-invalid',
+  pool: 'capacity',
+  quota: 'capacity',
+  'token-mismatch': 'aws-invalid',
+  'token-spent': 'aws-invalid',
+  invalid: 'aws-invalid',
+  failed: 'aws-failed',
+};
+
+const HINTS: Partial<Record<AwsFailureKind, string>> = {
+  'capability-missing': 'Use AWS, the built-in sandbox (leave aws.endpoint empty) or an emulator that knows this call.',
+  denied: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
+  throttled: 'The call was repeated with pauses; wait some minutes before the next attempt.',
+  failed: 'Check that the endpoint can be reached from here; the call may be repeated.',
+};
+
+/**
+ * The error a user meets for a failed call.
+ * @param call what was being done, such as `DescribeInstances` or `CreateBucket my-bucket`
+ * @param endpoint what was asked; null for AWS itself
+ */
+export function toAppError(error: unknown, call: string, endpoint: string | null): AppError {
+  if (error instanceof AppError) return error;
+  const { kind, message } = classifyAwsError(error);
+  const hint = HINTS[kind];
+  return new AppError(APP_CODE[kind], `${call} at ${endpoint ?? 'AWS'} failed: ${message}`, {
+    cause: error,
+    ...(hint ? { hint } : {}),
+  });
+}
+
+/**
+ * What a failed RunInstances means for its slot. Only a definite no is `refused`; whatever may have launched is `unknown`.
+ *
+ * - `IdempotentParameterMismatch` → `unknown`: this token has already launched something. Look it up by its tags; never
+ *   launch again under another token before that.
+ * - `IdempotentInstanceTerminated` → `refused: pool`: what this token launched is dead, and nothing else was launched.
+ *   The next claim (another pool or epoch) has another token.
+ * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy before AWS answers so too.
+ */
+export function launchFailure(error: unknown): Exclude<LaunchResult, { kind: 'launched' }> {
+  const { kind, status, message } = classifyAwsError(error);
+  switch (kind) {
+    case 'pool':
+    case 'quota':
+    case 'throttled':
+    case 'denied':
+      return { kind: 'refused', cause: kind, message };
+    case 'token-spent':
+      return { kind: 'refused', cause: 'pool', message };
+    case 'capability-missing':
+      return status === 500 ? { kind: 'unknown', message } : { kind: 'refused', cause: 'invalid', message };
+    case 'invalid':
+    // A subnet, group, image or profile that does not exist.
+    case 'not-found':
+    case 'invalid-target':
+    case 'in-use':
+    case 'exists':
+      return { kind: 'refused', cause: 'invalid', message };
+    case 'token-mismatch':
+    case 'failed':
+      return { kind: 'unknown', message };
+  }
+}

@@ -1,0 +1,78 @@
+/** Makes the bucket of a dry run. */
+import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { AwsOptions, S3 } from './lazy-sdk.ts';
+import { lazyS3 } from './lazy-sdk.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
+
+/** Sees to it that the bucket exists and is ours. For dry runs: on AWS the bucket is the user's own. */
+export async function ensureBucket(options: AwsOptions & { bucket: string }): Promise<'exists' | 'created'> {
+  const lazy = lazyS3(options);
+  try {
+    const s3 = await lazy.get();
+    return (await exists(s3, options.bucket, options)) ? 'exists' : await create(s3, options.bucket, options);
+  } finally {
+    lazy.close();
+  }
+}
+
+async function exists({ sdk, client }: S3, bucket: string, options: AwsOptions): Promise<boolean> {
+  try {
+    await client.send(new sdk.HeadBucketCommand({ Bucket: bucket }));
+    return true;
+  } catch (error) {
+    const failure = classifyAwsError(error);
+    if (failure.kind === 'not-found') return false;
+    const { status } = failure;
+    if (status === 403) throw notOurs(bucket, error);
+    if (status === 301 || status === 400) {
+      throw new AppError(
+        'aws-invalid',
+        `The bucket ${bucket} is not in ${options.region}, or its name is no bucket name`,
+        {
+          cause: error,
+          hint: 'Correct aws.bucket or aws.region.',
+        },
+      );
+    }
+    // A reply to HEAD has no body, so no code either: a 500 here says nothing about what the endpoint knows.
+    if (failure.code === '' && status !== undefined && status >= 500) {
+      throw new AppError('aws-failed', `HeadBucket ${bucket} failed: ${failure.message}`, { cause: error });
+    }
+    throw toAppError(error, `HeadBucket ${bucket}`, options.endpoint);
+  }
+}
+
+async function create(s3: S3, bucket: string, options: AwsOptions): Promise<'created' | 'exists'> {
+  const { sdk, client } = s3;
+  try {
+    await client.send(
+      new sdk.CreateBucketCommand({
+        Bucket: bucket,
+        // us-east-1 is the one region that refuses its own name here.
+        ...(options.region === 'us-east-1'
+          ? {}
+          : { CreateBucketConfiguration: { LocationConstraint: options.region as BucketLocationConstraint } }),
+      }),
+    );
+    return 'created';
+  } catch (error) {
+    const failure = classifyAwsError(error);
+    if (failure.code === 'BucketAlreadyOwnedByYou') return 'exists';
+    if (failure.code === 'BucketAlreadyExists') throw notOurs(bucket, error);
+    // OperationAborted: somebody makes it at this moment.
+    if (failure.kind === 'in-use' && (await exists(s3, bucket, options))) return 'exists';
+    throw toAppError(error, `CreateBucket ${bucket}`, options.endpoint);
+  }
+}
+
+function notOurs(bucket: string, cause: unknown): AppError {
+  return new AppError(
+    'aws-denied',
+    `The bucket ${bucket} belongs to somebody else, or these credentials may not use it`,
+    {
+      cause,
+      hint: 'Bucket names are shared by all of AWS: choose another for aws.bucket, or correct the policy.',
+    },
+  );
+}

@@ -1,0 +1,210 @@
+/** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
+import type { Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { AwsOptions, Ec2, LazyClient } from './lazy-sdk.ts';
+import { lazyEc2 } from './lazy-sdk.ts';
+import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
+import type { CloudInstance, CloudState, Compute, LaunchRequest, LaunchResult, SubnetInfo } from './compute.ts';
+import { CLOUD_STATES } from './compute.ts';
+import { findImage, findSecurityGroups, findSubnets } from './ec2-lookups.ts';
+
+/** Names per TerminateInstances: EC2 takes 1,000, but one unknown name fails the whole call. */
+const TERMINATE_BATCH = 100;
+/** DescribeInstances gives at most 1,000 a page; with 100 pages that is far above any fleet. */
+const MAX_PAGES = 100;
+
+export class Ec2Compute implements Compute {
+  readonly #ec2: LazyClient<Ec2>;
+  readonly #endpoint: string | null;
+
+  /** Makes no call and loads no SDK yet. */
+  constructor(options: AwsOptions) {
+    this.#ec2 = lazyEc2(options);
+    this.#endpoint = options.endpoint;
+  }
+
+  /** Closes the kept-alive connections. */
+  close(): void {
+    this.#ec2.close();
+  }
+
+  async launch(request: LaunchRequest): Promise<LaunchResult> {
+    const { sdk, client } = await this.#ec2.get();
+    let instances: Instance[] | undefined;
+    try {
+      instances = (await client.send(new sdk.RunInstancesCommand(runInstancesInput(request)))).Instances;
+    } catch (error) {
+      return launchFailure(error);
+    }
+    const instance = instances?.map(toCloudInstance).find((i) => i !== null);
+    // 200 with nothing in it: a gateway's answer, or an endpoint that gave fewer than asked.
+    if (!instance) return { kind: 'unknown', message: 'RunInstances answered without an instance' };
+    return { kind: 'launched', instance };
+  }
+
+  async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
+    const { sdk, client } = await this.#ec2.get();
+    const found = new Map<string, CloudInstance>();
+    let token: string | undefined;
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const reply = await this.#call('DescribeInstances', () =>
+        client.send(
+          new sdk.DescribeInstancesCommand({
+            Filters: [{ Name: `tag:${tag.key}`, Values: [tag.value] }],
+            MaxResults: 1_000,
+            ...(token ? { NextToken: token } : {}),
+          }),
+        ),
+      );
+      // An empty set is a list; no set at all is a gateway's empty 200, and would read as "all instances are gone".
+      if (!reply.Reservations) throw this.#unreadable('DescribeInstances');
+      for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? [])) {
+        const cloud = toCloudInstance(instance);
+        // Some endpoints return every instance when they do not know a filter.
+        if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
+      }
+      token = reply.NextToken;
+      if (!token) return [...found.values()];
+    }
+    throw new AppError('aws-failed', `DescribeInstances at ${this.#where()} never came to its last page`);
+  }
+
+  async terminate(instanceIds: readonly string[]): Promise<void> {
+    const failures: unknown[] = [];
+    for (let at = 0; at < instanceIds.length; at += TERMINATE_BATCH) {
+      const batch = instanceIds.slice(at, at + TERMINATE_BATCH);
+      try {
+        await this.#terminateBatch(batch);
+      } catch (error) {
+        if (batch.length === 1 || !namesOneInstance(error)) failures.push(error);
+        // One name spoils the list: the others must not wait for it.
+        else failures.push(...(await this.#terminateOneByOne(batch)));
+      }
+    }
+    if (failures.length > 0) throw toAppError(failures[0], 'TerminateInstances', this.#endpoint);
+  }
+
+  async #terminateBatch(ids: readonly string[]): Promise<void> {
+    const { sdk, client } = await this.#ec2.get();
+    try {
+      await client.send(new sdk.TerminateInstancesCommand({ InstanceIds: [...ids] }));
+    } catch (error) {
+      if (ids.length === 1 && classifyAwsError(error).kind === 'not-found') return;
+      throw error;
+    }
+  }
+
+  async #terminateOneByOne(ids: readonly string[]): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    for (const id of ids) await this.#terminateBatch([id]).catch((error: unknown) => failures.push(error));
+    return failures;
+  }
+
+  async consoleOutput(instanceId: string): Promise<string | null> {
+    const { sdk, client } = await this.#ec2.get();
+    const ask = (latest: boolean) =>
+      client.send(new sdk.GetConsoleOutputCommand({ InstanceId: instanceId, ...(latest ? { Latest: true } : {}) }));
+    try {
+      // Without Latest a fresh instance shows nothing for minutes; types before Nitro refuse it.
+      const reply = await ask(true).catch((error: unknown) => {
+        if (classifyAwsError(error).kind === 'invalid') return ask(false);
+        throw error;
+      });
+      return reply.Output ? Buffer.from(reply.Output, 'base64').toString('utf8') : null;
+    } catch (error) {
+      if (classifyAwsError(error).kind === 'not-found') return null;
+      throw toAppError(error, `GetConsoleOutput ${instanceId}`, this.#endpoint);
+    }
+  }
+
+  async subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
+    const ec2 = await this.#ec2.get();
+    return this.#call('DescribeSubnets', () => findSubnets(ec2, ids));
+  }
+
+  async securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
+    const ec2 = await this.#ec2.get();
+    return this.#call('DescribeSecurityGroups', () => findSecurityGroups(ec2, ids, vpcId));
+  }
+
+  async image(id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
+    const ec2 = await this.#ec2.get();
+    return this.#call('DescribeImages', () => findImage(ec2, id, architecture));
+  }
+
+  async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      throw toAppError(error, name, this.#endpoint);
+    }
+  }
+
+  #where(): string {
+    return this.#endpoint ?? 'AWS';
+  }
+
+  #unreadable(call: string): AppError {
+    return new AppError('aws-failed', `${call} at ${this.#where()} answered 200 with nothing that is a list`, {
+      hint: 'Check that aws.endpoint is an AWS endpoint and that no gateway answers for it.',
+    });
+  }
+}
+
+/** True when the list failed for one of its names, so that the others may go through alone. */
+function namesOneInstance(error: unknown): boolean {
+  const { kind } = classifyAwsError(error);
+  return kind === 'not-found' || kind === 'invalid';
+}
+
+function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
+  const Tags = Object.entries(request.tags).map(([Key, Value]) => ({ Key, Value }));
+  return {
+    ClientToken: request.clientToken,
+    MinCount: 1,
+    MaxCount: 1,
+    ImageId: request.imageId,
+    InstanceType: request.instanceType as NonNullable<RunInstancesCommandInput['InstanceType']>,
+    UserData: Buffer.from(request.userData, 'utf8').toString('base64'),
+    // Tagged at birth: what is tagged later leaks when the process dies in between.
+    TagSpecifications: [
+      { ResourceType: 'instance', Tags },
+      { ResourceType: 'volume', Tags },
+    ],
+    // The default is to stop, and a stopped instance still costs its volume.
+    InstanceInitiatedShutdownBehavior: 'terminate',
+    MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
+    // An address of its own is what paces it apart from the others; with an interface given, subnet and groups go here.
+    NetworkInterfaces: [
+      {
+        DeviceIndex: 0,
+        AssociatePublicIpAddress: true,
+        DeleteOnTermination: true,
+        SubnetId: request.subnetId,
+        Groups: request.securityGroupIds,
+      },
+    ],
+    ...(request.instanceProfile === null ? {} : { IamInstanceProfile: { Name: request.instanceProfile } }),
+  };
+}
+
+function toCloudInstance(instance: Instance): CloudInstance | null {
+  if (!instance.InstanceId) return null;
+  return {
+    id: instance.InstanceId,
+    state: toState(instance.State?.Name),
+    // Addresses may be absent, or an empty string on some endpoints.
+    publicAddress: instance.PublicIpAddress || null,
+    privateAddress: instance.PrivateIpAddress || null,
+    instanceType: instance.InstanceType ?? 'unknown',
+    zone: instance.Placement?.AvailabilityZone ?? null,
+    launchedAtMs: instance.LaunchTime?.getTime() ?? 0,
+    tags: toTags(instance.Tags),
+  };
+}
+
+/** A state we do not know is taken for alive: such an instance is watched and terminated, never forgotten. */
+const toState = (name: string | undefined): CloudState => CLOUD_STATES.find((state) => state === name) ?? 'pending';
+
+const toTags = (tags: Tag[] | undefined): Record<string, string> =>
+  Object.fromEntries((tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? '']])));

@@ -1,0 +1,117 @@
+/** What a launch needs to find in EC2 first: subnets, security groups and an image. */
+import type { Image, Subnet } from '@aws-sdk/client-ec2';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { Ec2 } from './lazy-sdk.ts';
+import { classifyAwsError } from './aws-errors.ts';
+import type { SubnetInfo } from './compute.ts';
+
+const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
+
+/** The subnets with these ids, or the default VPC's; by zone and id. All are in one VPC, as the balancer demands. */
+export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]): Promise<SubnetInfo[]> {
+  const hint = 'Set aws.subnets to public subnets of one VPC, in two zones.';
+  const reply = await client
+    .send(
+      new sdk.DescribeSubnetsCommand(
+        ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
+      ),
+    )
+    .catch((error: unknown) => {
+      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      throw invalid(`aws.subnets: ${classifyAwsError(error).message}`, hint);
+    });
+  // Filters are checked again here: some endpoints ignore those they do not know.
+  const wanted = (reply.Subnets ?? []).filter((s) =>
+    ids.length > 0 ? ids.includes(s.SubnetId ?? '') : s.DefaultForAz,
+  );
+  const subnets = wanted.flatMap(toSubnet).sort((a, b) => compare(a.zone, b.zone) || compare(a.id, b.id));
+  const missing = ids.filter((id) => !subnets.some((s) => s.id === id));
+  if (missing.length > 0) throw invalid(`aws.subnets: EC2 does not know ${missing.join(', ')}`, hint);
+  if (subnets.length === 0) throw invalid('This region has no default VPC with subnets', hint);
+  if (new Set(subnets.map((s) => s.vpcId)).size > 1) throw invalid('aws.subnets are in more than one VPC', hint);
+  return subnets;
+}
+
+function toSubnet(subnet: Subnet): SubnetInfo[] {
+  const { SubnetId, AvailabilityZone, VpcId } = subnet;
+  if (!SubnetId || !AvailabilityZone || !VpcId) return [];
+  return [{ id: SubnetId, zone: AvailabilityZone, vpcId: VpcId, publicAddresses: subnet.MapPublicIpOnLaunch ?? false }];
+}
+
+/** The given groups, checked to exist in the VPC, or with none the VPC's default group. */
+export async function findSecurityGroups(
+  { sdk, client }: Ec2,
+  ids: readonly string[],
+  vpcId: string,
+): Promise<string[]> {
+  const hint = `Set aws.security_groups to groups of ${vpcId}, the VPC of the subnets.`;
+  const filters = [
+    { Name: 'vpc-id', Values: [vpcId] },
+    { Name: 'group-name', Values: ['default'] },
+  ];
+  const reply = await client
+    .send(new sdk.DescribeSecurityGroupsCommand(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters }))
+    .catch((error: unknown) => {
+      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      throw invalid(`aws.security_groups: ${classifyAwsError(error).message}`, hint);
+    });
+  const inVpc = (reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId);
+  const found = inVpc.filter((g) => ids.length > 0 || g.GroupName === 'default').map((g) => g.GroupId ?? '');
+  const missing = ids.filter((id) => !found.includes(id));
+  if (missing.length > 0) throw invalid(`aws.security_groups: ${missing.join(', ')} not found in ${vpcId}`, hint);
+  if (found.length === 0) throw invalid(`${vpcId} has no default security group`, hint);
+  return ids.length > 0 ? [...ids] : found.slice(0, 1);
+}
+
+/** Amazon Linux 2023 in its standard form: cloud-init, systemd and curl are in it, and it exists in every region. */
+const IMAGE_NAME = /^al2023-ami-2023\./;
+
+/** The given image, checked to exist and to fit, or with null the newest Amazon Linux 2023 for the architecture. */
+export async function findImage(
+  { sdk, client }: Ec2,
+  id: string | null,
+  architecture: 'x86_64' | 'arm64',
+): Promise<string> {
+  const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
+  if (id !== null) {
+    const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] })).catch((error: unknown) => {
+      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      throw invalid(`aws.image: ${classifyAwsError(error).message}`, hint);
+    });
+    const image = reply.Images?.find((i) => i.ImageId === id);
+    if (!image) throw invalid(`aws.image: EC2 does not know ${id}`, hint);
+    if (image.Architecture !== architecture) {
+      throw invalid(`aws.image: ${id} is for ${image.Architecture}, the instance type is ${architecture}`, hint);
+    }
+    return id;
+  }
+  const filters = [
+    { Name: 'architecture', Values: [architecture] },
+    { Name: 'state', Values: ['available'] },
+  ];
+  const byName = { Name: 'name', Values: ['al2023-ami-2023.*'] };
+  const ask = async (Filters: { Name: string; Values: string[] }[]): Promise<Image[]> =>
+    (await client.send(new sdk.DescribeImagesCommand({ Owners: ['amazon'], Filters }))).Images ?? [];
+  // Endpoints that are not AWS have other images; there any that fits will do, and the list is short.
+  const image =
+    newest(await ask([...filters, byName]), architecture, IMAGE_NAME) ??
+    newest(await ask(filters), architecture, /(?:)/);
+  if (!image) throw invalid(`EC2 shows no image for ${architecture}`, hint);
+  return image;
+}
+
+function newest(images: readonly Image[], architecture: string, name: RegExp): string | null {
+  const fitting = images.filter(
+    (i) =>
+      i.ImageId !== undefined &&
+      i.Architecture === architecture &&
+      (i.State ?? 'available') === 'available' &&
+      // Set for Windows alone.
+      i.Platform === undefined &&
+      name.test(i.Name ?? ''),
+  );
+  fitting.sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
+  return fitting[0]?.ImageId ?? null;
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

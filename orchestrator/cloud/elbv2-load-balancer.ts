@@ -1,0 +1,279 @@
+/** The balancer port on ELBv2 through the SDK: one application load balancer, one listener, one target group. */
+import type { Listener, LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { AwsOptions, Elbv2, LazyClient } from './lazy-sdk.ts';
+import { lazyElbv2 } from './lazy-sdk.ts';
+import type { AwsFailureKind } from './aws-errors.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
+import { forwardsTo, toHealth, toTags } from './elbv2-words.ts';
+import type { Balancer, BalancerRequest, LoadBalancer, TargetHealth } from './load-balancer.ts';
+
+/** A target group stays in use for some seconds after its balancer was deleted. */
+const RELEASE_PAUSES_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
+
+export interface Elbv2Options extends AwsOptions {
+  /** Default: the system's. */
+  clock?: Clock;
+}
+
+export class Elbv2LoadBalancer implements LoadBalancer {
+  readonly #elb: LazyClient<Elbv2>;
+  readonly #endpoint: string | null;
+  readonly #clock: Clock;
+
+  /** Makes no call and loads no SDK yet. */
+  constructor(options: Elbv2Options) {
+    this.#elb = lazyElbv2(options);
+    this.#endpoint = options.endpoint;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Closes the kept-alive connections. */
+  close(): void {
+    this.#elb.close();
+  }
+
+  async ensure(request: BalancerRequest): Promise<Balancer> {
+    const group = (await this.#findGroup(request.name)) ?? (await this.#createGroup(request));
+    const targetGroupArn = group.TargetGroupArn!;
+    await this.#noDeregistrationDelay(targetGroupArn);
+    const balancer = (await this.#findBalancer(request.name)) ?? (await this.#createBalancer(request));
+    const loadBalancerArn = balancer.LoadBalancerArn!;
+    const listenerArn = await this.#ensureListener(loadBalancerArn, targetGroupArn, request);
+    if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
+    const port = request.listenPort === 80 ? '' : `:${request.listenPort}`;
+    return { url: `http://${balancer.DNSName}${port}`, loadBalancerArn, targetGroupArn, listenerArn };
+  }
+
+  async isActive(balancer: Balancer): Promise<boolean> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
+      client.send(new sdk.DescribeLoadBalancersCommand({ LoadBalancerArns: [balancer.loadBalancerArn] })),
+    );
+    const state = reply?.LoadBalancers?.[0]?.State;
+    if (state?.Code === 'failed') {
+      throw new AppError(
+        'aws-failed',
+        `The load balancer could not be provisioned: ${state.Reason ?? 'no reason given'}`,
+        {
+          hint: 'Check that the subnets are in two zones and have free addresses.',
+        },
+      );
+    }
+    return state?.Code === 'active' || state?.Code === 'active_impaired';
+  }
+
+  async register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, () =>
+      client.send(
+        new sdk.RegisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
+      ),
+    );
+    return reply ? 'registered' : 'not-running';
+  }
+
+  async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#call('DescribeTargetHealth', () =>
+      client.send(new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn })),
+    );
+    // No set at all is a gateway's empty 200, not "no targets".
+    if (!reply.TargetHealthDescriptions) throw this.#incomplete('DescribeTargetHealth', 'TargetHealthDescriptions');
+    const health = new Map<string, TargetHealth>();
+    for (const { Target, TargetHealth: state } of reply.TargetHealthDescriptions) {
+      if (Target?.Id) health.set(Target.Id, toHealth(state?.State));
+    }
+    return health;
+  }
+
+  async deregister(balancer: Balancer, instanceId: string): Promise<void> {
+    const { sdk, client } = await this.#elb.get();
+    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, () =>
+      client.send(
+        new sdk.DeregisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
+      ),
+    );
+  }
+
+  async remove(balancer: Balancer): Promise<void> {
+    await this.#removeListener(balancer.listenerArn);
+    await this.#removeBalancer(balancer.loadBalancerArn);
+    await this.#removeGroup(balancer.targetGroupArn);
+  }
+
+  async removeByName(name: string): Promise<void> {
+    const balancer = await this.#findBalancer(name);
+    if (balancer) {
+      for (const listener of await this.#listeners(balancer.LoadBalancerArn!)) {
+        await this.#removeListener(listener.ListenerArn!);
+      }
+      await this.#removeBalancer(balancer.LoadBalancerArn!);
+    }
+    const group = await this.#findGroup(name);
+    if (group) await this.#removeGroup(group.TargetGroupArn!);
+  }
+
+  async #findBalancer(name: string): Promise<Elb | null> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
+      client.send(new sdk.DescribeLoadBalancersCommand({ Names: [name] })),
+    );
+    return reply?.LoadBalancers?.find((b) => b.LoadBalancerName === name && b.LoadBalancerArn) ?? null;
+  }
+
+  async #findGroup(name: string): Promise<TargetGroup | null> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('not-found', 'DescribeTargetGroups', () =>
+      client.send(new sdk.DescribeTargetGroupsCommand({ Names: [name] })),
+    );
+    return reply?.TargetGroups?.find((g) => g.TargetGroupName === name && g.TargetGroupArn) ?? null;
+  }
+
+  async #listeners(loadBalancerArn: string): Promise<Listener[]> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('not-found', 'DescribeListeners', () =>
+      client.send(new sdk.DescribeListenersCommand({ LoadBalancerArn: loadBalancerArn })),
+    );
+    return (reply?.Listeners ?? []).filter((l) => l.ListenerArn);
+  }
+
+  async #createBalancer(request: BalancerRequest): Promise<Elb> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('exists', 'CreateLoadBalancer', () =>
+      client.send(
+        new sdk.CreateLoadBalancerCommand({
+          Name: request.name,
+          Type: 'application',
+          // Only the main server speaks to it, from inside the VPC; its idle time-out of 60 s is the default.
+          Scheme: 'internal',
+          IpAddressType: 'ipv4',
+          Subnets: request.subnetIds,
+          SecurityGroups: request.securityGroupIds,
+          Tags: toTags(request.tags),
+        }),
+      ),
+    );
+    const made = reply?.LoadBalancers?.[0] ?? (await this.#findBalancer(request.name));
+    if (!made?.LoadBalancerArn) throw this.#incomplete('CreateLoadBalancer', 'LoadBalancerArn');
+    return made;
+  }
+
+  async #createGroup(request: BalancerRequest): Promise<TargetGroup> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('exists', 'CreateTargetGroup', () =>
+      client.send(
+        new sdk.CreateTargetGroupCommand({
+          Name: request.name,
+          Protocol: 'HTTP',
+          Port: request.targetPort,
+          VpcId: request.vpcId,
+          TargetType: 'instance',
+          HealthCheckProtocol: 'HTTP',
+          HealthCheckPath: request.healthPath,
+          // The defaults, 30 s and five times, would keep a ready instance idle for two and a half minutes.
+          HealthCheckIntervalSeconds: 10,
+          HealthCheckTimeoutSeconds: 5,
+          HealthyThresholdCount: 2,
+          UnhealthyThresholdCount: 2,
+          Matcher: { HttpCode: '200' },
+          Tags: toTags(request.tags),
+        }),
+      ),
+    );
+    const made = reply?.TargetGroups?.[0] ?? (await this.#findGroup(request.name));
+    if (!made?.TargetGroupArn) throw this.#incomplete('CreateTargetGroup', 'TargetGroupArn');
+    return made;
+  }
+
+  /** The default is 300 s. It only saves time, so an endpoint that does not know the call is no reason to stop. */
+  async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
+    const { sdk, client } = await this.#elb.get();
+    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', () =>
+      client.send(
+        new sdk.ModifyTargetGroupAttributesCommand({
+          TargetGroupArn: targetGroupArn,
+          Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '0' }],
+        }),
+      ),
+    );
+  }
+
+  async #ensureListener(loadBalancerArn: string, targetGroupArn: string, request: BalancerRequest): Promise<string> {
+    const { sdk, client } = await this.#elb.get();
+    const there = (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
+    if (there?.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) return there.ListenerArn!;
+    // It forwards to a group that was made anew since: a half-finished start of the same run.
+    if (there) await this.#removeListener(there.ListenerArn!);
+    const reply = await this.#unless('exists', 'CreateListener', () =>
+      client.send(
+        new sdk.CreateListenerCommand({
+          LoadBalancerArn: loadBalancerArn,
+          Protocol: 'HTTP',
+          Port: request.listenPort,
+          DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
+          Tags: toTags(request.tags),
+        }),
+      ),
+    );
+    const made =
+      reply?.Listeners?.[0] ?? (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
+    if (!made?.ListenerArn) throw this.#incomplete('CreateListener', 'ListenerArn');
+    return made.ListenerArn;
+  }
+
+  async #removeListener(arn: string): Promise<void> {
+    const { sdk, client } = await this.#elb.get();
+    await this.#unless('not-found', 'DeleteListener', () =>
+      client.send(new sdk.DeleteListenerCommand({ ListenerArn: arn })),
+    );
+  }
+
+  async #removeBalancer(arn: string): Promise<void> {
+    const { sdk, client } = await this.#elb.get();
+    await this.#unless('not-found', 'DeleteLoadBalancer', () =>
+      client.send(new sdk.DeleteLoadBalancerCommand({ LoadBalancerArn: arn })),
+    );
+  }
+
+  async #removeGroup(arn: string): Promise<void> {
+    const { sdk, client } = await this.#elb.get();
+    for (const pauseMs of [...RELEASE_PAUSES_MS, null]) {
+      try {
+        await client.send(new sdk.DeleteTargetGroupCommand({ TargetGroupArn: arn }));
+        return;
+      } catch (error) {
+        const { kind } = classifyAwsError(error);
+        if (kind === 'not-found') return;
+        if (kind !== 'in-use' || pauseMs === null) throw toAppError(error, 'DeleteTargetGroup', this.#endpoint);
+        await this.#clock.sleep(pauseMs);
+      }
+    }
+  }
+
+  /** The reply, or null when the call fails in one of the expected ways. */
+  async #unless<T>(
+    kinds: AwsFailureKind | readonly AwsFailureKind[],
+    name: string,
+    call: () => Promise<T>,
+  ): Promise<T | null> {
+    try {
+      return await call();
+    } catch (error) {
+      if ([kinds].flat().includes(classifyAwsError(error).kind)) return null;
+      throw toAppError(error, name, this.#endpoint);
+    }
+  }
+
+  async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
+    return (await this.#unless([], name, call))!;
+  }
+
+  #incomplete(call: string, field: string): AppError {
+    return new AppError('aws-failed', `${call} at ${this.#endpoint ?? 'AWS'} answered without ${field}`, {
+      hint: 'Check that aws.endpoint is an AWS endpoint with ELBv2.',
+    });
+  }
+}

@@ -1,0 +1,60 @@
+/** Offers through the balancer over HTTP, signed by the run's key. */
+import { Agent, request } from 'undici';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Offer } from '../../shared/wire/instance-api.ts';
+import { offerPath, receiptSchema, refusalSchema } from '../../shared/wire/instance-api.ts';
+import { HEADER, envelopeHeaders, importPrivateKey, signMessage } from '../../shared/wire/signature.ts';
+import type { OfferResult, OfferSender } from '../control/dispatch.ts';
+
+/** An instance answers in milliseconds; a balancer gives up after 60 s. */
+const TIMEOUT_MS = 15_000;
+
+export class HttpOfferSender implements OfferSender {
+  readonly #agent = new Agent({
+    connections: 16,
+    connect: { timeout: 5_000 },
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+  });
+
+  async send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult> {
+    const body = JSON.stringify(offer);
+    const path = offerPath(run.id);
+    const envelope = { method: 'POST', path, run: run.id };
+    const headers = {
+      'content-type': 'application/json',
+      ...envelopeHeaders(envelope, signMessage(importPrivateKey(run.privateKey), envelope, body)),
+    };
+    try {
+      const reply = await request(balancerUrl + path, { method: 'POST', headers, body, dispatcher: this.#agent });
+      const text = await reply.body.text();
+      return readReply(reply.statusCode, reply.headers[HEADER.instance] !== undefined, text);
+    } catch (error) {
+      // Refused before anything was sent is the one error after which nobody can hold the chunk.
+      const code = (error as { code?: unknown } | null)?.code;
+      if (code === 'ECONNREFUSED') return { kind: 'not-ready', message: describeError(error) };
+      return { kind: 'unknown', message: describeError(error) };
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+}
+
+function readReply(status: number, fromInstance: boolean, text: string): OfferResult {
+  if (!fromInstance) {
+    // 503 comes from a balancer with nobody behind it. 502 and 504 may follow a delivery.
+    return status === 503
+      ? { kind: 'not-ready', message: 'HTTP 503' }
+      : { kind: 'unknown', message: `HTTP ${status}, not from an instance` };
+  }
+  try {
+    if (status === 202) return { kind: 'taken', receipt: receiptSchema.parse(JSON.parse(text)) };
+    if (status === 409) return { kind: 'refused', refusal: refusalSchema.parse(JSON.parse(text)) };
+  } catch (error) {
+    return { kind: 'unknown', message: `HTTP ${status} with an unreadable body: ${describeError(error)}` };
+  }
+  if (status === 503) return { kind: 'not-ready', message: text };
+  return { kind: 'invalid', message: `HTTP ${status}: ${text.slice(0, 300)}` };
+}

@@ -1,0 +1,94 @@
+/**
+ * The SDK clients, made the same way everywhere: explicit region and endpoint, hard time limits, few attempts. Each SDK
+ * is loaded at its first use, because it costs 70-240 ms that `plan` and `status` need not wait for.
+ */
+import type * as Ec2Sdk from '@aws-sdk/client-ec2';
+import type * as Elbv2Sdk from '@aws-sdk/client-elastic-load-balancing-v2';
+import type * as S3Sdk from '@aws-sdk/client-s3';
+
+export interface AwsOptions {
+  region: string;
+  /** Null for AWS itself; otherwise the base URL that every call goes to. */
+  endpoint: string | null;
+  /** Left out: the SDK's provider chain (environment, profile, instance role). */
+  credentials?: S3Sdk.S3ClientConfig['credentials'];
+  /** One attempt, from connect to the head of the reply. Default 15 s. */
+  timeoutMs?: number;
+  /** Attempts of one call, with the SDK's own pauses between them. Default 3. */
+  maxAttempts?: number;
+}
+
+/** A client with the module it comes from: commands are made from the module, so that nothing loads it early. */
+export interface Loaded<Module, Client> {
+  sdk: Module;
+  client: Client;
+}
+
+export type Ec2 = Loaded<typeof Ec2Sdk, Ec2Sdk.EC2Client>;
+export type Elbv2 = Loaded<typeof Elbv2Sdk, Elbv2Sdk.ElasticLoadBalancingV2Client>;
+export type S3 = Loaded<typeof S3Sdk, S3Sdk.S3Client>;
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const DEFAULT_TIMEOUT_MS = 15_000;
+const DEFAULT_ATTEMPTS = 3;
+
+function clientConfig(options: AwsOptions) {
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  return {
+    region: options.region,
+    // Always explicit: AWS_IGNORE_CONFIGURED_ENDPOINT_URLS must not send a dry run to AWS.
+    ...(options.endpoint === null ? {} : { endpoint: options.endpoint }),
+    ...(options.credentials ? { credentials: options.credentials } : {}),
+    maxAttempts: options.maxAttempts ?? DEFAULT_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+      requestTimeout: timeoutMs,
+      // Without this the SDK only logs a warning when the time is over, and waits on.
+      throwOnRequestTimeout: true,
+      // requestTimeout ends with the head of the reply; this one ends a body that stops coming.
+      socketTimeout: timeoutMs,
+    },
+  };
+}
+
+/** EC2, loaded and connected at the first call; close() drops its connections. */
+export const lazyEc2 = (options: AwsOptions): LazyClient<Ec2> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-ec2');
+    return { sdk, client: new sdk.EC2Client(clientConfig(options)) };
+  });
+
+/** ELBv2, likewise. */
+export const lazyElbv2 = (options: AwsOptions): LazyClient<Elbv2> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-elastic-load-balancing-v2');
+    return { sdk, client: new sdk.ElasticLoadBalancingV2Client(clientConfig(options)) };
+  });
+
+/** S3, likewise; other endpoints than AWS are addressed path-style. */
+export const lazyS3 = (options: AwsOptions): LazyClient<S3> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-s3');
+    return { sdk, client: new sdk.S3Client({ ...clientConfig(options), forcePathStyle: options.endpoint !== null }) };
+  });
+
+export interface LazyClient<T> {
+  get(): Promise<T>;
+  /** Drops the connections; the next call would load and connect again. */
+  close(): void;
+}
+
+function lazy<T extends { client: { destroy(): void } }>(make: () => Promise<T>): LazyClient<T> {
+  let made: Promise<T> | null = null;
+  return {
+    get: () => (made ??= make()),
+    close() {
+      // A client that could not be made has nothing to close, and its caller has seen why.
+      void made?.then(
+        ({ client }) => client.destroy(),
+        () => undefined,
+      );
+      made = null;
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * EC2 in memory, for unit tests and simulation: keeps state, follows the clock it is given, records its calls, and can be
+ * told to fail in the ways EC2 does.
+ */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { CloudInstance, CloudState, Compute, LaunchRequest, LaunchResult, SubnetInfo } from './compute.ts';
+
+/** What the next launch does instead of succeeding. */
+export type LaunchFault =
+  | Exclude<LaunchResult, { kind: 'launched' }>
+  /** It launches, but the reply is lost. */
+  | 'reply-lost';
+
+export interface MemoryComputeOptions {
+  clock: Clock;
+  /** From launch to `running`. Default 0: running at the next look. */
+  pendingMs?: number;
+  /** From the terminate call to `terminated`. Default 0. */
+  shuttingDownMs?: number;
+  /** A fresh instance is missing from list() for so long, as its tags may be on EC2. Default 0. */
+  invisibleMs?: number;
+  /** Most instances alive at once; further launches are refused for `quota`. Default: no limit. */
+  quota?: number;
+  subnets?: SubnetInfo[];
+}
+
+export interface MemoryCall {
+  name: keyof Compute;
+  atMs: number;
+  /** Client token, tag value or ids. */
+  detail: string;
+}
+
+interface Machine {
+  instance: CloudInstance;
+  /** The request as JSON: the same token with another one is a mismatch. */
+  request: string;
+  changesAtMs: number;
+}
+
+const DEFAULT_SUBNETS: SubnetInfo[] = ['a', 'c'].map((zone) => ({
+  id: `subnet-0000000${zone}`,
+  zone: `ap-northeast-1${zone}`,
+  vpcId: 'vpc-00000001',
+  publicAddresses: true,
+}));
+
+export class MemoryCompute implements Compute {
+  readonly calls: MemoryCall[] = [];
+  /** Taken from the front, one per launch; null lets that launch through. */
+  readonly launchFaults: (LaunchFault | null)[] = [];
+  /** What consoleOutput gives, by instance id. */
+  readonly consoles = new Map<string, string>();
+  /** Called before every call; throw from it to make the call fail. */
+  onCall: (call: MemoryCall) => void = () => {};
+
+  readonly #options: Required<Omit<MemoryComputeOptions, 'clock'>>;
+  readonly #clock: Clock;
+  readonly #machines = new Map<string, Machine>();
+  readonly #byToken = new Map<string, Machine>();
+
+  constructor(options: MemoryComputeOptions) {
+    this.#clock = options.clock;
+    this.#options = {
+      pendingMs: options.pendingMs ?? 0,
+      shuttingDownMs: options.shuttingDownMs ?? 0,
+      invisibleMs: options.invisibleMs ?? 0,
+      quota: options.quota ?? Infinity,
+      subnets: options.subnets ?? DEFAULT_SUBNETS,
+    };
+  }
+
+  async launch(request: LaunchRequest): Promise<LaunchResult> {
+    this.#record('launch', request.clientToken);
+    const fault = this.launchFaults.shift() ?? null;
+    if (fault !== null && fault !== 'reply-lost') return fault;
+    const result = this.#launch(request);
+    return fault === 'reply-lost' ? { kind: 'unknown', message: 'the reply was lost' } : result;
+  }
+
+  #launch(request: LaunchRequest): LaunchResult {
+    const json = JSON.stringify(request);
+    const known = this.#byToken.get(request.clientToken);
+    if (known) {
+      this.#settle(known);
+      if (known.request !== json) return { kind: 'unknown', message: 'IdempotentParameterMismatch' };
+      if (known.instance.state === 'terminated') {
+        return { kind: 'refused', cause: 'pool', message: 'IdempotentInstanceTerminated' };
+      }
+      return { kind: 'launched', instance: copy(known.instance) };
+    }
+    if (this.#options.quota < Infinity && this.alive().length >= this.#options.quota) {
+      return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
+    }
+    const subnet = this.#options.subnets.find((s) => s.id === request.subnetId);
+    if (!subnet) return { kind: 'refused', cause: 'invalid', message: 'InvalidSubnetID.NotFound' };
+    const number = this.#machines.size + 1;
+    const instance: CloudInstance = {
+      id: `i-${number.toString(16).padStart(17, '0')}`,
+      state: 'pending',
+      publicAddress: null,
+      privateAddress: `10.0.${number >> 8}.${number & 255}`,
+      instanceType: request.instanceType,
+      zone: subnet.zone,
+      launchedAtMs: this.#clock.now(),
+      tags: { ...request.tags },
+    };
+    const changesAtMs = this.#clock.now() + this.#options.pendingMs;
+    const machine = { instance, request: json, changesAtMs };
+    this.#machines.set(instance.id, machine);
+    this.#byToken.set(request.clientToken, machine);
+    return { kind: 'launched', instance: copy(instance) };
+  }
+
+  async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
+    this.#record('list', tag.value);
+    return this.all().filter(
+      (i) => i.tags[tag.key] === tag.value && this.#clock.now() - i.launchedAtMs >= this.#options.invisibleMs,
+    );
+  }
+
+  async terminate(instanceIds: readonly string[]): Promise<void> {
+    this.#record('terminate', instanceIds.join(' '));
+    for (const id of instanceIds) this.#end(id, 'shutting-down');
+  }
+
+  async consoleOutput(instanceId: string): Promise<string | null> {
+    this.#record('consoleOutput', instanceId);
+    return this.consoles.get(instanceId) ?? null;
+  }
+
+  async subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
+    this.#record('subnets', ids.join(' '));
+    const unknown = ids.filter((id) => !this.#options.subnets.some((s) => s.id === id));
+    if (unknown.length > 0) throw new AppError('aws-invalid', `aws.subnets: EC2 does not know ${unknown.join(', ')}`);
+    return this.#options.subnets.filter((s) => ids.length === 0 || ids.includes(s.id)).map((s) => ({ ...s }));
+  }
+
+  async securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
+    this.#record('securityGroups', vpcId);
+    if (!this.#options.subnets.some((s) => s.vpcId === vpcId)) {
+      throw new AppError('aws-invalid', `${vpcId} has no default security group`);
+    }
+    return ids.length > 0 ? [...ids] : ['sg-00000001'];
+  }
+
+  async image(id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
+    this.#record('image', id ?? architecture);
+    return id ?? `ami-memory-${architecture.replace('_', '-')}`;
+  }
+
+  /** Every instance there has been, as EC2 would show it now. */
+  all(): CloudInstance[] {
+    return [...this.#machines.values()].map((machine) => {
+      this.#settle(machine);
+      return copy(machine.instance);
+    });
+  }
+
+  /** Those that cost money or crawl: neither shutting down nor terminated. */
+  alive(): CloudInstance[] {
+    return this.all().filter((i) => i.state !== 'shutting-down' && i.state !== 'terminated');
+  }
+
+  /** True when it can be a target: for MemoryLoadBalancer. */
+  isRunning(instanceId: string): boolean {
+    const machine = this.#machines.get(instanceId);
+    if (machine) this.#settle(machine);
+    return machine?.instance.state === 'running';
+  }
+
+  /** The instance dies by itself, at once: retired, or its own dead-man switch. */
+  kill(instanceId: string): void {
+    this.#end(instanceId, 'terminated');
+  }
+
+  /** Somebody stops it, or EC2 retires its host. */
+  stop(instanceId: string): void {
+    this.#end(instanceId, 'stopped');
+  }
+
+  #end(id: string, state: CloudState): void {
+    const machine = this.#machines.get(id);
+    if (!machine) return;
+    this.#settle(machine);
+    const now = machine.instance.state;
+    if (now === 'terminated' || (now === 'shutting-down' && state === 'shutting-down')) return;
+    machine.instance.state = state;
+    machine.instance.publicAddress = null;
+    machine.changesAtMs = this.#clock.now() + this.#options.shuttingDownMs;
+    this.#settle(machine);
+  }
+
+  #settle(machine: Machine): void {
+    if (this.#clock.now() < machine.changesAtMs) return;
+    const { instance } = machine;
+    if (instance.state === 'pending') {
+      instance.state = 'running';
+      instance.publicAddress = `198.51.100.${(this.#numberOf(instance.id) % 254) + 1}`;
+    }
+    if (instance.state === 'shutting-down') instance.state = 'terminated';
+  }
+
+  #numberOf(id: string): number {
+    return Number.parseInt(id.slice(2), 16);
+  }
+
+  #record(name: MemoryCall['name'], detail: string): void {
+    const call = { name, atMs: this.#clock.now(), detail };
+    this.calls.push(call);
+    this.onCall(call);
+  }
+}
+
+const copy = (instance: CloudInstance): CloudInstance => ({ ...instance, tags: { ...instance.tags } });

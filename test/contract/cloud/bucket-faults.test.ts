@@ -1,0 +1,62 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
+import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
+import { startScriptedEndpoint } from './scripted-endpoint.ts';
+
+const s3Error = (status: number, code: string): Answer => ({
+  status,
+  body: `<?xml version="1.0"?><Error><Code>${code}</Code><Message>message of ${code}</Message></Error>`,
+});
+const NOT_THERE: Answer = { status: 404, body: '' };
+
+describe('ensureBucket at an endpoint that misbehaves', () => {
+  let endpoint: ScriptedEndpoint | null = null;
+  afterEach(async () => {
+    await endpoint?.stop();
+    endpoint = null;
+  });
+
+  async function ensure(answers: Answer[], region = 'ap-northeast-1') {
+    endpoint = await startScriptedEndpoint((_, n) => answers[n - 1] ?? { status: 200, body: '' });
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    const options = { region, endpoint: endpoint.endpoint, credentials, timeoutMs: 2_000, maxAttempts: 1 };
+    return ensureBucket({ ...options, bucket: 'shop-bucket' });
+  }
+
+  it.each([
+    ['HEAD is forbidden', [{ status: 403, body: '' }]],
+    ['the name is taken', [NOT_THERE, s3Error(409, 'BucketAlreadyExists')]],
+  ])('says that the bucket is somebody else’s when %s', async (_, answers) => {
+    await expect(ensure(answers)).rejects.toMatchObject({
+      code: 'aws-denied',
+      message: expect.stringContaining('shop-bucket belongs to somebody else'),
+      hint: expect.stringContaining('aws.bucket'),
+    });
+  });
+
+  it('says that the bucket is in another region', async () => {
+    await expect(ensure([{ status: 301, body: '' }])).rejects.toMatchObject({ code: 'aws-invalid' });
+  });
+
+  it('takes a fault of the server for what it is', async () => {
+    await expect(ensure([{ status: 500, body: '' }])).rejects.toMatchObject({ code: 'aws-failed' });
+  });
+
+  it.each([
+    ['we made it before', [NOT_THERE, s3Error(409, 'BucketAlreadyOwnedByYou')]],
+    [
+      'another process makes it at this moment',
+      [NOT_THERE, s3Error(409, 'OperationAborted'), { status: 200, body: '' }],
+    ],
+  ])('is content when %s', async (_, answers) => {
+    expect(await ensure(answers)).toBe('exists');
+  });
+
+  it.each([
+    ['ap-northeast-1', true],
+    ['us-east-1', false],
+  ])('names the region where AWS wants it: %s, %s', async (region, named) => {
+    expect(await ensure([NOT_THERE], region)).toBe('created');
+    expect(endpoint!.calls[1]!.toString().includes('LocationConstraint')).toBe(named);
+  });
+});

@@ -1,0 +1,82 @@
+/** What every ObjectStore must do, run for the fake and for the SDK adapter against the sandbox. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectInfo, ObjectStore } from '../../../shared/ports/object-store.ts';
+
+export interface ObjectStoreFixture {
+  store: ObjectStore;
+  /** Gets a presigned URL as an instance would: without credentials. */
+  fetchUrl(url: string): Promise<Uint8Array>;
+  stop(): Promise<void>;
+}
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const text = (body: Uint8Array | null): string | null => (body === null ? null : new TextDecoder().decode(body));
+
+async function all(listing: AsyncIterable<ObjectInfo>): Promise<ObjectInfo[]> {
+  const found: ObjectInfo[] = [];
+  for await (const info of listing) found.push(info);
+  return found;
+}
+
+export function describeObjectStoreContract(name: string, make: () => Promise<ObjectStoreFixture>): void {
+  describe(`ObjectStore: ${name}`, () => {
+    let fixture: ObjectStoreFixture;
+    let store: ObjectStore;
+
+    beforeAll(async () => {
+      fixture = await make();
+      store = fixture.store;
+    });
+    afterAll(() => fixture?.stop());
+
+    it('gives back the bytes that were put, also none at all', async () => {
+      const body = Uint8Array.from({ length: 70_000 }, (_, i) => (i * 31) % 256);
+      expect(await store.putIfAbsent('bytes/a', body, 'application/gzip')).toBe('created');
+      expect(await store.putIfAbsent('bytes/empty', new Uint8Array(), 'text/plain')).toBe('created');
+      expect(await store.get('bytes/a')).toEqual(body);
+      expect(await store.get('bytes/empty')).toEqual(new Uint8Array());
+    });
+
+    it('leaves an object that exists as it is', async () => {
+      expect(await store.putIfAbsent('once/a', bytes('first'), 'text/plain')).toBe('created');
+      expect(await store.putIfAbsent('once/a', bytes('second'), 'text/plain')).toBe('exists');
+      expect(text(await store.get('once/a'))).toBe('first');
+    });
+
+    it('lets one of many writers of the same key win, and everybody reads that one', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => store.putIfAbsent('race/a', bytes(`writer ${i}`), 'text/plain')),
+      );
+      expect(answers.filter((a) => a === 'created')).toHaveLength(1);
+      expect(text(await store.get('race/a'))).toBe(`writer ${answers.indexOf('created')}`);
+    });
+
+    it('has null for an object that is not there', async () => {
+      expect(await store.get('missing/a')).toBeNull();
+    });
+
+    it('lists what is below a prefix, in key order, over more than one page', async () => {
+      const keys = Array.from({ length: 1_050 }, (_, i) => `many/${String(i).padStart(5, '0')}`);
+      for (let at = 0; at < keys.length; at += 50) {
+        await Promise.all(keys.slice(at, at + 50).map((key) => store.putIfAbsent(key, bytes('x'), 'text/plain')));
+      }
+      await store.putIfAbsent('many-more/0', bytes('x'), 'text/plain');
+      const found = await all(store.list('many/'));
+      expect(found.map((o) => o.key)).toEqual(keys);
+      expect(found.every((o) => o.sizeBytes === 1)).toBe(true);
+      expect(await all(store.list('nothing/'))).toEqual([]);
+    });
+
+    it('keeps keys with spaces, plus signs and other scripts apart', async () => {
+      const keys = ['odd/a b', 'odd/a%20b', 'odd/a+b', 'odd/日本'];
+      for (const key of keys) await store.putIfAbsent(key, bytes(key), 'text/plain');
+      for (const key of keys) expect(text(await store.get(key))).toBe(key);
+      expect((await all(store.list('odd/'))).map((o) => o.key)).toEqual(keys);
+    });
+
+    it('gives an object to anybody who has its presigned URL', async () => {
+      await store.putIfAbsent('signed/a b', bytes('for anybody'), 'text/plain');
+      expect(text(await fixture.fetchUrl(await store.presignGet('signed/a b', 60_000)))).toBe('for anybody');
+    });
+  });
+}

@@ -1,0 +1,155 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
+import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
+import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
+import { EMPTY_200, ec2Error, HTML_500, instancesPage, startScriptedEndpoint } from './scripted-endpoint.ts';
+
+const RUN = { key: 'crawlfleet:run', value: 'run-1' };
+const REQUEST: LaunchRequest = {
+  clientToken: 'token-1',
+  instanceType: 't4g.nano',
+  imageId: 'ami-1',
+  subnetId: 'subnet-1',
+  securityGroupIds: ['sg-1', 'sg-2'],
+  instanceProfile: 'crawl-instance',
+  userData: '#!/bin/sh\n# 日本語\n',
+  tags: { 'crawlfleet:run': 'run-1', Name: 'slot 1' },
+};
+
+describe('Ec2Compute against an endpoint that misbehaves', () => {
+  let endpoint: ScriptedEndpoint | null = null;
+  let compute: Ec2Compute | null = null;
+  afterEach(async () => {
+    compute?.close();
+    await endpoint?.stop();
+    endpoint = compute = null;
+  });
+
+  async function computeAt(answer: (call: URLSearchParams, n: number) => Answer, maxAttempts = 1) {
+    endpoint = await startScriptedEndpoint(answer);
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    compute = new Ec2Compute({
+      region: 'ap-northeast-1',
+      endpoint: endpoint.endpoint,
+      credentials,
+      timeoutMs: 300,
+      maxAttempts,
+    });
+    return { compute, calls: endpoint.calls };
+  }
+
+  it('asks for everything in the launch call itself', async () => {
+    const { compute, calls } = await computeAt(() => ({
+      status: 200,
+      body: '<RunInstancesResponse><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet></RunInstancesResponse>',
+    }));
+    expect(await compute.launch(REQUEST)).toMatchObject({
+      kind: 'launched',
+      instance: { id: 'i-1', state: 'pending' },
+    });
+    const call = Object.fromEntries(calls[0]!);
+    expect(call).toMatchObject({
+      Action: 'RunInstances',
+      ClientToken: 'token-1',
+      MinCount: '1',
+      MaxCount: '1',
+      ImageId: 'ami-1',
+      InstanceType: 't4g.nano',
+      InstanceInitiatedShutdownBehavior: 'terminate',
+      'MetadataOptions.HttpTokens': 'required',
+      'MetadataOptions.HttpPutResponseHopLimit': '1',
+      'NetworkInterface.1.AssociatePublicIpAddress': 'true',
+      'NetworkInterface.1.SubnetId': 'subnet-1',
+      'NetworkInterface.1.SecurityGroupId.1': 'sg-1',
+      'NetworkInterface.1.SecurityGroupId.2': 'sg-2',
+      'IamInstanceProfile.Name': 'crawl-instance',
+      'TagSpecification.1.ResourceType': 'instance',
+      'TagSpecification.1.Tag.1.Value': 'run-1',
+      'TagSpecification.2.ResourceType': 'volume',
+      'TagSpecification.2.Tag.2.Value': 'slot 1',
+    });
+    expect(Buffer.from(call.UserData!, 'base64').toString()).toBe(REQUEST.userData);
+  });
+
+  it.each([
+    ['the reply is lost', 'reset'],
+    ['there is no reply', 'silence'],
+    ['a gateway answers', EMPTY_200],
+    ['a proxy answers', HTML_500],
+    ['EC2 fails', ec2Error('InternalError', 500)],
+    ['the token was used otherwise', ec2Error('IdempotentParameterMismatch')],
+  ] as const)('does not know what a launch did when %s', async (_, answer) => {
+    const { compute } = await computeAt(() => answer);
+    expect((await compute.launch(REQUEST)).kind).toBe('unknown');
+  });
+
+  it('sends the same token when the SDK tries again', async () => {
+    const { compute, calls } = await computeAt(() => 'reset', 3);
+    await compute.launch(REQUEST);
+    expect(calls.map((c) => c.get('ClientToken'))).toEqual(['token-1', 'token-1', 'token-1']);
+  });
+
+  it('follows pages to the last, also over empty ones, and drops what has not the tag', async () => {
+    const pages = [instancesPage(['i-1', 'i-2'], 'p2'), instancesPage([], 'p3'), instancesPage(['i-3'])];
+    const { compute, calls } = await computeAt((_, n) => pages[n - 1]!);
+    expect((await compute.list(RUN)).map((i) => i.id)).toEqual(['i-1', 'i-2', 'i-3']);
+    expect(calls.map((c) => c.get('NextToken'))).toEqual([null, 'p2', 'p3']);
+    expect(calls[0]!.get('Filter.1.Name')).toBe('tag:crawlfleet:run');
+    expect(calls[0]!.has('InstanceId.1')).toBe(false);
+  });
+
+  it('drops instances of others when the endpoint ignores the filter', async () => {
+    const { compute } = await computeAt(() => instancesPage(['i-1'], undefined, 'run-of-somebody-else'));
+    expect(await compute.list(RUN)).toEqual([]);
+  });
+
+  it.each([
+    ['an empty 200', EMPTY_200, 'aws-failed'],
+    ['a page of HTML with 200', { status: 200, body: '<html>hello</html>', contentType: 'text/html' }, 'aws-failed'],
+    ['500 with HTML', HTML_500, 'aws-capability-missing'],
+    ['501', { status: 501, body: '' }, 'aws-capability-missing'],
+    ['InvalidAction', ec2Error('InvalidAction'), 'aws-capability-missing'],
+    ['a refusal', ec2Error('UnauthorizedOperation', 403), 'aws-denied'],
+    ['silence', 'silence', 'aws-failed'],
+  ] as const)('never takes %s for an empty list', async (_, answer, code) => {
+    const { compute } = await computeAt(() => answer);
+    await expect(compute.list(RUN)).rejects.toMatchObject({ code });
+  });
+
+  it('gives up on pages that never end', async () => {
+    const { compute } = await computeAt(() => instancesPage([], 'again'));
+    await expect(compute.list(RUN)).rejects.toMatchObject({ code: 'aws-failed' });
+  });
+
+  it('terminates one by one when one id fails the list, and counts an unknown one as done', async () => {
+    const { compute, calls } = await computeAt((call) =>
+      call.has('InstanceId.2') || call.get('InstanceId.1') === 'i-2'
+        ? ec2Error('InvalidInstanceID.NotFound')
+        : { status: 200, body: '<TerminateInstancesResponse/>' },
+    );
+    await compute.terminate(['i-1', 'i-2', 'i-3']);
+    expect(calls.map((c) => c.get('InstanceId.1'))).toEqual(['i-1', 'i-1', 'i-2', 'i-3']);
+  });
+
+  it('terminates the others before it says that one is protected', async () => {
+    const { compute, calls } = await computeAt((call) =>
+      call.has('InstanceId.2') || call.get('InstanceId.1') === 'i-1'
+        ? ec2Error('OperationNotPermitted')
+        : { status: 200, body: '<TerminateInstancesResponse/>' },
+    );
+    await expect(compute.terminate(['i-1', 'i-2'])).rejects.toMatchObject({ code: 'aws-invalid' });
+    expect(calls.at(-1)!.get('InstanceId.1')).toBe('i-2');
+  });
+
+  it('asks for console output without Latest where the type does not have it', async () => {
+    const { compute } = await computeAt((call) =>
+      call.has('Latest')
+        ? ec2Error('UnsupportedOperation')
+        : {
+            status: 200,
+            body: `<GetConsoleOutputResponse><output>${Buffer.from('boot ü').toString('base64')}</output></GetConsoleOutputResponse>`,
+          },
+    );
+    expect(await compute.consoleOutput('i-1')).toBe('boot ü');
+  });
+});

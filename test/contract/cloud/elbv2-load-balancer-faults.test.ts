@@ -1,0 +1,165 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Elbv2LoadBalancer } from '../../../orchestrator/cloud/elbv2-load-balancer.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
+import { EMPTY_200, elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
+
+/** Lets virtual time pass until the promise is settled, and settles as it does. */
+async function passTimeUntil<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
+  const state = { settled: false };
+  const settle = () => (state.settled = true);
+  promise.then(settle, settle);
+  while (!state.settled) await clock.advance(1_000);
+  return promise;
+}
+
+const BALANCER = { url: 'http://b', loadBalancerArn: 'arn:b', targetGroupArn: 'arn:g', listenerArn: 'arn:l' };
+const REQUEST = {
+  name: 'crawl-1',
+  vpcId: 'vpc-1',
+  subnetIds: ['subnet-1', 'subnet-2'],
+  securityGroupIds: ['sg-1'],
+  listenPort: 80,
+  targetPort: 8_080,
+  healthPath: '/healthz',
+  tags: { 'crawlfleet:run': 'run-1' },
+};
+
+const result = (action: string, body: string): Answer => ({
+  status: 200,
+  body: `<${action}Response><${action}Result>${body}</${action}Result></${action}Response>`,
+});
+
+const GROUP =
+  '<TargetGroups><member><TargetGroupArn>arn:g</TargetGroupArn><TargetGroupName>crawl-1</TargetGroupName></member></TargetGroups>';
+const LB =
+  '<LoadBalancers><member><LoadBalancerArn>arn:b</LoadBalancerArn><LoadBalancerName>crawl-1</LoadBalancerName><DNSName>b.test</DNSName><State><Code>STATE</Code></State></member></LoadBalancers>';
+const LISTENER = '<Listeners><member><ListenerArn>arn:l</ListenerArn><Port>80</Port></member></Listeners>';
+
+describe('Elbv2LoadBalancer against a scripted endpoint', () => {
+  let endpoint: ScriptedEndpoint | null = null;
+  let balancers: Elbv2LoadBalancer | null = null;
+  afterEach(async () => {
+    balancers?.close();
+    await endpoint?.stop();
+    endpoint = balancers = null;
+  });
+
+  async function balancersAt(answer: (action: string, call: URLSearchParams, n: number) => Answer) {
+    const clock = new VirtualClock();
+    endpoint = await startScriptedEndpoint((call, n) => answer(call.get('Action')!, call, n));
+    balancers = new Elbv2LoadBalancer({
+      region: 'ap-northeast-1',
+      endpoint: endpoint.endpoint,
+      credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+      timeoutMs: 2_000,
+      maxAttempts: 1,
+      clock,
+    });
+    return { balancers, clock, calls: endpoint.calls };
+  }
+
+  it('makes what is missing, with quick health checks and no deregistration delay', async () => {
+    const { balancers, calls } = await balancersAt((action) => {
+      switch (action) {
+        case 'DescribeTargetGroups':
+          return elbError('TargetGroupNotFound');
+        case 'DescribeLoadBalancers':
+          return elbError('LoadBalancerNotFound');
+        case 'CreateTargetGroup':
+          return result(action, GROUP);
+        case 'CreateLoadBalancer':
+          return result(action, LB);
+        case 'CreateListener':
+          return result(action, LISTENER);
+        case 'DescribeListeners':
+          return result(action, '<Listeners/>');
+        default:
+          return result(action, '');
+      }
+    });
+    expect(await balancers.ensure(REQUEST)).toEqual({ ...BALANCER, url: 'http://b.test' });
+    const call = (action: string) => Object.fromEntries(calls.find((c) => c.get('Action') === action)!);
+    expect(call('CreateTargetGroup')).toMatchObject({
+      HealthCheckPath: '/healthz',
+      HealthCheckIntervalSeconds: '10',
+      HealthyThresholdCount: '2',
+      UnhealthyThresholdCount: '2',
+      Port: '8080',
+      TargetType: 'instance',
+      'Tags.member.1.Value': 'run-1',
+    });
+    expect(call('ModifyTargetGroupAttributes')).toMatchObject({
+      'Attributes.member.1.Key': 'deregistration_delay.timeout_seconds',
+      'Attributes.member.1.Value': '0',
+    });
+    expect(call('CreateLoadBalancer')).toMatchObject({ Scheme: 'internal', 'Subnets.member.2': 'subnet-2' });
+    expect(call('CreateListener')).toMatchObject({ Port: '80', 'DefaultActions.member.1.TargetGroupArn': 'arn:g' });
+  });
+
+  it('takes what somebody made between the look and the creation', async () => {
+    let made = false;
+    const { balancers } = await balancersAt((action) => {
+      if (action === 'DescribeTargetGroups') return made ? result(action, GROUP) : elbError('TargetGroupNotFound');
+      if (action === 'CreateTargetGroup') {
+        made = true;
+        return elbError('DuplicateTargetGroupName');
+      }
+      if (action === 'DescribeLoadBalancers') return result(action, LB);
+      if (action === 'DescribeListeners') return result(action, '<Listeners/>');
+      return action === 'CreateListener' ? result(action, LISTENER) : elbError('InvalidAction');
+    });
+    expect(await balancers.ensure(REQUEST)).toMatchObject({ targetGroupArn: 'arn:g' });
+  });
+
+  it('waits for a target group that its balancer still holds', async () => {
+    let refusals = 3;
+    const { balancers, clock, calls } = await balancersAt((action) =>
+      action === 'DeleteTargetGroup' && refusals-- > 0 ? elbError('ResourceInUse') : result(action, ''),
+    );
+    await passTimeUntil(clock, balancers.remove(BALANCER));
+    expect(calls.filter((c) => c.get('Action') === 'DeleteTargetGroup')).toHaveLength(4);
+  });
+
+  it('says so when the target group stays in use', async () => {
+    const { balancers, clock } = await balancersAt((action) =>
+      action === 'DeleteTargetGroup' ? elbError('ResourceInUse') : result(action, ''),
+    );
+    await expect(passTimeUntil(clock, balancers.remove(BALANCER))).rejects.toMatchObject({
+      code: 'aws-failed',
+      message: expect.stringContaining('ResourceInUse'),
+    });
+  });
+
+  it('removes the rest when parts of it are gone already', async () => {
+    const { balancers, calls } = await balancersAt((action) =>
+      action === 'DeleteTargetGroup' ? result(action, '') : elbError(`${action.slice('Delete'.length)}NotFound`),
+    );
+    await balancers.remove(BALANCER);
+    expect(calls.map((c) => c.get('Action'))).toEqual(['DeleteListener', 'DeleteLoadBalancer', 'DeleteTargetGroup']);
+  });
+
+  it.each([
+    ['provisioning', false],
+    ['active', true],
+    ['active_impaired', true],
+  ])('takes a balancer that is %s for active: %s', async (state, active) => {
+    const { balancers } = await balancersAt((action) => result(action, LB.replace('STATE', state)));
+    expect(await balancers.isActive(BALANCER)).toBe(active);
+  });
+
+  it('says so when a balancer failed to be provisioned', async () => {
+    const { balancers } = await balancersAt((action) => result(action, LB.replace('STATE', 'failed')));
+    await expect(balancers.isActive(BALANCER)).rejects.toMatchObject({ code: 'aws-failed' });
+  });
+
+  it('never takes an empty answer for "no targets"', async () => {
+    const { balancers } = await balancersAt(() => EMPTY_200);
+    await expect(balancers.health(BALANCER)).rejects.toMatchObject({ code: 'aws-failed' });
+  });
+
+  it('says that the endpoint has no ELBv2', async () => {
+    const { balancers } = await balancersAt(() => elbError('InvalidAction'));
+    await expect(balancers.ensure(REQUEST)).rejects.toMatchObject({ code: 'aws-capability-missing' });
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { classifyAwsError, launchFailure, toAppError } from '../../../orchestrator/cloud/aws-errors.ts';
+
+/** As the SDK throws it. */
+function sdkError(code: string | null, status?: number, message = 'what AWS says'): Error {
+  const error = new Error(message);
+  error.name = code ?? 'Unknown';
+  return Object.assign(error, code === null ? {} : { Code: code }, { $metadata: { httpStatusCode: status } });
+}
+
+describe('classifyAwsError', () => {
+  it.each([
+    ['RequestLimitExceeded', 503, 'throttled'],
+    ['Throttling', 400, 'throttled'],
+    ['UnauthorizedOperation', 403, 'denied'],
+    ['AuthFailure', 401, 'denied'],
+    ['InsufficientInstanceCapacity', 500, 'pool'],
+    ['Unsupported', 400, 'pool'],
+    ['VcpuLimitExceeded', 400, 'quota'],
+    ['InvalidInstanceID.NotFound', 400, 'not-found'],
+    ['LoadBalancerNotFound', 400, 'not-found'],
+    ['NoSuchBucket', 404, 'not-found'],
+    ['InvalidTarget', 400, 'invalid-target'],
+    ['ResourceInUse', 400, 'in-use'],
+    ['DuplicateTargetGroupName', 400, 'exists'],
+    ['InvalidParameterValue', 400, 'invalid'],
+    ['InternalError', 500, 'failed'],
+    ['InvalidAction', 400, 'capability-missing'],
+    ['InternalFailure', 501, 'capability-missing'],
+    ['SomethingNew', 500, 'failed'],
+  ])('takes %s (%i) for %s', (code, status, kind) => {
+    expect(classifyAwsError(sdkError(code, status))).toMatchObject({ kind, code });
+  });
+
+  it.each([
+    [500, 'capability-missing'],
+    [405, 'capability-missing'],
+    [501, 'capability-missing'],
+    [403, 'denied'],
+    [404, 'not-found'],
+    [503, 'throttled'],
+    [502, 'failed'],
+  ])('goes by the status %i where the reply has no code', (status, kind) => {
+    expect(classifyAwsError(sdkError(null, status))).toMatchObject({ kind, code: '', status });
+  });
+
+  it('knows the names that the ELBv2 SDK gives to codes', () => {
+    const error = Object.assign(new Error('gone'), { name: 'TargetGroupNotFoundException' });
+    expect(classifyAwsError(error)).toMatchObject({ kind: 'not-found', code: 'TargetGroupNotFound' });
+  });
+
+  it.each([[null], [undefined], ['text'], [new TypeError('odd')], [{}]])('takes anything thrown: %s', (thrown) => {
+    expect(classifyAwsError(thrown).kind).toBe('failed');
+  });
+});
+
+describe('launchFailure', () => {
+  it.each([
+    ['InsufficientInstanceCapacity', 500, 'pool'],
+    ['InsufficientFreeAddressesInSubnet', 400, 'pool'],
+    ['VcpuLimitExceeded', 400, 'quota'],
+    ['RequestLimitExceeded', 503, 'throttled'],
+    ['UnauthorizedOperation', 403, 'denied'],
+    ['InvalidAMIID.NotFound', 400, 'invalid'],
+    ['InvalidParameterCombination', 400, 'invalid'],
+    ['InvalidAction', 400, 'invalid'],
+    ['IdempotentInstanceTerminated', 400, 'pool'],
+  ])('takes %s for refused: %s %s', (code, status, cause) => {
+    expect(launchFailure(sdkError(code, status))).toMatchObject({ kind: 'refused', cause });
+  });
+
+  it.each([
+    ['a reset connection', Object.assign(new Error('socket hang up'), { name: 'TimeoutError', code: 'ECONNRESET' })],
+    ['a time-out', Object.assign(new Error('too long'), { name: 'TimeoutError' })],
+    ['an internal error', sdkError('InternalError', 500)],
+    ['a service that is unavailable', sdkError('ServiceUnavailable', 503)],
+    ['a 500 without a code', sdkError(null, 500)],
+    ['a 502 without a code', sdkError(null, 502)],
+    ['a token used for another request', sdkError('IdempotentParameterMismatch', 400)],
+  ])('does not know after %s', (_, error) => {
+    expect(launchFailure(error).kind).toBe('unknown');
+  });
+});
+
+describe('toAppError', () => {
+  it('says what was called, where, and what AWS said, in one line', () => {
+    const error = toAppError(
+      sdkError('UnauthorizedOperation', 403, 'You are not authorized\n  Deserialization error: …'),
+      'DescribeImages',
+      'http://127.0.0.1:1',
+    );
+    expect(error).toMatchObject({ code: 'aws-denied', action: 'abort' });
+    expect(error.message).toBe(
+      'DescribeImages at http://127.0.0.1:1 failed: UnauthorizedOperation: You are not authorized',
+    );
+    expect(error.hint).toContain('credentials');
+  });
+
+  it.each([
+    ['InvalidAction', 400, 'aws-capability-missing'],
+    ['VcpuLimitExceeded', 400, 'capacity'],
+    ['Throttling', 400, 'aws-throttled'],
+    ['InvalidInstanceID.NotFound', 400, 'aws-not-found'],
+  ])('gives %s (%i) the code %s', (code, status, expected) => {
+    expect(toAppError(sdkError(code, status), 'Call', null).code).toBe(expected);
+  });
+
+  it('leaves our own errors as they are', () => {
+    const own = toAppError(sdkError('Throttling', 400), 'Call', null);
+    expect(toAppError(own, 'Other', null)).toBe(own);
+  });
+});
