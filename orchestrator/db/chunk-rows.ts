@@ -1,0 +1,83 @@
+/** Rows of crawlfleet_chunks and the products behind them. */
+import type { Knex } from 'knex';
+import type { SqlNumber } from './rows.ts';
+import { inPieces, toNumber, rowsOf } from './rows.ts';
+
+export const CHUNKS = 'crawlfleet_chunks';
+export const ITEMS = 'crawlfleet_items';
+
+export interface ChunkRow {
+  idx: SqlNumber;
+  first_n: SqlNumber;
+  last_n: SqlNumber;
+  products: SqlNumber;
+  generation: SqlNumber;
+  state: 'waiting' | 'granted' | 'closed';
+  slot: SqlNumber | null;
+  epoch: SqlNumber | null;
+}
+
+/** `<index>-<generation>` */
+export function chunkId(row: Pick<ChunkRow, 'idx' | 'generation'>): string {
+  return `${toNumber(row.idx)}-${toNumber(row.generation)}`;
+}
+
+/** The reverse of chunkId; null for any other text: instances send these. */
+export function parseChunkId(id: string): { index: number; generation: number } | null {
+  const match = /^([1-9]\d{0,8})-([1-9]\d{0,8})$/.exec(id);
+  return match ? { index: Number(match[1]), generation: Number(match[2]) } : null;
+}
+
+/** Enough ranges for a few round trips, few enough that the optimizer takes each by its key. */
+const RANGES = 50;
+
+export interface OpenItem {
+  n: number;
+  product_id: string;
+}
+
+/** The products of these chunks that have no outcome, by chunk index; a chunk with none has an empty list. */
+export async function openItems(
+  knex: Knex,
+  runId: string,
+  chunks: readonly ChunkRow[],
+): Promise<Map<number, OpenItem[]>> {
+  const found = new Map<number, OpenItem[]>(chunks.map((c) => [toNumber(c.idx), []]));
+  // In steps with the rows, which come by n.
+  const ordered = [...chunks].sort((a, b) => toNumber(a.first_n) - toNumber(b.first_n));
+  for (const piece of inPieces(ordered, RANGES)) {
+    const rows = await rowsOf<{ n: SqlNumber; product_id: string }>(
+      knex(ITEMS)
+        .where({ run_id: runId })
+        .whereNull('outcome')
+        .where((any) => {
+          for (const c of piece) any.orWhereBetween('n', [toNumber(c.first_n), toNumber(c.last_n)]);
+        })
+        .orderBy('n')
+        .select('n', 'product_id'),
+    );
+    let at = 0;
+    for (const row of rows) {
+      const n = toNumber(row.n);
+      while (n > toNumber(piece[at]!.last_n)) at++;
+      found.get(toNumber(piece[at]!.idx))!.push({ n, product_id: row.product_id });
+    }
+  }
+  return found;
+}
+
+/** Closes the waiting chunks among these that have nothing left to crawl, so that nothing waits for them. */
+export async function closeSettled(knex: Knex, runId: string, waiting: readonly ChunkRow[]): Promise<void> {
+  if (waiting.length === 0) return;
+  const open = await openItems(knex, runId, waiting);
+  for (const row of waiting) {
+    if (open.get(toNumber(row.idx))!.length > 0) continue;
+    await closeChunk(knex, runId, row);
+  }
+}
+
+/** Closes a chunk if it still waits in that generation. */
+export async function closeChunk(knex: Knex, runId: string, row: ChunkRow): Promise<void> {
+  const key = { run_id: runId, idx: toNumber(row.idx), generation: toNumber(row.generation), state: 'waiting' };
+  await knex(CHUNKS).where(key).update({ state: 'closed' });
+}

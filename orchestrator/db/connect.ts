@@ -1,0 +1,227 @@
+/** Opens the database of database.url: one knex pool with the settings, limits and time-outs that a run relies on. */
+import { existsSync } from 'node:fs';
+import knexFactory from 'knex';
+import type { Knex } from 'knex';
+import type { ConnectionOptions } from 'mysql2';
+import { systemRandom } from '../../shared/adapters/random.ts';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import type { MysqlAddress, SqliteAddress } from './database-url.ts';
+import { parseDatabaseUrl } from './database-url.ts';
+import { classifyDatabaseError, databaseCode, databaseMessage } from './database-errors.ts';
+import { limitStatements } from './statement-timeout.ts';
+
+export interface Database {
+  knex: Knex;
+  engine: 'mysql' | 'sqlite';
+  /** For messages: host, user and database, never the password. */
+  label: string;
+  /** Collation under which texts are equal only when their bytes are, trailing spaces included; null on SQLite, whose default it is. */
+  byteCollation: string | null;
+  /** Schema that unqualified table names mean; null on SQLite. */
+  schema: string | null;
+  /** Largest statement the server takes, in bytes. */
+  maxPacketBytes: number;
+  clock: Clock;
+  random: Random;
+  close(): Promise<void>;
+}
+
+export interface OpenOptions {
+  clock?: Clock;
+  random?: Random;
+  /** Makes the SQLite file when there is none. */
+  create?: boolean;
+  /** How long a MySQL server may take to accept a connection. */
+  connectMs?: number;
+}
+
+const CONNECT_MS = 10_000;
+/** Enough for the loop's reads, the call-backs and the loader at once; MySQL allows 151 connections by default. */
+const POOL_SIZE = 8;
+/** A waiting SQLite lock blocks the whole process, so the wait is short and the repeats are ours (retry.ts). */
+const SQLITE_BUSY_MS = 100;
+
+/** Throws `config-invalid`, `database-unreachable`, `database-rights` and, for a server that is too old, `database-schema`. */
+export async function openDatabase(url: string, options: OpenOptions = {}): Promise<Database> {
+  const address = parseDatabaseUrl(url);
+  const tools = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
+  return address.engine === 'sqlite'
+    ? openSqlite(address, tools, options.create ?? false)
+    : openMysql(address, tools, options.connectMs ?? CONNECT_MS);
+}
+
+/** knex prints its warnings on stdout, where --json has its one document. What matters of them is thrown as well. */
+const SILENT = { warn() {}, error() {}, deprecate() {}, debug() {} };
+
+async function openSqlite(
+  address: SqliteAddress,
+  tools: Pick<Database, 'clock' | 'random'>,
+  create: boolean,
+): Promise<Database> {
+  if (!create && !existsSync(address.file)) {
+    throw new AppError('database-unreachable', `database.url: there is no file ${address.file}`, {
+      hint: 'Make it first, with the product table in it; a relative path counts from the folder of the configuration.',
+    });
+  }
+  const knex = knexFactory({
+    client: 'better-sqlite3',
+    connection: { filename: address.file },
+    useNullAsDefault: true,
+    compileSqlOnError: false,
+    log: SILENT,
+    // One connection, so one transaction at a time: the others wait for it here.
+    pool: { min: 1, max: 1, acquireTimeoutMillis: 120_000, afterCreate: afterCreate(prepareSqlite) },
+  });
+  try {
+    await knex.raw('select count(*) from sqlite_master');
+  } catch (error) {
+    await knex.destroy();
+    throw new AppError('database-unreachable', `${address.label} cannot be opened: ${databaseMessage(error)}`, {
+      hint: 'Check that the file is an SQLite database and that this user may write to it and to its directory.',
+    });
+  }
+  return {
+    knex,
+    engine: 'sqlite',
+    label: address.label,
+    byteCollation: null,
+    schema: null,
+    maxPacketBytes: 64_000_000,
+    ...tools,
+    close: () => knex.destroy(),
+  };
+}
+
+async function openMysql(
+  address: MysqlAddress,
+  tools: Pick<Database, 'clock' | 'random'>,
+  connectMs: number,
+): Promise<Database> {
+  const knex = knexFactory({
+    client: 'mysql2',
+    connection: mysqlConnection(address, connectMs),
+    compileSqlOnError: false,
+    log: SILENT,
+    acquireConnectionTimeout: 30_000,
+    pool: { min: 0, max: POOL_SIZE, idleTimeoutMillis: 60_000, afterCreate: afterCreate(prepareMysql) },
+  });
+  try {
+    const server = await askServer(knex);
+    return {
+      knex,
+      engine: 'mysql',
+      label: address.label,
+      schema: address.database,
+      ...server,
+      ...tools,
+      close: () => knex.destroy(),
+    };
+  } catch (error) {
+    await knex.destroy();
+    throw error instanceof AppError ? error : connectError(error, address);
+  }
+}
+
+/** Connection settings that the pool and the product source share. */
+export function mysqlConnection(
+  address: MysqlAddress,
+  connectMs = CONNECT_MS,
+): ConnectionOptions & Knex.MySql2ConnectionConfig {
+  return {
+    host: address.host,
+    port: address.port,
+    user: address.user,
+    password: address.password,
+    database: address.database,
+    connectTimeout: connectMs,
+    charset: 'utf8mb4',
+    timezone: 'Z',
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+    ...(address.tls ? { ssl: {} } : {}),
+  };
+}
+
+async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes'>> {
+  const [rows] = (await knex.raw('select version() as version, @@max_allowed_packet as packet')) as [
+    { version: string; packet: string | number }[],
+  ];
+  const { version, packet } = rows[0]!;
+  return { byteCollation: byteCollationOf(version), maxPacketBytes: Number(packet) };
+}
+
+/** Throws `database-schema` when the server knows no collation that tells trailing spaces apart. */
+export function byteCollationOf(version: string): string {
+  const [major = 0, minor = 0, patch = 0] = (/\d+\.\d+\.\d+/.exec(version.replace(/^5\.5\.5-/, ''))?.[0] ?? '')
+    .split('.')
+    .map(Number);
+  const atLeast = (a: number, b: number, c: number): boolean =>
+    major !== a ? major > a : minor !== b ? minor > b : patch >= c;
+  if (/mariadb/i.test(version) && atLeast(10, 6, 0)) return 'utf8mb4_nopad_bin';
+  if (!/mariadb/i.test(version) && atLeast(8, 0, 17)) return 'utf8mb4_0900_bin';
+  throw new AppError('database-schema', `the database server is version ${version}`, {
+    hint: 'MySQL 8.0.17 or MariaDB 10.6 and later are needed.',
+  });
+}
+
+/** Turns a failed first connection into an error that names what to look at. */
+export function connectError(error: unknown, address: MysqlAddress): AppError {
+  const code = databaseCode(error);
+  const said = databaseMessage(error);
+  if (code === 'ER_BAD_DB_ERROR' || code === 'ER_DBACCESS_DENIED_ERROR') {
+    return new AppError('database-unreachable', `cannot open ${address.label}: ${said}`, {
+      hint: `Create it and grant it: CREATE DATABASE ${address.database}; GRANT ALL ON ${address.database}.* TO '${address.user}'`,
+    });
+  }
+  if (classifyDatabaseError(error) === 'denied') {
+    return new AppError('database-unreachable', `cannot open ${address.label}: ${said}`, {
+      hint: 'Check the user and the password in database.url (special characters must be percent-encoded).',
+    });
+  }
+  return new AppError('database-unreachable', `cannot reach ${address.label}: ${said} (${code})`, {
+    hint: 'Check the host and the port in database.url, that the server runs, and that a firewall lets this machine in.',
+  });
+}
+
+type Done = (error: Error | null, connection: unknown) => void;
+
+/** In the callback form that knex awaits; an async function would make Node print a warning with each connection. */
+function afterCreate(prepare: (connection: unknown) => Promise<void>): (connection: unknown, done: Done) => void {
+  const finish = async (connection: unknown, done: Done): Promise<void> => {
+    let fault: Error | null = null;
+    try {
+      await prepare(connection);
+    } catch (error) {
+      fault = error instanceof Error ? error : new Error(String(error));
+    }
+    done(fault, connection);
+  };
+  return (connection, done) => void finish(connection, done);
+}
+
+async function prepareSqlite(raw: unknown): Promise<void> {
+  const connection = raw as { pragma(text: string): unknown };
+  for (const setting of [
+    `busy_timeout = ${SQLITE_BUSY_MS}`,
+    'journal_mode = WAL',
+    'synchronous = NORMAL',
+    'foreign_keys = ON',
+  ])
+    connection.pragma(setting);
+}
+
+/** READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement of ours needs them. */
+const SESSION = [
+  `set session sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'`,
+  `set session time_zone = '+00:00'`,
+  `set session innodb_lock_wait_timeout = 10`,
+  `set session transaction isolation level read committed`,
+];
+
+async function prepareMysql(connection: unknown): Promise<void> {
+  const limited = limitStatements(connection);
+  for (const sql of SESSION) await limited.run(sql);
+}

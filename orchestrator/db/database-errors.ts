@@ -1,0 +1,151 @@
+/** The one place that knows the error codes of MySQL, MariaDB and SQLite. */
+import type { ErrorCode } from '../../shared/domain/errors.ts';
+import { AppError } from '../../shared/domain/errors.ts';
+
+/**
+ * - `conflict`: another transaction was in the way; this one is rolled back and may be tried again
+ * - `lost`: no connection, or no answer on it; what was committed is unknown
+ * - `data`: the statement's values do not fit the columns
+ * - `denied`: a right is missing
+ * - `other`
+ */
+export type DatabaseFault = 'conflict' | 'lost' | 'data' | 'denied' | 'other';
+
+const CONFLICT = new Set([
+  'ER_LOCK_DEADLOCK',
+  'ER_LOCK_WAIT_TIMEOUT',
+  'ER_CHECKREAD',
+  // MariaDB 11 and MySQL ask for a fresh start of the transaction, or a fresh prepare, with these.
+  'ER_NEED_REPREPARE',
+  'ER_RECORD_HAS_CHANGED',
+  'SQLITE_BUSY',
+  'SQLITE_BUSY_SNAPSHOT',
+  'SQLITE_BUSY_RECOVERY',
+  'SQLITE_LOCKED',
+]);
+
+const LOST = new Set([
+  'PROTOCOL_CONNECTION_LOST',
+  'PROTOCOL_SEQUENCE_TIMEOUT',
+  'PROTOCOL_PACKETS_OUT_OF_ORDER',
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ER_SERVER_SHUTDOWN',
+  'ER_CONNECTION_KILLED',
+  'ER_QUERY_INTERRUPTED',
+  'ER_CON_COUNT_ERROR',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+  'ER_CLIENT_INTERACTION_TIMEOUT',
+]);
+
+const DENIED = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_ACCESS_DENIED_NO_PASSWORD_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_COLUMNACCESS_DENIED_ERROR',
+  'ER_SPECIFIC_ACCESS_DENIED_ERROR',
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'SQLITE_READONLY',
+  'SQLITE_PERM',
+  'SQLITE_AUTH',
+]);
+
+const DATA = new Set([
+  'ER_DATA_TOO_LONG',
+  'ER_WARN_DATA_OUT_OF_RANGE',
+  'ER_TRUNCATED_WRONG_VALUE',
+  'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD',
+  'ER_INVALID_JSON_TEXT',
+  'ER_INVALID_JSON_TEXT_IN_PARAM',
+  'ER_INVALID_CHARACTER_STRING',
+  'ER_CANNOT_CONVERT_STRING',
+  'ER_BAD_NULL_ERROR',
+  'ER_CHECK_CONSTRAINT_VIOLATED',
+  'ER_CONSTRAINT_FAILED',
+  'ER_NET_PACKET_TOO_LARGE',
+  'WARN_DATA_TRUNCATED',
+  'SQLITE_TOOBIG',
+  'SQLITE_MISMATCH',
+]);
+
+interface DriverError {
+  code?: unknown;
+  errno?: unknown;
+  sqlState?: unknown;
+  sqlMessage?: unknown;
+  message?: unknown;
+}
+
+/** Numbers for codes that mysql2 does not name: MariaDB's own. */
+const NUMBERS: Record<number, string> = {
+  4025: 'ER_CONSTRAINT_FAILED',
+  1020: 'ER_CHECKREAD',
+  1927: 'ER_CONNECTION_KILLED',
+};
+
+/** The driver's code, such as `ER_DATA_TOO_LONG`, `SQLITE_BUSY` or `ECONNRESET`; `unknown` when it has none. */
+export function databaseCode(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'unknown';
+  const { code, errno } = error as DriverError;
+  if (typeof errno === 'number' && NUMBERS[errno]) return NUMBERS[errno];
+  return typeof code === 'string' ? code : 'unknown';
+}
+
+export function classifyDatabaseError(error: unknown): DatabaseFault {
+  const code = databaseCode(error);
+  if (CONFLICT.has(code)) return 'conflict';
+  if (LOST.has(code)) return 'lost';
+  if (DENIED.has(code) || code.startsWith('SQLITE_READONLY')) return 'denied';
+  if (DATA.has(code) || code === 'SQLITE_CONSTRAINT_NOTNULL' || code === 'SQLITE_CONSTRAINT_CHECK') return 'data';
+  if (code === 'SQLITE_CONSTRAINT_DATATYPE') return 'data';
+  // SQLSTATE class 22 is "data exception" in every SQL database.
+  const { sqlState } = (error ?? {}) as DriverError;
+  if (typeof sqlState === 'string' && sqlState.startsWith('22')) return 'data';
+  // knex and mysql2 name no code when a connection from the pool turns out to be dead.
+  const text = error instanceof Error ? error.message : '';
+  if (/closed state|Connection lost|Timeout acquiring a connection|connection ended/i.test(text)) return 'lost';
+  return 'other';
+}
+
+/** The database's own words without the statement: knex puts the whole SQL in front of them. */
+export function databaseMessage(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return String(error);
+  const { sqlMessage, message } = error as DriverError;
+  if (typeof sqlMessage === 'string') return sqlMessage;
+  const text = typeof message === 'string' && message !== '' ? message : databaseCode(error);
+  return text.slice(text.lastIndexOf(' - ') < 0 ? 0 : text.lastIndexOf(' - ') + 3);
+}
+
+/**
+ * The error for people. The driver's error is not kept as the cause: it carries the statement with its values, among
+ * them keys and tokens, and causes end up in logs.
+ */
+export function toAppError(error: unknown, label: string): AppError {
+  if (error instanceof AppError) return error;
+  const said = `${databaseMessage(error)} (${databaseCode(error)})`;
+  const make = (code: ErrorCode, what: string, hint: string): AppError =>
+    new AppError(code, `${label}: ${what}: ${said}`, { hint });
+  switch (classifyDatabaseError(error)) {
+    case 'conflict':
+      return make('database-busy', 'it stayed locked', 'Look for another program with a long transaction.');
+    case 'lost':
+      return make(
+        'database-unreachable',
+        'there is no answer',
+        'Check that the database runs, then: orchestrator resume',
+      );
+    case 'denied':
+      return make('database-rights', 'a right is missing', 'Grant the database user the right that is named.');
+    case 'data':
+    case 'other':
+      return make('database-failed', 'a statement failed', 'The message is the database’s own.');
+  }
+}

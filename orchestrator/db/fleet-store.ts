@@ -1,0 +1,258 @@
+/** FleetStore on knex: claims (crawlfleet_launches, never changed) and what became of them (crawlfleet_instances). */
+import type { Knex } from 'knex';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { InstancePhase } from '../../shared/domain/states.ts';
+import { canMoveInstance, isServing } from '../../shared/domain/states.ts';
+import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
+import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
+import type { FleetStore, HelloResult, InstancePatch, InstanceRecord, RunEvent } from '../control/stores.ts';
+import type { Database } from './connect.ts';
+import { insertEvent, isLastEvent } from './events.ts';
+import { assertFence, throwIfFenced, underFence } from './locks.ts';
+import { inQuery, inTransaction } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
+
+const LAUNCHES = 'crawlfleet_launches';
+const INSTANCES = 'crawlfleet_instances';
+
+interface InstanceRow {
+  slot: SqlNumber;
+  epoch: SqlNumber;
+  phase: InstancePhase;
+  phase_at: SqlNumber;
+  reason: string | null;
+  instance_id: string | null;
+  address: string | null;
+  zone: string | null;
+  attempts: SqlNumber;
+  last_error: string | null;
+  launched_at: SqlNumber | null;
+  terminated_at: SqlNumber | null;
+  cloud_state: CloudState | null;
+  registered: SqlNumber;
+  public_key: string | null;
+  counter: SqlNumber;
+  last_heartbeat_at: SqlNumber | null;
+  progress: string | null;
+  problem: string | null;
+  sealed: SqlNumber;
+  manifest_key: string | null;
+  manifest_sha256: string | null;
+  console_output: string | null;
+  request: string;
+  token: string;
+  claimed_at: SqlNumber;
+}
+
+const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
+  instanceId: 'instance_id',
+  address: 'address',
+  zone: 'zone',
+  attempts: 'attempts',
+  lastError: 'last_error',
+  launchedAtMs: 'launched_at',
+  terminatedAtMs: 'terminated_at',
+  cloudState: 'cloud_state',
+  registered: 'registered',
+  sealed: 'sealed',
+  manifestKey: 'manifest_key',
+  manifestSha256: 'manifest_sha256',
+  consoleOutput: 'console_output',
+  problem: 'problem',
+};
+
+export class KnexFleetStore implements FleetStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  claim(
+    runId: string,
+    claim: { slot: number; epoch: number; request: LaunchRequest; token: string },
+    fence: number,
+    nowMs: number,
+  ): Promise<boolean> {
+    const db = this.#db;
+    const key = { run_id: runId, slot: claim.slot, epoch: claim.epoch };
+    return inTransaction(db, async (trx, attempt) => {
+      await assertFence(trx, db, fence);
+      const known = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).forUpdate().first('token'));
+      // The token is random, so only our own earlier try can have written this one.
+      if (known) return attempt.maybeDone && known.token === claim.token;
+      await trx(LAUNCHES).insert({
+        ...key,
+        request: JSON.stringify(claim.request),
+        token: claim.token,
+        claimed_at: nowMs,
+      });
+      await trx(INSTANCES).insert({
+        ...key,
+        phase: 'claimed',
+        phase_at: nowMs,
+        attempts: 0,
+        registered: 0,
+        counter: 0,
+        sealed: 0,
+      });
+      await insertEvent(trx, runId, moveEvent(nowMs, claim, null, 'claimed', null));
+      return true;
+    });
+  }
+
+  instances(runId: string): Promise<InstanceRecord[]> {
+    return inQuery(this.#db, async (knex) => (await selectInstances(knex, { run_id: runId })).map(toRecord));
+  }
+
+  get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null> {
+    return inQuery(this.#db, async (knex) => {
+      const [row] = await selectInstances(knex, { run_id: runId, slot, epoch });
+      return row ? toRecord(row) : null;
+    });
+  }
+
+  async patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void> {
+    const db = this.#db;
+    const values: Record<string, unknown> = {};
+    for (const [key, value] of Object.entries(patch)) values[PATCH_COLUMNS[key as keyof InstancePatch]] = value;
+    if (Object.keys(values).length === 0) return;
+    await inQuery(db, async (knex) => {
+      const row = knex(INSTANCES).where({ run_id: runId, slot, epoch });
+      const changed = await row.modify(underFence(knex, fence)).update(values);
+      if (changed > 0) return;
+      await throwIfFenced(knex, db, fence);
+      throw new AppError('internal', `run ${runId} has no claim for slot ${slot} epoch ${epoch}`);
+    });
+  }
+
+  move(
+    runId: string,
+    slot: number,
+    epoch: number,
+    from: InstancePhase,
+    to: InstancePhase,
+    fence: number,
+    nowMs: number,
+    reason?: string,
+  ): Promise<boolean> {
+    if (!canMoveInstance(from, to))
+      return Promise.reject(new AppError('internal', `an instance cannot move from ${from} to ${to}`));
+    const db = this.#db;
+    const event = moveEvent(nowMs, { slot, epoch }, from, to, reason ?? null);
+    return inTransaction(db, async (trx, attempt) => {
+      await assertFence(trx, db, fence);
+      const changed = await trx(INSTANCES)
+        .where({ run_id: runId, slot, epoch, phase: from })
+        .update({ phase: to, phase_at: nowMs, ...(reason === undefined ? {} : { reason }) });
+      if (changed === 0) return attempt.maybeDone && isLastEvent(trx, runId, event);
+      await insertEvent(trx, runId, event);
+      return true;
+    });
+  }
+
+  hello(runId: string, slot: number, epoch: number, hello: Hello, fence: number, nowMs: number): Promise<HelloResult> {
+    const db = this.#db;
+    const key = { run_id: runId, slot, epoch };
+    return inTransaction(db, async (trx) => {
+      await assertFence(trx, db, fence);
+      const row = await rowOf<Pick<InstanceRow, 'phase' | 'instance_id' | 'public_key'>>(
+        trx(INSTANCES).where(key).forUpdate().first('phase', 'instance_id', 'public_key'),
+      );
+      // Without an id EC2's answer has not been stored yet, so nobody can say whether this is the right instance.
+      if (!row || row.instance_id === null || row.phase === 'claimed') return 'unknown';
+      if (row.instance_id !== hello.instanceId) return 'other-instance';
+      if (row.public_key !== null && row.public_key !== hello.publicKey) return 'other-key';
+      if (row.public_key !== null) return isServing(row.phase) ? 'repeated' : 'too-late';
+      if (row.phase !== 'pending' && row.phase !== 'booting') return 'too-late';
+      await trx(INSTANCES)
+        .where(key)
+        .update({ phase: 'ready', phase_at: nowMs, public_key: hello.publicKey, address: hello.address });
+      await insertEvent(trx, runId, moveEvent(nowMs, { slot, epoch }, row.phase, 'ready', null));
+      return 'accepted';
+    });
+  }
+
+  /** One statement, no transaction: it is by far the most frequent write. A repeat after a lost answer is told from a replay by its time. */
+  heartbeat(
+    runId: string,
+    slot: number,
+    epoch: number,
+    beat: { counter: number; progress: Progress; problem: string | null },
+    fence: number,
+    nowMs: number,
+  ): Promise<boolean> {
+    const db = this.#db;
+    const progress = JSON.stringify(beat.progress);
+    let tries = 0;
+    return inQuery(db, async (knex) => {
+      tries++;
+      const key = { run_id: runId, slot, epoch };
+      const changed = await knex(INSTANCES)
+        .where(key)
+        .where('counter', '<', beat.counter)
+        .modify(underFence(knex, fence))
+        .update({ counter: beat.counter, last_heartbeat_at: nowMs, progress, problem: beat.problem });
+      if (changed > 0) return true;
+      await throwIfFenced(knex, db, fence);
+      if (tries === 1) return false;
+      const own = { ...key, counter: beat.counter, last_heartbeat_at: nowMs, progress };
+      return (await knex(INSTANCES).where(own).first('slot')) !== undefined;
+    });
+  }
+}
+
+function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<InstanceRow[]> {
+  const prefixed = Object.fromEntries(Object.entries(where).map(([k, v]) => [`i.${k}`, v]));
+  return rowsOf<InstanceRow>(
+    knex(`${INSTANCES} as i`)
+      .join(`${LAUNCHES} as l`, (join) =>
+        join.on('l.run_id', 'i.run_id').andOn('l.slot', 'i.slot').andOn('l.epoch', 'i.epoch'),
+      )
+      .where(prefixed)
+      .orderBy(['i.slot', 'i.epoch'])
+      .select('i.*', 'l.request', 'l.token', 'l.claimed_at'),
+  );
+}
+
+function moveEvent(
+  atMs: number,
+  at: { slot: number; epoch: number },
+  from: InstancePhase | null,
+  to: InstancePhase,
+  detail: string | null,
+): RunEvent {
+  return { atMs, kind: 'instance', slot: at.slot, epoch: at.epoch, from, to, detail };
+}
+
+function toRecord(row: InstanceRow): InstanceRecord {
+  return {
+    slot: toNumber(row.slot),
+    epoch: toNumber(row.epoch),
+    phase: row.phase,
+    phaseAtMs: toNumber(row.phase_at),
+    reason: row.reason,
+    instanceId: row.instance_id,
+    address: row.address,
+    zone: row.zone,
+    request: JSON.parse(row.request) as LaunchRequest,
+    token: row.token,
+    attempts: toNumber(row.attempts),
+    lastError: row.last_error,
+    claimedAtMs: toNumber(row.claimed_at),
+    launchedAtMs: toNumberOrNull(row.launched_at),
+    terminatedAtMs: toNumberOrNull(row.terminated_at),
+    cloudState: row.cloud_state,
+    registered: toBoolean(row.registered),
+    publicKey: row.public_key,
+    counter: toNumber(row.counter),
+    lastHeartbeatAtMs: toNumberOrNull(row.last_heartbeat_at),
+    progress: parseJson(row.progress) as Progress | null,
+    problem: row.problem,
+    sealed: toBoolean(row.sealed),
+    manifestKey: row.manifest_key,
+    manifestSha256: row.manifest_sha256,
+    consoleOutput: row.console_output,
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * Can an existing product_id column keep these products apart? Whole-number columns and collations that ignore case or
+ * trailing spaces are fine as long as no two products of the run are one to them.
+ */
+import type { Knex } from 'knex';
+import type { Database } from './connect.ts';
+import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import type { ColumnInfo } from './table-info.ts';
+
+const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
+const PROBE = 'crawlfleet_id_probe';
+
+/** What is wrong, in words; null when every product has a row of its own. */
+export async function findIdClash(
+  db: Database,
+  table: string,
+  column: ColumnInfo,
+  productIds: readonly string[],
+): Promise<string | null> {
+  if (productIds.length === 0 || isByteEqual(db, column)) return null;
+  if (INTEGER.test(column.type) || column.type === 'numeric') {
+    const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
+    if (other !== undefined)
+      return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is no whole number in plain form`;
+  }
+  const result =
+    db.engine === 'mysql' ? await probeMysql(db, column, productIds) : await probeSqlite(db, column, productIds);
+  if (result === null) return null;
+  if (result === 'clash')
+    return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) takes some of the products for the same`;
+  return `product_id (${column.declared}) of ${table} cannot hold all products: ${result}`;
+}
+
+function isByteEqual(db: Database, column: ColumnInfo): boolean {
+  if (db.engine === 'sqlite') return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY';
+  return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= 768;
+}
+
+/** Null, `clash`, or the database's word for a value that does not fit. The table is temporary: other sessions never see it. */
+async function probeMysql(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+  const charset = column.charset === null ? '' : ` character set ${column.charset} collate ${column.collation}`;
+  return probe(
+    db,
+    `create temporary table ${PROBE} (product_id ${column.declared}${charset} not null primary key)`,
+    productIds,
+  );
+}
+
+async function probeSqlite(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+  return probe(
+    db,
+    `create temporary table ${PROBE} (product_id ${column.declared} collate ${column.collation ?? 'BINARY'} not null unique)`,
+    productIds,
+  );
+}
+
+async function probe(db: Database, create: string, productIds: readonly string[]): Promise<string | null> {
+  try {
+    return await db.knex.transaction(async (trx) => {
+      await trx.raw(create);
+      try {
+        return await insertAll(trx, db, productIds);
+      } finally {
+        // The connection goes back to the pool, and the table would stay with it.
+        await trx.raw(db.engine === 'mysql' ? `drop temporary table ${PROBE}` : `drop table temp.${PROBE}`);
+      }
+    });
+  } catch (error) {
+    throw toAppError(error, db.label);
+  }
+}
+
+async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
+  const target = { table: PROBE, columns: ['product_id'], existing: 'error' } as const;
+  try {
+    const refused = await bulkInsert(
+      trx,
+      db,
+      target,
+      productIds.map((id) => [id]),
+    );
+    return refused[0]
+      ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds[refused[0].index])} (${refused[0].detail})`
+      : null;
+  } catch (error) {
+    if (isDuplicate(error)) return 'clash';
+    throw error;
+  }
+}
+
+function isDuplicate(error: unknown): boolean {
+  const code = databaseCode(error);
+  return (
+    classifyDatabaseError(error) === 'other' &&
+    (code === 'ER_DUP_ENTRY' ||
+      code === 'ER_DUP_UNKNOWN_IN_INDEX' ||
+      /^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)$/.test(code))
+  );
+}

@@ -1,0 +1,115 @@
+/**
+ * The lock that keeps two main servers off one database. Two rows: `fence` holds the number under which the holder
+ * writes, `lease` says who holds it and until when. They are apart because every write locks the fence row against a
+ * change, and a long publish must not keep the holder from prolonging its own lease.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Knex } from 'knex';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { LockHolder } from '../control/stores.ts';
+import type { Database } from './connect.ts';
+import { inQuery, inTransaction } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { toNumber, rowOf } from './rows.ts';
+
+const TABLE = 'crawlfleet_locks';
+
+interface LeaseRow {
+  fence: SqlNumber;
+  owner: string | null;
+  token: string | null;
+  run_id: string | null;
+  expires_at: SqlNumber;
+}
+
+/** Takes a free or expired lease, or the very lease `steal` describes. */
+export function acquireLock(
+  db: Database,
+  owner: string,
+  nowMs: number,
+  leaseMs: number,
+  steal: LockHolder | undefined,
+): Promise<{ fence: number } | { heldBy: LockHolder }> {
+  const token = randomUUID();
+  return inTransaction(db, async (trx) => {
+    const lease = await rowOf<LeaseRow>(trx(TABLE).where({ name: 'lease' }).forUpdate().first());
+    if (!lease) throw new AppError('internal', `${db.label}: the lock row is missing`);
+    // Our own earlier try, whose commit got through although its answer did not.
+    if (lease.token === token) return { fence: toNumber(lease.fence) };
+    const holder = lease.owner === null ? null : holderOf(lease);
+    const free = !holder || holder.expiresAtMs <= nowMs || (steal !== undefined && isSame(holder, steal));
+    if (!free) return { heldBy: holder };
+    const fence = toNumber(lease.fence) + 1;
+    await trx(TABLE)
+      .where({ name: 'lease' })
+      .update({ fence, owner, token, run_id: null, expires_at: nowMs + leaseMs });
+    // Waits for writes under the old fence that are under way.
+    await trx(TABLE).where({ name: 'fence' }).update({ fence });
+    return { fence };
+  });
+}
+
+/** False when the lock has been lost. */
+export function renewLock(
+  db: Database,
+  fence: number,
+  nowMs: number,
+  leaseMs: number,
+  runId: string | null,
+): Promise<boolean> {
+  return inQuery(db, async (knex) => {
+    const changed = await knex(TABLE)
+      .where({ name: 'lease', fence })
+      .whereNotNull('owner')
+      .update({ run_id: runId, expires_at: nowMs + leaseMs });
+    return changed > 0;
+  });
+}
+
+/** Gives the lock back; the fence stays, so the next holder's is higher. */
+export async function releaseLock(db: Database, fence: number): Promise<void> {
+  await inTransaction(db, async (trx) => {
+    const changed = await trx(TABLE)
+      .where({ name: 'lease', fence })
+      .update({ fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 });
+    if (changed > 0)
+      await trx(TABLE)
+        .where({ name: 'fence', fence })
+        .update({ fence: fence + 1 });
+  });
+}
+
+/** First step of a fenced transaction: throws `lock-held` unless the caller still holds the lock, and keeps it so until the commit. */
+export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
+  const query = trx(TABLE).where({ name: 'fence' }).select<{ fence: SqlNumber }[]>('fence');
+  // SQLite has one writer at a time, and inTransaction has made this transaction it.
+  const [row] = await (db.engine === 'mysql' ? query.forShare() : query);
+  if (toNumber(row?.fence) !== fence) throw lockLost(db);
+}
+
+/** For a write of one statement: adds the fence to its condition. Follow it with throwIfFenced when nothing was changed. */
+export function underFence(knex: Knex, fence: number): (query: Knex.QueryBuilder) => void {
+  return (query) => {
+    query.whereExists(knex(TABLE).select(knex.raw('1')).where({ name: 'fence', fence }));
+  };
+}
+
+/** Throws `lock-held` when the fence is past. */
+export async function throwIfFenced(knex: Knex, db: Database, fence: number): Promise<void> {
+  const row = await rowOf<object>(knex(TABLE).where({ name: 'fence', fence }).first('fence'));
+  if (!row) throw lockLost(db);
+}
+
+function lockLost(db: Database): AppError {
+  return new AppError('lock-held', `this main server has lost its lock on ${db.label}; it writes nothing more`, {
+    hint: 'Another one has taken over; see: orchestrator status',
+  });
+}
+
+function holderOf(lease: LeaseRow): LockHolder {
+  return { owner: lease.owner ?? '', runId: lease.run_id, expiresAtMs: toNumber(lease.expires_at) };
+}
+
+function isSame(a: LockHolder, b: LockHolder): boolean {
+  return a.owner === b.owner && a.expiresAtMs === b.expiresAtMs;
+}

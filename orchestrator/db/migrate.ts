@@ -1,0 +1,107 @@
+/**
+ * Makes and updates our own tables. Migrations are code, numbered, and the same for both engines; each table is made only
+ * if it is missing, because MySQL commits every DDL statement by itself and a migration may have died half-way.
+ */
+import type { Knex } from 'knex';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { Database } from './connect.ts';
+import { firstTables } from './migrations/001-first-tables.ts';
+import { toAppError } from './database-errors.ts';
+import { inQuery, withRetry } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowOf } from './rows.ts';
+
+export interface Migration {
+  version: number;
+  name: string;
+  tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
+  /** First rows; must be repeatable. */
+  fill?(knex: Knex): Promise<void>;
+}
+
+const MIGRATIONS: readonly Migration[] = [firstTables];
+const LATEST = MIGRATIONS.at(-1)!.version;
+const TABLE = 'crawlfleet_migrations';
+const LOCK_WAIT_S = 60;
+
+/** Brings the tables up to date; safe beside another process doing the same. Throws `database-schema` when they are newer than this program. */
+export async function migrate(db: Database): Promise<void> {
+  if (await isMigrated(db)) return;
+  await (db.engine === 'sqlite' ? migrateSqlite(db) : migrateMysql(db));
+}
+
+/** True when the tables are there and up to date. Throws `database-schema` when they are newer than this program. */
+export async function isMigrated(db: Database): Promise<boolean> {
+  const version = await inQuery(db, (knex) => currentVersion(knex));
+  if (version > LATEST) {
+    throw new AppError(
+      'database-schema',
+      `${db.label}: the crawlfleet tables are of version ${version}, this program knows ${LATEST}`,
+      { hint: 'Update crawlfleet on this machine to the version that made them, or a later one.' },
+    );
+  }
+  return version === LATEST;
+}
+
+function migrateSqlite(db: Database): Promise<void> {
+  return withRetry(db, () =>
+    db.knex.transaction(async (trx) => {
+      // Writing first takes the write lock, so a second process waits here instead of failing later.
+      await trx.raw(`create table if not exists ${TABLE} (version integer primary key, name text, applied_at integer)`);
+      await applyAll(trx, db);
+    }),
+  );
+}
+
+async function migrateMysql(db: Database): Promise<void> {
+  const lock = `crawlfleet_migrations_${db.schema}`.slice(0, 64);
+  try {
+    // A transaction only to keep one connection: GET_LOCK belongs to it.
+    await db.knex.transaction(async (trx) => {
+      const [rows] = (await trx
+        .raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S])
+        .options({ timeout: (LOCK_WAIT_S + 10) * 1_000 })) as [{ got: string | number | null }[]];
+      if (Number(rows[0]?.got) !== 1)
+        throw new AppError('database-busy', `${db.label}: another process has been migrating for ${LOCK_WAIT_S} s`);
+      try {
+        const suffix = `engine=InnoDB default character set utf8mb4 collate ${db.byteCollation}`;
+        await trx.raw(
+          `create table if not exists ${TABLE} (version int primary key, name varchar(100), applied_at bigint) ${suffix}`,
+        );
+        await applyAll(trx, db);
+      } finally {
+        await trx.raw('select release_lock(?)', [lock]);
+      }
+    });
+  } catch (error) {
+    throw toAppError(error, db.label);
+  }
+}
+
+async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
+  const version = await currentVersion(trx);
+  for (const migration of MIGRATIONS.filter((m) => m.version > version)) {
+    for (const [name, build] of Object.entries(migration.tables)) {
+      if (await trx.schema.hasTable(name)) continue;
+      await trx.schema.createTable(name, (table) => {
+        if (db.byteCollation !== null) {
+          table.engine('InnoDB');
+          table.charset('utf8mb4');
+          table.collate(db.byteCollation);
+        }
+        build(table);
+      });
+    }
+    await migration.fill?.(trx);
+    await trx(TABLE)
+      .insert({ version: migration.version, name: migration.name, applied_at: db.clock.now() })
+      .onConflict('version')
+      .ignore();
+  }
+}
+
+async function currentVersion(knex: Knex): Promise<number> {
+  if (!(await knex.schema.hasTable(TABLE))) return 0;
+  const row = await rowOf<{ version: SqlNumber | null }>(knex(TABLE).max({ version: 'version' }).first());
+  return Number(row?.version ?? 0);
+}

@@ -1,0 +1,223 @@
+/** RunStore on knex: the lock, the run's row, its products and chunks, its events. */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import { cutChunks } from '../../shared/domain/sharing.ts';
+import type { RunPhase } from '../../shared/domain/states.ts';
+import { canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
+import type { Balancer } from '../cloud/load-balancer.ts';
+import type { RunReport } from '../control/report.ts';
+import type { RunSettings } from '../control/run-settings.ts';
+import type { LockHolder, NewRun, RunEvent, RunRecord, RunStore } from '../control/stores.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { SqlValue } from './bulk-insert.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import type { Database } from './connect.ts';
+import { insertEvent, isLastEvent, selectEvents } from './events.ts';
+import { acquireLock, assertFence, releaseLock, renewLock, throwIfFenced, underFence } from './locks.ts';
+import { inQuery, inTransaction } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
+import { createStaging } from './staging.ts';
+
+const RUNS = 'crawlfleet_runs';
+
+interface RunRow {
+  id: string;
+  parent_id: string | null;
+  phase: RunPhase;
+  reason: string | null;
+  exit_code: SqlNumber | null;
+  started_at: SqlNumber;
+  deadline_at: SqlNumber;
+  finished_at: SqlNumber | null;
+  dry_run: SqlNumber;
+  settings: string;
+  plan: string;
+  planned: SqlNumber;
+  duplicates: SqlNumber;
+  private_key: string;
+  public_key: string;
+  balancer: string | null;
+  request: 'stop' | 'cancel' | null;
+  report: string | null;
+}
+
+export class KnexRunStore implements RunStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  acquireLock(owner: string, nowMs: number, leaseMs: number, steal?: LockHolder) {
+    return acquireLock(this.#db, owner, nowMs, leaseMs, steal);
+  }
+
+  renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
+    return renewLock(this.#db, fence, nowMs, leaseMs, runId);
+  }
+
+  releaseLock(fence: number): Promise<void> {
+    return releaseLock(this.#db, fence);
+  }
+
+  async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
+    const db = this.#db;
+    await inQuery(db, (knex) => throwIfFenced(knex, db, fence));
+    // Before the transaction: MySQL would commit it with any CREATE TABLE.
+    await createStaging(db, run.id, run.settings.results.table, run.settings.mapping);
+    await inTransaction(db, async (trx, attempt) => {
+      await assertFence(trx, db, fence);
+      const known = await rowOf<{ public_key: string }>(trx(RUNS).where({ id: run.id }).first('public_key'));
+      if (known && attempt.maybeDone && known.public_key === run.publicKey) return;
+      if (known) throw new AppError('internal', `the run ${run.id} is in the database already`);
+      await trx(RUNS).insert(newRow(run));
+      await bulkInsert(trx, db, target('chunks', CHUNK_COLUMNS), chunkRows(run, productIds.length));
+      const refused = await bulkInsert(trx, db, target('items', ITEM_COLUMNS), itemRows(run.id, productIds));
+      if (refused[0])
+        throw new AppError(
+          'database-failed',
+          `the database refuses product ${refused[0].index + 1}: ${refused[0].detail}`,
+        );
+      await insertEvent(trx, run.id, moveEvent(nowMs, null, 'planned', null));
+    });
+  }
+
+  get(id: string): Promise<RunRecord | null> {
+    return inQuery(this.#db, async (knex) => {
+      const row = await rowOf<RunRow>(knex(RUNS).where({ id }).first());
+      return row ? toRecord(row) : null;
+    });
+  }
+
+  list(limit: number): Promise<RunRecord[]> {
+    return inQuery(this.#db, async (knex) => {
+      const order = [
+        { column: 'started_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ];
+      const rows = await rowsOf<RunRow>(knex(RUNS).orderBy(order).limit(limit));
+      return rows.map(toRecord);
+    });
+  }
+
+  async move(
+    id: string,
+    from: RunPhase,
+    to: RunPhase,
+    fence: number,
+    nowMs: number,
+    detail: { reason?: string; exitCode?: ExitCode } = {},
+  ): Promise<boolean> {
+    if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
+    const db = this.#db;
+    const event = moveEvent(nowMs, from, to, detail.reason ?? null);
+    return inTransaction(db, async (trx, attempt) => {
+      await assertFence(trx, db, fence);
+      const changed = await trx(RUNS)
+        .where({ id, phase: from })
+        .update({
+          phase: to,
+          ...(detail.reason === undefined ? {} : { reason: detail.reason }),
+          ...(detail.exitCode === undefined ? {} : { exit_code: detail.exitCode }),
+          ...(isRunEnd(to) ? { finished_at: nowMs } : {}),
+        });
+      if (changed === 0) return attempt.maybeDone && isLastEvent(trx, id, event);
+      await insertEvent(trx, id, event);
+      return true;
+    });
+  }
+
+  setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void> {
+    return this.#update(id, { balancer: balancer === null ? null : JSON.stringify(balancer) }, fence);
+  }
+
+  setReport(id: string, report: RunReport, fence: number): Promise<void> {
+    return this.#update(id, { report: JSON.stringify(report) }, fence);
+  }
+
+  async setRequest(id: string, request: 'stop' | 'cancel'): Promise<void> {
+    await inQuery(this.#db, (knex) => knex(RUNS).where({ id }).update({ request }));
+  }
+
+  async addEvent(id: string, event: RunEvent): Promise<void> {
+    await inTransaction(this.#db, async (trx, attempt) => {
+      if (attempt.maybeDone && (await isLastEvent(trx, id, event))) return;
+      await insertEvent(trx, id, event);
+    });
+  }
+
+  events(id: string, limit: number): Promise<RunEvent[]> {
+    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit));
+  }
+
+  async #update(id: string, values: Record<string, unknown>, fence: number): Promise<void> {
+    const db = this.#db;
+    await inQuery(db, async (knex) => {
+      const changed = await knex(RUNS).where({ id }).modify(underFence(knex, fence)).update(values);
+      if (changed === 0) await throwIfFenced(knex, db, fence);
+    });
+  }
+}
+
+/** The event of a run's move. */
+export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: string | null): RunEvent {
+  return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
+}
+
+const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'];
+const ITEM_COLUMNS = ['run_id', 'n', 'product_id'];
+
+function target(family: string, columns: readonly string[]) {
+  return { table: `crawlfleet_${family}`, columns, existing: 'error' } as const;
+}
+
+function* chunkRows(run: NewRun, products: number): Generator<SqlValue[]> {
+  for (const { index, first, last } of cutChunks(products, run.plan.chunkSize))
+    yield [run.id, index, first, last, last - first + 1, 1, 'waiting'];
+}
+
+function* itemRows(runId: string, productIds: readonly string[]): Generator<SqlValue[]> {
+  let n = 0;
+  for (const id of productIds) yield [runId, ++n, id];
+}
+
+function newRow(run: NewRun): Record<string, SqlValue> {
+  return {
+    id: run.id,
+    parent_id: run.parentId,
+    phase: 'planned',
+    started_at: run.startedAtMs,
+    deadline_at: run.deadlineAtMs,
+    dry_run: run.dryRun ? 1 : 0,
+    settings: JSON.stringify(run.settings),
+    plan: JSON.stringify(run.plan),
+    planned: run.planned,
+    duplicates: run.duplicates,
+    private_key: run.privateKey,
+    public_key: run.publicKey,
+  };
+}
+
+function toRecord(row: RunRow): RunRecord {
+  return {
+    id: row.id,
+    parentId: row.parent_id,
+    phase: row.phase,
+    reason: row.reason,
+    exitCode: toNumberOrNull(row.exit_code) as ExitCode | null,
+    startedAtMs: toNumber(row.started_at),
+    deadlineAtMs: toNumber(row.deadline_at),
+    finishedAtMs: toNumberOrNull(row.finished_at),
+    dryRun: toBoolean(row.dry_run),
+    settings: JSON.parse(row.settings) as RunSettings,
+    plan: JSON.parse(row.plan) as Plan,
+    planned: toNumber(row.planned),
+    duplicates: toNumber(row.duplicates),
+    privateKey: row.private_key,
+    publicKey: row.public_key,
+    balancer: parseJson(row.balancer) as Balancer | null,
+    request: row.request,
+    report: parseJson(row.report) as RunReport | null,
+  };
+}

@@ -1,0 +1,48 @@
+/** Gives every statement on a mysql2 connection a time limit: a frozen server answers nothing, not even an error. */
+
+/** Most statements take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
+export const STATEMENT_MS = 30_000;
+/** For the few that touch every row of a run: publish, the staging table, checks of existing tables. */
+export const LONG_STATEMENT_MS = 15 * 60_000;
+
+type Callback = (error: Error | null, ...rest: unknown[]) => void;
+type Call = (options: string | Record<string, unknown>, values?: unknown, callback?: Callback) => unknown;
+
+interface Mysql2Connection {
+  query: Call;
+  execute: Call;
+  destroy(): void;
+}
+
+export interface LimitedConnection {
+  run(sql: string): Promise<void>;
+}
+
+/**
+ * Wraps `query` and `execute`, the two calls that knex and we make. After a time-out the connection is destroyed: the
+ * answer may still come, and the next statement on it would take that for its own.
+ */
+export function limitStatements(raw: unknown, limitMs: number = STATEMENT_MS): LimitedConnection {
+  const connection = raw as Mysql2Connection;
+  connection.query = limited(connection, connection.query.bind(connection), limitMs);
+  connection.execute = limited(connection, connection.execute.bind(connection), limitMs);
+  return {
+    run: (sql) =>
+      new Promise((resolve, reject) => {
+        connection.query({ sql }, [], (error) => (error ? reject(error) : resolve()));
+      }),
+  };
+}
+
+function limited(connection: Mysql2Connection, call: Call, limitMs: number): Call {
+  return (options, values, callback) => {
+    const given = typeof options === 'string' ? { sql: options } : options;
+    const [bound, done] = typeof values === 'function' ? [undefined, values as Callback] : [values, callback];
+    const request = { timeout: limitMs, ...given };
+    if (!done) return call(request, bound);
+    return call(request, bound, (error, ...rest) => {
+      if ((error as { code?: string } | null)?.code === 'PROTOCOL_SEQUENCE_TIMEOUT') connection.destroy();
+      done(error, ...rest);
+    });
+  };
+}

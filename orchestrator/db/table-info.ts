@@ -1,0 +1,178 @@
+/** Reads what the database knows about a table: columns, unique keys, kind. */
+import type { Knex } from 'knex';
+import type { Database } from './connect.ts';
+import type { SqlNumber } from './rows.ts';
+import { toNumber, toNumberOrNull, rowsOf } from './rows.ts';
+
+export interface ColumnInfo {
+  name: string;
+  /** As one would write it in a CREATE TABLE: `varchar(200)`, `int unsigned`, `TEXT`. */
+  declared: string;
+  /** Without length and attributes, lower case: `varchar`, `int`, `text`; on SQLite the affinity. */
+  type: string;
+  nullable: boolean;
+  hasDefault: boolean;
+  generated: boolean;
+  /** In characters; null where the type has none. */
+  maxLength: number | null;
+  charset: string | null;
+  collation: string | null;
+}
+
+export interface TableInfo {
+  kind: 'table' | 'view';
+  /** `InnoDB`; null on SQLite. */
+  engine: string | null;
+  columns: ColumnInfo[];
+  /** Column lists of the primary key and the unique indexes; an index over part of a column is left out. */
+  uniqueKeys: { name: string; columns: string[] }[];
+}
+
+/** A table's name apart from its schema: `shop.snapshots`; without one, the schema of the connection. */
+export function splitTableName(db: Database, table: string): { schema: string | null; name: string } {
+  const [first, second] = table.split('.');
+  return second === undefined ? { schema: db.schema, name: table } : { schema: first!, name: second };
+}
+
+/** Null when there is no such table. */
+export function readTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
+  return db.engine === 'sqlite' ? readSqliteTable(knex, table) : readMysqlTable(knex, db, table);
+}
+
+async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
+  const { schema, name } = splitTableName(db, table);
+  const where = { table_schema: schema, table_name: name };
+  const [found] = await rowsOf<{ kind: string; engine: string | null }>(
+    knex('information_schema.tables').where(where).select({ kind: 'table_type', engine: 'engine' }),
+  );
+  if (!found) return null;
+  const columns = await rowsOf<MysqlColumn>(
+    knex('information_schema.columns').where(where).orderBy('ordinal_position').select({
+      name: 'column_name',
+      declared: 'column_type',
+      type: 'data_type',
+      nullable: 'is_nullable',
+      fallback: 'column_default',
+      extra: 'extra',
+      maxLength: 'character_maximum_length',
+      charset: 'character_set_name',
+      collation: 'collation_name',
+    }),
+  );
+  const keys = await rowsOf<{
+    name: string;
+    column: string | null;
+    part: SqlNumber | null;
+  }>(
+    knex('information_schema.statistics')
+      .where(where)
+      .where({ non_unique: 0 })
+      .orderBy(['index_name', 'seq_in_index'])
+      .select({ name: 'index_name', column: 'column_name', part: 'sub_part' }),
+  );
+  return {
+    kind: /view/i.test(found.kind) ? 'view' : 'table',
+    engine: found.engine,
+    columns: columns.map(fromMysql),
+    uniqueKeys: groupKeys(keys.map((k) => ({ ...k, whole: k.part === null && k.column !== null }))),
+  };
+}
+
+interface MysqlColumn {
+  name: string;
+  declared: string;
+  type: string;
+  nullable: string;
+  fallback: string | null;
+  extra: string;
+  maxLength: SqlNumber | null;
+  charset: string | null;
+  collation: string | null;
+}
+
+function fromMysql(column: MysqlColumn): ColumnInfo {
+  const generated = /\b(virtual|stored|persistent)\b/i.test(column.extra);
+  return {
+    name: column.name,
+    declared: column.declared,
+    type: column.type.toLowerCase(),
+    nullable: column.nullable === 'YES',
+    hasDefault: column.fallback !== null || generated || /auto_increment/i.test(column.extra),
+    generated,
+    maxLength: toNumberOrNull(column.maxLength),
+    charset: column.charset,
+    collation: column.collation,
+  };
+}
+
+async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | null> {
+  const [found] = await rowsOf<{ name: string; type: 'table' | 'view' }>(
+    knex.raw(`select name, type from sqlite_master where type in ('table', 'view') and lower(name) = lower(?)`, [
+      table,
+    ]),
+  );
+  if (!found) return null;
+  const rows = await rowsOf<SqliteColumn>(knex.raw('select * from pragma_table_xinfo(?)', [found.name]));
+  const indexes = await rowsOf<{ name: string; col: string | null; partial: number; collation: string }>(
+    knex.raw(
+      `select l.name as name, i.name as col, l.partial as partial, x.coll as collation
+       from pragma_index_list(?) l, pragma_index_xinfo(l.name) x left join pragma_index_info(l.name) i on i.seqno = x.seqno
+      where l."unique" = 1 and x.key = 1 order by l.name, x.seqno`,
+      [found.name],
+    ),
+  );
+  const keys = indexes.map((i) => ({ name: i.name, column: i.col, whole: i.partial === 0 && i.col !== null }));
+  // INTEGER PRIMARY KEY is the row itself and has no index.
+  const primary = rows.filter((r) => toNumber(r.pk) > 0);
+  if (primary.length === 1) keys.push({ name: 'primary key', column: primary[0]!.name, whole: true });
+  return {
+    kind: found.type,
+    engine: null,
+    columns: rows.map((row) => fromSqlite(row, indexes.find((i) => i.col === row.name)?.collation ?? 'BINARY')),
+    uniqueKeys: groupKeys(keys),
+  };
+}
+
+interface SqliteColumn {
+  name: string;
+  type: string;
+  notnull: number;
+  dflt_value: string | null;
+  pk: number;
+  hidden: number;
+}
+
+function fromSqlite(row: SqliteColumn, collation: string): ColumnInfo {
+  const type = affinity(row.type);
+  return {
+    name: row.name,
+    declared: row.type,
+    type,
+    nullable: row.notnull === 0,
+    hasDefault: row.dflt_value !== null || row.hidden > 1 || (row.pk > 0 && type === 'integer'),
+    generated: row.hidden > 1,
+    maxLength: null,
+    charset: null,
+    collation,
+  };
+}
+
+/** SQLite's own rules (datatype3.html, 3.1): the declared type only says which conversions are tried. */
+export function affinity(declared: string): 'integer' | 'text' | 'blob' | 'real' | 'numeric' {
+  if (/int/i.test(declared)) return 'integer';
+  if (/char|clob|text/i.test(declared)) return 'text';
+  if (/blob/i.test(declared) || declared === '') return 'blob';
+  if (/real|floa|doub/i.test(declared)) return 'real';
+  return 'numeric';
+}
+
+function groupKeys(rows: readonly { name: string; column: string | null; whole: boolean }[]): TableInfo['uniqueKeys'] {
+  const keys = new Map<string, { columns: string[]; whole: boolean }>();
+  for (const row of rows) {
+    const key = keys.get(row.name) ?? { columns: [], whole: true };
+    key.columns.push(row.column ?? '');
+    key.whole &&= row.whole;
+    keys.set(row.name, key);
+  }
+  return [...keys].filter(([, key]) => key.whole).map(([name, key]) => ({ name, columns: key.columns }));
+}

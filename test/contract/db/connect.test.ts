@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { isMigrated, migrate } from '../../../orchestrator/db/migrate.ts';
+import { checkRights } from '../../../orchestrator/db/rights.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { administer, createTestDatabase, eachEngine } from '../../support/mariadb/database.ts';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function schema(): Promise<TestDatabase> {
+  const database = await createTestDatabase('mysql');
+  cleanups.push(() => database.drop());
+  return database;
+}
+
+/** A user of its own with the given rights on the schema; the URL to connect as that user. */
+async function asUser(database: TestDatabase, rights: string): Promise<string> {
+  const url = new URL(database.url);
+  const user = `u${randomBytes(5).toString('hex')}`;
+  await administer(`create user ${user}@'%' identified by 'p@ss'`);
+  cleanups.push(() => administer(`drop user ${user}`));
+  if (rights) await administer(`grant ${rights} on ${url.pathname.slice(1)}.* to ${user}@'%'`);
+  url.username = user;
+  url.password = encodeURIComponent('p@ss');
+  return url.href;
+}
+
+describe('A database that cannot be used', () => {
+  it.each([
+    ['a port where nobody listens', (u: URL) => void (u.port = '1'), /ECONNREFUSED/],
+    ['a wrong password', (u: URL) => void (u.password = 'wrong-secret'), /Access denied/],
+    ['a database that does not exist', (u: URL) => void (u.pathname = '/not_there'), /Unknown database|Access denied/],
+    ['a host that does not exist', (u: URL) => void (u.hostname = 'nowhere.invalid'), /ENOTFOUND|EAI_AGAIN/],
+  ])('is reported with %s, without the password', async (_, change, said) => {
+    const url = new URL((await schema()).url);
+    const { password } = url;
+    change(url);
+    const error = (await openDatabase(url.href).catch((e: unknown) => e)) as Error & { code: string; hint: string };
+    expect(error).toMatchObject({ code: 'database-unreachable', message: expect.stringMatching(said) as string });
+    expect(error.message).toContain(url.hostname);
+    expect(`${error.message} ${error.hint} ${String(error.cause)}`).not.toMatch(new RegExp(`${password}|wrong-secret`));
+  });
+
+  it('is reported when it accepts connections but says nothing', async () => {
+    const mute = createServer().listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    cleanups.push(() => new Promise((resolve) => mute.close(resolve)));
+    const sockets = new Set<{ destroy(): void }>();
+    mute.on('connection', (socket) => sockets.add(socket));
+    cleanups.push(async () => sockets.forEach((s) => s.destroy()));
+    const { port } = mute.address() as AddressInfo;
+    await expect(openDatabase(`mysql://u:p@127.0.0.1:${port}/x`, { connectMs: 200 })).rejects.toMatchObject({
+      code: 'database-unreachable',
+      message: expect.stringContaining('ETIMEDOUT') as string,
+    });
+  });
+
+  it('is reported when the SQLite file is missing or is something else', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'crawlfleet-connect-'));
+    cleanups.push(() => rm(dir, { recursive: true }));
+    await expect(openDatabase(`sqlite:${dir}/none.db`)).rejects.toMatchObject({
+      code: 'database-unreachable',
+      message: expect.stringContaining(`${dir}/none.db`) as string,
+    });
+    await writeFile(join(dir, 'text.db'), 'this is not a database at all, whatever its name says'.repeat(40));
+    await expect(openDatabase(`sqlite:${dir}/text.db`)).rejects.toMatchObject({ code: 'database-unreachable' });
+    const made = await openDatabase(`sqlite:${dir}/new.db`, { create: true });
+    await made.close();
+  });
+
+  it('is refused when the user may not create or write, with the GRANT that is missing', async () => {
+    const database = await schema();
+    const reader = await openDatabase(await asUser(database, 'select'));
+    cleanups.push(() => reader.close());
+    await expect(checkRights(reader)).rejects.toMatchObject({
+      code: 'database-rights',
+      message: expect.stringContaining('CREATE') as string,
+      hint: expect.stringMatching(/^GRANT SELECT, INSERT/) as string,
+    });
+    const writer = await openDatabase(await asUser(database, 'select, insert, create, drop, alter, index, delete'));
+    cleanups.push(() => writer.close());
+    await expect(checkRights(writer)).rejects.toMatchObject({ message: expect.stringContaining('UPDATE') as string });
+    const [tables] = (await writer.knex.raw('show tables')) as [unknown[]];
+    expect(tables).toEqual([]);
+  });
+});
+
+eachEngine('Opening a database', (database, engine) => {
+  it('finds the rights of a run and leaves nothing of the search', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await checkRights(db);
+    const names = engine === 'mysql' ? 'show tables' : `select name from sqlite_master where type = 'table'`;
+    const rows = (await db.knex.raw(names)) as unknown[];
+    expect(engine === 'mysql' ? rows[0] : rows).toEqual([]);
+  });
+
+  it('sets the session so that nothing is cut, rounded or moved to another time zone', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    if (engine === 'sqlite') {
+      expect(await db.knex.raw('pragma journal_mode')).toEqual([{ journal_mode: 'wal' }]);
+      expect(await db.knex.raw('pragma foreign_keys')).toEqual([{ foreign_keys: 1 }]);
+      return;
+    }
+    const sql = `select @@sql_mode as mode, @@time_zone as zone, @@character_set_connection as charset, @@tx_isolation as level, 9007199254740993 as big`;
+    const [[row]] = (await db.knex.raw(sql)) as [[Record<string, string>]];
+    expect(row).toMatchObject({ zone: '+00:00', charset: 'utf8mb4', level: 'READ-COMMITTED', big: '9007199254740993' });
+    expect(row.mode).toContain('STRICT_ALL_TABLES');
+  });
+});
+
+eachEngine('Migrating', (database) => {
+  it('is safe when several processes do it at once, and changes nothing the second time', async () => {
+    const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase(database().url)));
+    cleanups.push(() => Promise.all(all.map((db) => db.close())));
+    expect(await isMigrated(all[0]!)).toBe(false);
+    await Promise.all(all.map((db) => migrate(db)));
+    await migrate(all[0]!);
+    expect(await isMigrated(all[0]!)).toBe(true);
+    const locks = (await all[0]!.knex('crawlfleet_locks').orderBy('name').select('name')) as unknown[];
+    expect(locks).toEqual([{ name: 'fence' }, { name: 'lease' }]);
+  });
+
+  it('goes on where a migration died half-way', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex('crawlfleet_migrations').delete();
+    await db.knex.schema.dropTable('crawlfleet_events');
+    await migrate(db);
+    expect(await db.knex.schema.hasTable('crawlfleet_events')).toBe(true);
+  });
+
+  it('refuses tables of a newer version', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex('crawlfleet_migrations').insert({ version: 999, name: 'future', applied_at: 0 });
+    await expect(migrate(db)).rejects.toMatchObject({ code: 'database-schema' });
+    await db.knex('crawlfleet_migrations').where({ version: 999 }).delete();
+  });
+});

@@ -1,0 +1,190 @@
+import { expect, it } from 'vitest';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import {
+  AT,
+  NOW,
+  allRows,
+  createRun,
+  failed,
+  gone,
+  load,
+  onBothEngines,
+  partRef,
+  settings,
+  stored,
+} from './harness.ts';
+
+onBothEngines('Loading a part', (bench, engine) => {
+  const staged = (id: string) => allRows(bench(), `crawlfleet_staging_${id}`);
+
+  it('stores rows, settles products and counts them in the ledger', async () => {
+    const { id } = await createRun(bench(), 4);
+    const results = [stored(2), gone(3), failed(1, 'HTTP 500 日本語'), stored(4, 'p4', { title: null, tags: [] })];
+    expect(await load(bench(), id, { slot: 1, seq: 0 }, results)).toEqual({ stored: 2, gone: 1, failed: 1 });
+    const rows = await staged(id);
+    expect(rows.map((r) => [r.product_id, r.title, Number(r.price), r.weight, r.tags])).toEqual([
+      ['p2', 'Title 2', 200, 0.25, '["a","b"]'],
+      ['p4', null, 400, 0.5, '[]'],
+    ]);
+    const at = rows[0]!.crawled_at;
+    expect(at instanceof Date ? at.toISOString() : at).toBe(AT);
+    const [part] = await bench().stores.results.parts(id);
+    expect(part).toMatchObject({ slot: 1, epoch: 1, seq: 0, state: 'loaded', stored: 2, gone: 1, failed: 1 });
+    expect(await bench().stores.results.totals(id)).toEqual({ stored: 2, gone: 1, failed: 1, seen: 1, loaded: 1 });
+    const items = await bench().db.knex('crawlfleet_items').where({ run_id: id }).orderBy('n');
+    expect(items.map((i) => i.detail)).toEqual(['HTTP 500 日本語', null, 'HTTP 404', null]);
+  });
+
+  it('changes nothing when the same part is loaded again', async () => {
+    const { id } = await createRun(bench(), 3);
+    const first = await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), failed(2)]);
+    const changed = [stored(1, 'p1', { title: 'other' }), stored(2), stored(3)];
+    expect(await load(bench(), id, { slot: 0, seq: 0 }, changed)).toEqual(first);
+    expect((await staged(id)).map((r) => r.title)).toEqual(['Title 1']);
+    expect(await bench().stores.work.outcomes(id)).toMatchObject({ stored: 1, failed: 1, open: 1 });
+  });
+
+  it('loads a part once when two loaders take it up at the same time', async () => {
+    const { id } = await createRun(bench(), 50);
+    const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
+    await bench().stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench().fence);
+    const second = await openDatabase(bench().url);
+    try {
+      const at = { slot: 0, epoch: 1, seq: 0 };
+      const loads = [bench().stores, createStores(second)].map((s) =>
+        s.results.load(id, at, results, bench().fence, NOW),
+      );
+      expect(await Promise.all(loads)).toEqual([
+        { stored: 50, gone: 0, failed: 0 },
+        { stored: 50, gone: 0, failed: 0 },
+      ]);
+    } finally {
+      await second.close();
+    }
+    expect(await staged(id)).toHaveLength(50);
+  });
+
+  it('lets the first outcome of a product win over parts of other slots and epochs', async () => {
+    const { id } = await createRun(bench(), 3);
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), failed(2)]);
+    const late = [stored(1, 'p1', { title: 'late' }), stored(2), stored(3)];
+    expect(await load(bench(), id, { slot: 0, epoch: 2, seq: 0 }, late)).toEqual({ stored: 1, gone: 0, failed: 0 });
+    expect((await staged(id)).map((r) => r.title)).toEqual(['Title 1', 'Title 3']);
+    expect(await bench().stores.work.outcomesBySlot(id)).toEqual([
+      { slot: 0, epoch: 1, stored: 1, gone: 0, failed: 1 },
+      { slot: 0, epoch: 2, stored: 1, gone: 0, failed: 0 },
+    ]);
+  });
+
+  it('settles each product once when parts with the same products are loaded side by side', async () => {
+    const { id } = await createRun(bench(), 200);
+    const results = Array.from({ length: 200 }, (_, i) => stored(i + 1));
+    const counts = await Promise.all(
+      [0, 1, 2, 3].map((slot) => load(bench(), id, { slot, seq: 0 }, slot % 2 ? results : results.toReversed())),
+    );
+    expect(counts.reduce((sum, c) => sum + c.stored, 0)).toBe(200);
+    expect(await staged(id)).toHaveLength(200);
+    expect(await bench().stores.results.totals(id)).toMatchObject({ stored: 200, seen: 4, loaded: 4 });
+  });
+
+  it('ignores results for products that are not in the plan under that number', async () => {
+    const { id } = await createRun(bench(), 2);
+    const results = [stored(1, 'p2'), stored(99), stored(2), stored(2, 'p2', { title: 'twice' })];
+    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 1, gone: 0, failed: 0 });
+    expect((await staged(id)).map((r) => [r.product_id, r.title])).toEqual([['p2', 'Title 2']]);
+  });
+
+  it('fails the rows whose values have the wrong type and stores the others', async () => {
+    const { id } = await createRun(bench(), 5);
+    const results = [
+      stored(1),
+      stored(2, 'p2', { price: 1.5 }),
+      stored(3, 'p3', { price: 'abc' }),
+      stored(4, 'p4', { weight: 'heavy' }),
+      stored(5, 'p5', { price: 2 ** 53 }),
+    ];
+    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 1, gone: 0, failed: 4 });
+    expect((await bench().stores.work.outcomes(id)).reasons).toEqual({ load: 4 });
+    const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, reason: 'load' }).orderBy('n');
+    expect(items[0]?.detail).toBe('not a whole number in column price');
+  });
+
+  it('finds the rows the database refuses among many and stores the others', async () => {
+    const table = `strict_${engine}`;
+    const { knex } = bench().db;
+    const title = engine === 'mysql' ? 'title varchar(20)' : 'title text check (length(title) <= 20)';
+    const price = engine === 'mysql' ? 'price smallint' : 'price int check (price < 32768)';
+    const id = engine === 'mysql' ? 'product_id varchar(50) not null primary key' : 'product_id text primary key';
+    // SQLite checks live in the table, not in the type; staging has the types only, so there they show at NOT NULL.
+    const more = engine === 'mysql' ? 'weight double, tags text' : 'weight real not null, tags text';
+    await knex.raw(
+      `create table ${table} (${id}, ${title}, ${price}, ${more}, run_id varchar(64), url text, crawled_at varchar(30))`,
+    );
+    const run = await createRun(bench(), 1_000, { settings: settings(table), chunkSize: 100 });
+    const bad = new Set([1, 17, 500, 501, 999]);
+    const results = Array.from({ length: 1_000 }, (_, i) => {
+      const wrong = engine === 'mysql' ? (i % 2 ? { title: 'x'.repeat(21) } : { price: 40_000 }) : { weight: null };
+      return stored(i + 1, `p${i + 1}`, { price: 7, ...(bad.has(i + 1) ? wrong : {}) });
+    });
+    const counts = await load(bench(), run.id, { slot: 0, seq: 0 }, results);
+    expect(counts).toEqual({ stored: 995, gone: 0, failed: 5 });
+    const items = await knex('crawlfleet_items').where({ run_id: run.id, outcome: 'failed' }).orderBy('n');
+    expect(items.map((i) => Number(i.n))).toEqual([...bad]);
+    const code =
+      engine === 'mysql' ? 'ER_WARN_DATA_OUT_OF_RANGE in column price' : 'SQLITE_CONSTRAINT_NOTNULL in column weight';
+    expect(items[0]).toMatchObject({ reason: 'load', detail: code });
+  });
+
+  it('takes rows of megabytes and refuses one that no packet holds', async () => {
+    const table = `large_${engine}`;
+    const text = engine === 'mysql' ? 'longtext' : 'text';
+    const id = engine === 'mysql' ? 'product_id varchar(50) not null primary key' : 'product_id text primary key';
+    await bench().db.knex.raw(
+      `create table ${table} (${id}, title ${text}, price bigint, weight double, tags text, run_id varchar(64), url text, crawled_at varchar(30))`,
+    );
+    const run = await createRun(bench(), 6, { settings: settings(table) });
+    const results = [1, 2, 3, 4, 5].map((n) => stored(n, `p${n}`, { title: '日'.repeat(1_000_000) }));
+    results.push(stored(6, 'p6', { title: 'x'.repeat(17_000_000) }));
+    const refused = engine === 'mysql' ? 1 : 0;
+    expect(await load(bench(), run.id, { slot: 0, seq: 0 }, results)).toMatchObject({
+      stored: 6 - refused,
+      failed: refused,
+    });
+  });
+
+  it('registers parts once and knows the highest seq without a gap', async () => {
+    const { results } = bench().stores;
+    const { id } = await createRun(bench(), 2);
+    const { fence } = bench();
+    const ref = (seq: number) => partRef(id, 3, 1, seq);
+    expect(await results.register(id, 3, 1, [], fence)).toBe(-1);
+    expect(await results.register(id, 3, 1, [ref(1), ref(2)], fence)).toBe(-1);
+    expect(await results.register(id, 3, 1, [ref(0)], fence)).toBe(2);
+    expect(await results.register(id, 3, 1, [{ ...ref(1), products: 77 }, ref(4)], fence)).toBe(2);
+    expect(await results.register(id, 3, 2, [], fence)).toBe(-1);
+    expect((await results.parts(id)).map((p) => [p.seq, p.products, p.state])).toEqual([
+      [0, 1, 'seen'],
+      [1, 1, 'seen'],
+      [2, 1, 'seen'],
+      [4, 1, 'seen'],
+    ]);
+  });
+
+  it('puts a part that cannot be read aside, so that nobody waits for it', async () => {
+    const { results, work } = bench().stores;
+    const { id } = await createRun(bench(), 2);
+    const { fence } = bench();
+    await results.register(id, 0, 1, [partRef(id, 0, 1, 0), partRef(id, 0, 1, 1)], fence);
+    await results.failPart(id, { slot: 0, epoch: 1, seq: 0 }, 'the hash is wrong', fence);
+    expect(await results.totals(id)).toMatchObject({ seen: 1, loaded: 0 });
+    expect((await results.parts(id)).map((p) => p.state)).toEqual(['failed', 'seen']);
+    expect(await work.outcomes(id)).toMatchObject({ open: 2 });
+  });
+
+  it('refuses a part that is not in the ledger', async () => {
+    const { id } = await createRun(bench(), 1);
+    const loading = bench().stores.results.load(id, { slot: 0, epoch: 1, seq: 5 }, [stored(1)], bench().fence, NOW);
+    await expect(loading).rejects.toMatchObject({ code: 'internal' });
+  });
+});

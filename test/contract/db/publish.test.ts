@@ -1,0 +1,138 @@
+import { expect, it } from 'vitest';
+import { NOW, allRows, createRun, failed, gone, load, onBothEngines, settings, stored, toLoading } from './harness.ts';
+
+const COMPLETE = { exitCode: 0, reason: null } as const;
+
+onBothEngines('Publishing', (bench, engine) => {
+  it('puts all rows into the result table together with the end of the run, once', async () => {
+    const { results, runs } = bench().stores;
+    const { id, table } = await createRun(bench(), 4);
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(2), stored(1), gone(3), failed(4)]);
+    await toLoading(bench(), id);
+    expect(await allRows(bench(), table)).toEqual([]);
+    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW + 5)).toEqual({ rows: 2 });
+    expect(await runs.get(id)).toMatchObject({ phase: 'completed', exitCode: 0, reason: null, finishedAtMs: NOW + 5 });
+    expect((await runs.events(id, 1))[0]).toMatchObject({ from: 'loading', to: 'completed' });
+    const rows = await allRows(bench(), table);
+    expect(rows.map((r) => [r.product_id, r.title, r.run_id, r.url])).toEqual([
+      ['p1', 'Title 1', id, 'https://shop.example/item/1'],
+      ['p2', 'Title 2', id, 'https://shop.example/item/2'],
+    ]);
+
+    await bench().db.knex(table).where({ product_id: 'p1' }).update({ title: 'touched by the user' });
+    expect(await results.publish(id, 'failed', { exitCode: 12, reason: 'x' }, bench().fence, NOW + 6)).toEqual({
+      rows: 2,
+    });
+    expect((await allRows(bench(), table))[0]?.title).toBe('touched by the user');
+    expect(await runs.get(id)).toMatchObject({ phase: 'completed', exitCode: 0 });
+    await results.dropStaging(id);
+    await results.dropStaging(id);
+    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW + 7)).toEqual({ rows: 2 });
+  });
+
+  it('updates rows of earlier runs and leaves products it did not store', async () => {
+    const own = settings(`shared_${engine}`);
+    const first = await createRun(bench(), 3, { settings: own });
+    await load(bench(), first.id, { slot: 0, seq: 0 }, [stored(1), stored(2), stored(3)]);
+    await toLoading(bench(), first.id);
+    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    const second = await createRun(bench(), 3, { settings: own });
+    await load(bench(), second.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: null }), failed(2), gone(3)]);
+    await toLoading(bench(), second.id);
+    expect(await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({
+      rows: 1,
+    });
+    const rows = await allRows(bench(), own.results.table);
+    expect(rows.map((r) => [r.product_id, r.title, r.run_id])).toEqual([
+      ['p1', null, second.id],
+      ['p2', 'Title 2', first.id],
+      ['p3', 'Title 3', first.id],
+    ]);
+    expect(await bench().stores.results.resultRows(first.id, 1)).toMatchObject({
+      rows: 2,
+      sample: [{ product_id: 'p2', crawled_at: '2026-11-21T02:15:30.123Z' }],
+    });
+  });
+
+  it('deletes the rows of gone products when the configuration says so', async () => {
+    const table = `deleting_${engine}`;
+    const ids = ['p1', 'p2', 'P2', 'p2 '];
+    const first = await createRun(bench(), ids, { settings: settings(table) });
+    await load(
+      bench(),
+      first.id,
+      { slot: 0, seq: 0 },
+      ids.map((id, i) => stored(i + 1, id)),
+    );
+    await toLoading(bench(), first.id);
+    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    const second = await createRun(bench(), ['p2'], { settings: settings(table, { onGone: 'delete' }) });
+    await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, 'p2')]);
+    await toLoading(bench(), second.id);
+    await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW);
+    expect(new Set((await allRows(bench(), table)).map((r) => r.product_id))).toEqual(new Set(['p1', 'P2', 'p2 ']));
+  });
+
+  it('publishes into a table whose product_id is a big integer, exactly', async () => {
+    const table = `numbers_${engine}`;
+    await bench().db.knex.raw(
+      `create table ${table} (product_id bigint not null primary key, title text, price bigint, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30))`,
+    );
+    const ids = ['9007199254740993', '9007199254740992', '7'];
+    const first = await createRun(bench(), ids, { settings: settings(table) });
+    await load(
+      bench(),
+      first.id,
+      { slot: 0, seq: 0 },
+      ids.map((id, i) => stored(i + 1, id)),
+    );
+    await toLoading(bench(), first.id);
+    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    const second = await createRun(bench(), ids, { settings: settings(table, { onGone: 'delete' }) });
+    await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, ids[0]), stored(2, ids[1])]);
+    await toLoading(bench(), second.id);
+    await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW);
+    const cast = engine === 'mysql' ? 'char' : 'text';
+    const rows = (await bench()
+      .db.knex(table)
+      .select(bench().db.knex.raw(`cast(product_id as ${cast}) as id`), 'run_id')
+      .orderBy('product_id')) as unknown[];
+    expect(rows).toEqual([
+      { id: '7', run_id: first.id },
+      { id: '9007199254740992', run_id: second.id },
+    ]);
+  });
+
+  it('gives no rows of a run that was cancelled, but those of one that was stopped', async () => {
+    for (const [request, rows] of [
+      ['cancel', 0],
+      ['stop', 1],
+    ] as const) {
+      const { id, table } = await createRun(bench(), 1);
+      await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+      await toLoading(bench(), id);
+      await bench().stores.runs.setRequest(id, request);
+      const end = { exitCode: 11, reason: request } as const;
+      expect(await bench().stores.results.publish(id, 'cancelled', end, bench().fence, NOW)).toEqual({ rows });
+      expect(await allRows(bench(), table)).toHaveLength(rows);
+    }
+  });
+
+  it('refuses a run that is still crawling', async () => {
+    const { id } = await createRun(bench(), 1);
+    const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
+    await expect(publishing).rejects.toMatchObject({ code: 'internal' });
+  });
+
+  it('changes neither table nor run when the upsert fails half-way', async () => {
+    const { id, table } = await createRun(bench(), 2);
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), stored(2)]);
+    await toLoading(bench(), id);
+    const column = engine === 'mysql' ? 'drop column url' : 'rename column url to other';
+    await bench().db.knex.raw(`alter table ${table} ${column}`);
+    const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
+    await expect(publishing).rejects.toMatchObject({ code: 'database-failed' });
+    expect(await allRows(bench(), table)).toEqual([]);
+    expect(await bench().stores.runs.get(id)).toMatchObject({ phase: 'loading' });
+  });
+});

@@ -1,0 +1,181 @@
+import { expect, it } from 'vitest';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { NOW, createRun, onBothEngines } from './harness.ts';
+
+onBothEngines('RunStore', (bench) => {
+  it('gives a run back as it was created', async () => {
+    const { run, id } = await createRun(bench(), 12);
+    expect(await bench().stores.runs.get(id)).toEqual({
+      ...run,
+      phase: 'planned',
+      reason: null,
+      exitCode: null,
+      finishedAtMs: null,
+      balancer: null,
+      request: null,
+      report: null,
+    });
+    expect(await bench().stores.runs.get('20200101-000000-none')).toBeNull();
+  });
+
+  it('refuses to create a run twice', async () => {
+    const { run } = await createRun(bench(), 2);
+    await expect(bench().stores.runs.create(run, ['a', 'b'], bench().fence, NOW)).rejects.toMatchObject({
+      code: 'internal',
+    });
+  });
+
+  it('lists the newest run first', async () => {
+    const older = await createRun(bench(), 1);
+    const newer = await createRun(bench(), 1);
+    const ids = (await bench().stores.runs.list(2)).map((r) => r.id);
+    expect(ids).toEqual([newer.id, older.id]);
+  });
+
+  it('moves a run only from the phase it is in, with one event', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    expect(await runs.move(id, 'planned', 'launching', bench().fence, NOW + 1)).toBe(true);
+    expect(await runs.move(id, 'planned', 'launching', bench().fence, NOW + 2)).toBe(false);
+    expect(await runs.events(id, 10)).toEqual([
+      { atMs: NOW + 1, kind: 'run', slot: null, epoch: null, from: 'planned', to: 'launching', detail: null },
+      { atMs: NOW, kind: 'run', slot: null, epoch: null, from: null, to: 'planned', detail: null },
+    ]);
+  });
+
+  it('lets one of many movers at the same time win', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    const moves = Array.from({ length: 8 }, () => runs.move(id, 'planned', 'launching', bench().fence, NOW));
+    expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
+  });
+
+  it('refuses a move that the states do not know', async () => {
+    const { id } = await createRun(bench(), 1);
+    await expect(bench().stores.runs.move(id, 'planned', 'loading', bench().fence, NOW)).rejects.toMatchObject({
+      code: 'internal',
+    });
+  });
+
+  it('notes the end of a run with its exit code and reason', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 0);
+    await runs.move(id, 'planned', 'completed', bench().fence, NOW + 9, { exitCode: 0, reason: 'nothing to do' });
+    const expected = { phase: 'completed', exitCode: 0, reason: 'nothing to do', finishedAtMs: NOW + 9 };
+    expect(await runs.get(id)).toMatchObject(expected);
+  });
+
+  it('keeps balancer, request, report and alarms', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    const balancer = { url: 'http://127.0.0.1:1', loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' };
+    await runs.setBalancer(id, balancer, bench().fence);
+    await runs.setRequest(id, 'stop');
+    await runs.setReport(id, { run: id } as never, bench().fence);
+    await runs.addEvent(id, { atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
+    expect(await runs.get(id)).toMatchObject({ balancer, request: 'stop', report: { run: id } });
+    expect((await runs.events(id, 1))[0]).toMatchObject({ kind: 'alarm', slot: 1, epoch: 2, detail: 'x' });
+    await runs.setBalancer(id, null, bench().fence);
+    expect((await runs.get(id))?.balancer).toBeNull();
+  });
+
+  it('keeps product ids apart that differ in case, accents or trailing spaces', async () => {
+    const ids = ['a', 'A', 'á', 'a ', ' a', 'ａ', '日本語', 'o\'b"\\;--', '\u00e9', 'e\u0301', '🦊', 'x'.repeat(500)];
+    const { id } = await createRun(bench(), ids, { chunkSize: 100 });
+    const [chunk] = await bench().stores.work.waiting(id, 1, new Set());
+    expect(chunk?.products.map((p) => p.id)).toEqual(ids);
+    for (const product of ids) {
+      const found = await bench().db.knex('crawlfleet_items').where({ run_id: id, product_id: product });
+      expect(found).toHaveLength(1);
+    }
+  });
+
+  it('takes 30,000 products in one transaction', async () => {
+    const { id } = await createRun(bench(), 30_000, { chunkSize: 75 });
+    expect(await bench().stores.work.outcomes(id)).toMatchObject({ planned: 30_000, open: 30_000 });
+    expect(await bench().stores.work.counts(id)).toMatchObject({ chunks: 400, waiting: 400 });
+  });
+});
+
+onBothEngines('The lock', (bench) => {
+  it('is given to one owner until it is released, expired or taken from a dead one', async () => {
+    const { runs } = bench().stores;
+    await runs.releaseLock(bench().fence);
+    const first = await runs.acquireLock('a', NOW, 1_000);
+    const fence = 'fence' in first ? first.fence : 0;
+    expect(fence).toBeGreaterThan(bench().fence);
+    const held = { heldBy: { owner: 'a', runId: null, expiresAtMs: NOW + 1_000 } };
+    expect(await runs.acquireLock('b', NOW + 999, 1_000)).toEqual(held);
+
+    expect(await runs.renewLock(fence, NOW + 500, 1_000, 'run-1')).toBe(true);
+    const holder = { owner: 'a', runId: 'run-1', expiresAtMs: NOW + 1_500 };
+    expect(await runs.acquireLock('b', NOW + 1_000, 1_000)).toEqual({ heldBy: holder });
+    expect(await runs.acquireLock('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' })).toEqual({ heldBy: holder });
+
+    expect(await runs.acquireLock('b', NOW + 1_000, 1_000, holder)).toEqual({ fence: fence + 1 });
+    expect(await runs.renewLock(fence, NOW + 1_001, 1_000, null)).toBe(false);
+    expect(await runs.acquireLock('c', NOW + 2_000, 1_000)).toEqual({ fence: fence + 2 });
+    await runs.releaseLock(fence + 1);
+    expect(await runs.acquireLock('d', NOW + 2_001, 1_000)).toMatchObject({ heldBy: { owner: 'c' } });
+    await runs.releaseLock(fence + 2);
+    expect(await runs.acquireLock('d', NOW + 2_002, 1_000)).toHaveProperty('fence');
+  });
+
+  it('goes to exactly one of several main servers that ask at once', async () => {
+    const { runs } = bench().stores;
+    const later = NOW + 86_400_000;
+    const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
+    try {
+      const asked = others.map((db, i) => createStores(db).runs.acquireLock(`server-${i}`, later, 60_000));
+      const answers = await Promise.all([...asked, runs.acquireLock('server-own', later, 60_000)]);
+      expect(answers.filter((a) => 'fence' in a)).toHaveLength(1);
+    } finally {
+      await Promise.all(others.map((db) => db.close()));
+    }
+  });
+});
+
+onBothEngines('A main server that has lost its lock', (bench) => {
+  it('changes nothing and is told so, whatever it tries to write', async () => {
+    const { runs, fleet, work, results } = bench().stores;
+    const { id } = await createRun(bench(), 10);
+    const old = bench().fence;
+    const taken = await runs.acquireLock('other', NOW + 86_400_000, 1_000);
+    expect(taken).toHaveProperty('fence');
+    const claim = { slot: 0, epoch: 1, request: { userData: '' } as never, token: 't' };
+    const progress = {
+      assigned: 0,
+      pending: 0,
+      stored: 0,
+      gone: 0,
+      failed: 0,
+      requests: 0,
+      minGapMs: null,
+      pageMs: null,
+    };
+    const hello = { instanceId: 'i', address: 'a', publicKey: 'k', bundleSha256: '', clock: '' };
+    const part = { seq: 0, key: 'k', sha256: 'f'.repeat(64), sizeBytes: 1, products: 1 };
+    const writes: [string, () => Promise<unknown>][] = [
+      ['create', () => createRun({ ...bench(), fence: old }, 1)],
+      ['move', () => runs.move(id, 'planned', 'launching', old, NOW)],
+      ['setBalancer', () => runs.setBalancer(id, null, old)],
+      ['setReport', () => runs.setReport(id, {} as never, old)],
+      ['claim', () => fleet.claim(id, claim, old, NOW)],
+      ['patch', () => fleet.patch(id, 0, 1, { attempts: 1 }, old)],
+      ['instance move', () => fleet.move(id, 0, 1, 'claimed', 'pending', old, NOW)],
+      ['hello', () => fleet.hello(id, 0, 1, hello, old, NOW)],
+      ['heartbeat', () => fleet.heartbeat(id, 0, 1, { counter: 1, progress, problem: null }, old, NOW)],
+      ['grant', () => work.grant(id, 0, 1, ['1-1'], 9, old, NOW)],
+      ['release', () => work.release(id, 0, 1, old, NOW)],
+      ['failRest', () => work.failRest(id, 'deadline', old, NOW)],
+      ['register', () => results.register(id, 0, 1, [part], old)],
+      ['load', () => results.load(id, { slot: 0, epoch: 1, seq: 0 }, [], old, NOW)],
+      ['failPart', () => results.failPart(id, { slot: 0, epoch: 1, seq: 0 }, 'x', old)],
+      ['publish', () => results.publish(id, 'completed', { exitCode: 0, reason: null }, old, NOW)],
+    ];
+    for (const [name, write] of writes) await expect(write(), name).rejects.toMatchObject({ code: 'lock-held' });
+    expect(await runs.get(id)).toMatchObject({ phase: 'planned' });
+    expect(await work.outcomes(id)).toMatchObject({ open: 10 });
+  });
+});

@@ -1,0 +1,172 @@
+import { expect, it } from 'vitest';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { NOW, createInstance, createRun, failed, gone, load, onBothEngines, stored } from './harness.ts';
+
+const none: ReadonlySet<string> = new Set();
+
+onBothEngines('WorkStore', (bench) => {
+  it('offers waiting chunks in order, but none of those it is told to leave out', async () => {
+    const { id } = await createRun(bench(), 12, { chunkSize: 5 });
+    const chunks = await bench().stores.work.waiting(id, 10, none);
+    expect(chunks.map((c) => [c.id, c.products.length])).toEqual([
+      ['1-1', 5],
+      ['2-1', 5],
+      ['3-1', 2],
+    ]);
+    expect(chunks[2]!.products).toEqual([
+      { n: 11, id: 'p11' },
+      { n: 12, id: 'p12' },
+    ]);
+    const rest = await bench().stores.work.waiting(id, 1, new Set(['1-1']));
+    expect(rest.map((c) => c.id)).toEqual(['2-1']);
+  });
+
+  it('grants a chunk once, and says again that it is granted', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 20);
+    await createInstance(bench(), id, 0);
+    await createInstance(bench(), id, 1);
+    const { fence } = bench();
+    expect(await work.grant(id, 0, 1, ['2-1', '1-1'], 9, fence, NOW)).toEqual(['2-1', '1-1']);
+    expect(await work.grant(id, 1, 1, ['1-1', '3-1'], 9, fence, NOW)).toEqual(['3-1']);
+    expect(await work.grant(id, 0, 1, ['1-1', '3-1', '9-1', '4-2', 'rubbish', '4-1', '4-1'], 9, fence, NOW)).toEqual([
+      '1-1',
+      '4-1',
+    ]);
+    expect(await work.counts(id)).toEqual({
+      chunks: 4,
+      waiting: 0,
+      granted: 4,
+      bySlot: [
+        { slot: 0, epoch: 1, chunks: 3, products: 15 },
+        { slot: 1, epoch: 1, chunks: 1, products: 5 },
+      ],
+    });
+  });
+
+  it('keeps to the most chunks an instance may own', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 20);
+    await createInstance(bench(), id, 0);
+    const { fence } = bench();
+    expect(await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 2, fence, NOW)).toEqual(['1-1', '2-1']);
+    expect(await work.grant(id, 0, 1, ['3-1', '1-1'], 2, fence, NOW)).toEqual(['1-1']);
+  });
+
+  it('grants nothing to an instance that is given up or unknown', async () => {
+    const { work, fleet } = bench().stores;
+    const { id } = await createRun(bench(), 10);
+    await createInstance(bench(), id, 0);
+    await fleet.move(id, 0, 1, 'crawling', 'lost', bench().fence, NOW);
+    expect(await work.grant(id, 0, 1, ['1-1'], 9, bench().fence, NOW)).toEqual([]);
+    expect(await work.grant(id, 7, 1, ['1-1'], 9, bench().fence, NOW)).toEqual([]);
+    expect(await work.counts(id)).toMatchObject({ waiting: 2, granted: 0 });
+  });
+
+  it('gives each chunk to one instance when many ask for the same at once', async () => {
+    const { id } = await createRun(bench(), 60, { chunkSize: 3 });
+    const slots = [0, 1, 2, 3, 4];
+    for (const slot of slots) await createInstance(bench(), id, slot);
+    const asked = Array.from({ length: 20 }, (_, i) => `${i + 1}-1`);
+    const second = await openDatabase(bench().url);
+    try {
+      const stores = [bench().stores.work, createStores(second).work];
+      const answers = await Promise.all(
+        slots.map((slot) => {
+          // Each in an order of its own, which is what makes transactions deadlock.
+          const order = [...asked.slice(slot * 4), ...asked.slice(0, slot * 4)];
+          return stores[slot % 2]!.grant(id, slot, 1, order, 6, bench().fence, NOW);
+        }),
+      );
+      const granted = answers.flat();
+      expect(new Set(granted).size).toBe(granted.length);
+      expect(granted).toHaveLength(20);
+      expect(Math.max(...answers.map((a) => a.length))).toBeLessThanOrEqual(6);
+    } finally {
+      await second.close();
+    }
+  });
+
+  it('takes back what an instance has not crawled, as the next generation', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 15);
+    await createInstance(bench(), id, 0);
+    await createInstance(bench(), id, 0, 2);
+    const { fence } = bench();
+    await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
+    const done = [1, 2, 3, 4, 5, 6, 8].map((n) => stored(n));
+    await load(bench(), id, { slot: 0, seq: 0 }, done);
+    expect(await work.release(id, 0, 1, fence, NOW)).toBe(8);
+    expect(await work.release(id, 0, 1, fence, NOW)).toBe(0);
+    const chunks = await work.waiting(id, 10, none);
+    expect(chunks.map((c) => [c.id, c.products.map((p) => p.n)])).toEqual([
+      ['2-2', [7, 9, 10]],
+      ['3-2', [11, 12, 13, 14, 15]],
+    ]);
+    expect(await work.grant(id, 0, 2, ['2-1', '2-2'], 9, fence, NOW)).toEqual(['2-2']);
+    expect((await work.counts(id)).bySlot).toEqual([
+      { slot: 0, epoch: 1, chunks: 1, products: 5 },
+      { slot: 0, epoch: 2, chunks: 1, products: 3 },
+    ]);
+  });
+
+  it('never leaves a chunk with a lost instance, however grant and release meet', async () => {
+    const { work, fleet } = bench().stores;
+    for (let round = 0; round < 8; round++) {
+      const { id } = await createRun(bench(), 5);
+      await createInstance(bench(), id, 0);
+      const { fence } = bench();
+      const lose = async () => {
+        await fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW);
+        await work.release(id, 0, 1, fence, NOW);
+      };
+      await Promise.all([work.grant(id, 0, 1, ['1-1'], 9, fence, NOW), lose()]);
+      expect(await work.counts(id)).toMatchObject({ waiting: 1, granted: 0 });
+    }
+  });
+
+  it('lets late results of a lost instance settle products, and offers a settled chunk no more', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 10);
+    await createInstance(bench(), id, 0);
+    await work.grant(id, 0, 1, ['1-1', '2-1'], 9, bench().fence, NOW);
+    await work.release(id, 0, 1, bench().fence, NOW);
+    await load(
+      bench(),
+      id,
+      { slot: 0, seq: 0 },
+      [1, 2, 3, 4, 5, 6].map((n) => stored(n)),
+    );
+    expect(await work.counts(id)).toMatchObject({ waiting: 1 });
+    expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['2-2', 4]]);
+  });
+
+  it('fails the rest with a reason and leaves what is settled', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 10);
+    await createInstance(bench(), id, 0);
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), gone(2), failed(3)]);
+    expect(await work.failRest(id, 'deadline', bench().fence, NOW)).toBe(7);
+    expect(await work.failRest(id, 'cancelled', bench().fence, NOW)).toBe(0);
+    expect(await work.outcomes(id)).toEqual({
+      planned: 10,
+      open: 0,
+      stored: 1,
+      gone: 1,
+      failed: 8,
+      reasons: { 'http-status': 1, deadline: 7 },
+    });
+    expect(await work.outcomesBySlot(id)).toEqual([{ slot: 0, epoch: 1, stored: 1, gone: 1, failed: 1 }]);
+    expect(await work.waiting(id, 10, none)).toEqual([]);
+    expect(await work.counts(id)).toMatchObject({ waiting: 0 });
+  });
+
+  it('knows nothing of a run without products', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 0);
+    expect(await work.counts(id)).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });
+    expect(await work.waiting(id, 5, none)).toEqual([]);
+    expect(await work.outcomes(id)).toMatchObject({ planned: 0, stored: 0, open: 0 });
+  });
+});

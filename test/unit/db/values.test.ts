@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { Field } from '../../../shared/domain/mapping.ts';
+import { chunkId, parseChunkId } from '../../../orchestrator/db/chunk-rows.ts';
+import { UnfitValue, toCrawledAt, toSqlValue } from '../../../orchestrator/db/column-types.ts';
+import { byteCollationOf } from '../../../orchestrator/db/connect.ts';
+import { findIdColumn } from '../../../orchestrator/db/product-source.ts';
+import { stagingName } from '../../../orchestrator/db/staging.ts';
+import type { ColumnInfo } from '../../../orchestrator/db/table-info.ts';
+import { affinity } from '../../../orchestrator/db/table-info.ts';
+
+function field(type: 'text' | 'number' | 'integer' | 'json'): Field {
+  const process = type === 'number' || type === 'integer' ? [{ type } as const] : [];
+  return { name: 'f', select: { type: 'css', selector: 'p' }, process, all: type === 'json', required: false };
+}
+
+describe('toSqlValue', () => {
+  it.each([
+    ['text', 'a', 'a'],
+    ['text', 7, '7'],
+    ['text', '', ''],
+    ['text', '\ud83d', '\ufffd'],
+    ['text', null, null],
+    ['number', 1.5, 1.5],
+    ['number', undefined, null],
+    ['integer', -3, -3],
+    ['integer', 2 ** 53 - 1, 2 ** 53 - 1],
+    ['json', ['a', 1], '["a",1]'],
+    ['json', 'a', '"a"'],
+    ['json', [], '[]'],
+  ] as const)('binds %s %j as %j', (type, value, expected) => {
+    expect(toSqlValue(field(type), value as never)).toBe(expected);
+  });
+
+  it.each([
+    ['text', ['a']],
+    ['number', '1.5'],
+    ['number', NaN],
+    ['number', Infinity],
+    ['integer', 1.5],
+    ['integer', '7'],
+    ['integer', 2 ** 53],
+  ] as const)('refuses %s %j instead of letting the database bend it', (type, value) => {
+    expect(toSqlValue(field(type), value as never)).toBeInstanceOf(UnfitValue);
+  });
+});
+
+describe('toCrawledAt', () => {
+  it('writes DATETIME columns in UTC without a zone, and text columns as ISO', () => {
+    const column = (type: string) => ({ type }) as ColumnInfo;
+    expect(toCrawledAt('2026-11-21T02:15:30.5Z', column('datetime'))).toBe('2026-11-21 02:15:30.500');
+    expect(toCrawledAt('2026-11-21T02:15:30.5Z', column('text'))).toBe('2026-11-21T02:15:30.500Z');
+  });
+});
+
+describe('chunk ids', () => {
+  it('come back as index and generation', () => {
+    expect(parseChunkId(chunkId({ idx: 12, generation: '3' }))).toEqual({ index: 12, generation: 3 });
+  });
+
+  it.each(['', '1', '0-1', '1-0', '1-1-1', '-1-1', '1e3-1', ' 1-1', '1-1;drop', '99999999999-1'])(
+    'are not %j',
+    (id) => {
+      expect(parseChunkId(id)).toBeNull();
+    },
+  );
+});
+
+describe('byteCollationOf', () => {
+  it.each([
+    ['10.11.19-MariaDB-0+deb12u1', 'utf8mb4_nopad_bin'],
+    ['5.5.5-10.6.4-MariaDB', 'utf8mb4_nopad_bin'],
+    ['11.4.2-MariaDB-log', 'utf8mb4_nopad_bin'],
+    ['8.0.36', 'utf8mb4_0900_bin'],
+    ['8.4.1-cluster', 'utf8mb4_0900_bin'],
+    ['9.0.0', 'utf8mb4_0900_bin'],
+  ])('knows the collation of %s', (version, collation) => {
+    expect(byteCollationOf(version)).toBe(collation);
+  });
+
+  it.each(['5.7.44', '8.0.16', '10.5.9-MariaDB', 'something else'])('refuses %s', (version) => {
+    expect(() => byteCollationOf(version)).toThrow(expect.objectContaining({ code: 'database-schema' }) as Error);
+  });
+});
+
+describe('findIdColumn', () => {
+  it('prefers id as written over other cases', () => {
+    expect(findIdColumn(['ID', 'id', 'name'])).toBe(1);
+    expect(findIdColumn(['name', 'Id'])).toBe(1);
+  });
+
+  it.each([[['name']], [[]], [['id', 'id']], [['ID', 'Id']]])('refuses %j', (names) => {
+    expect(() => findIdColumn(names)).toThrow(expect.objectContaining({ code: 'products-query' }) as Error);
+  });
+});
+
+describe('affinity', () => {
+  it.each([
+    ['BIGINT UNSIGNED', 'integer'],
+    ['varchar(20)', 'text'],
+    ['', 'blob'],
+    ['DOUBLE PRECISION', 'real'],
+    ['DATETIME', 'numeric'],
+    ['CHARINT', 'integer'],
+  ])('of %j is %s', (declared, expected) => {
+    expect(affinity(declared)).toBe(expected);
+  });
+});
+
+describe('stagingName', () => {
+  it('is made of run ids only', () => {
+    expect(stagingName('20261121-021500-k3f9')).toBe('crawlfleet_staging_20261121-021500-k3f9');
+    for (const id of ['', 'a b', 'x`y', 'x'.repeat(41)])
+      expect(() => stagingName(id)).toThrow(expect.objectContaining({ code: 'internal' }) as Error);
+  });
+});
