@@ -1,0 +1,160 @@
+/**
+ * The loop: observe, decide, act, and sleep until something changes. What it did before is in the database, so starting
+ * it again is all that `resume` does.
+ */
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import { isRunEnd } from '../../shared/domain/states.ts';
+import type { Action } from './actions.ts';
+import { actionKey } from './actions.ts';
+import { act } from './act.ts';
+import type { LoopLink } from './callbacks.ts';
+import type { Core } from './core.ts';
+import { decide } from './decide.ts';
+import type { Dispatcher } from './dispatch.ts';
+import { Observer } from './observe.ts';
+import { powerOffAtMs } from './schedule-of-run.ts';
+import type { World } from './world.ts';
+
+/** A publish that fails this often will not come right by itself: a person must look, and `resume`. */
+const MAX_PUBLISH_FAILURES = 6;
+/** An action that has changed nothing `decide` looks at is not repeated before this: each end of an action wakes the loop. */
+const REPEAT_MS = 250;
+/** EC2 needs its time to end a machine; asking again is for the case that it forgot. */
+const REPEAT_TERMINATE_MS = 10_000;
+
+interface Failure {
+  count: number;
+  notBeforeMs: number;
+}
+
+export class ControlLoop implements LoopLink {
+  readonly #core: Core;
+  readonly #dispatcher: Dispatcher;
+  readonly #observer: Observer;
+  readonly #onWorld: (world: World) => void;
+  readonly #underWay = new Set<string>();
+  readonly #failures = new Map<string, Failure>();
+  /** What was last carried out under each key, and when it ended. */
+  readonly #done = new Map<string, { what: string; atMs: number }>();
+  /** When the first of the actions that were put off is due. */
+  #nextTryMs = Infinity;
+  #world: World | null = null;
+  #wake: AbortController = new AbortController();
+  #fatal: unknown = null;
+
+  constructor(core: Core, dispatcher: Dispatcher, onWorld: (world: World) => void) {
+    this.#core = core;
+    this.#dispatcher = dispatcher;
+    this.#onWorld = onWorld;
+    this.#observer = new Observer(core);
+  }
+
+  world(): World | null {
+    return this.#world;
+  }
+
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  /** Until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */
+  async run(signal: AbortSignal): Promise<void> {
+    const onAbort = (): void => this.wake();
+    signal.addEventListener('abort', onAbort);
+    try {
+      while (!signal.aborted) {
+        this.#wake = new AbortController();
+        const world = await this.#tryObserve();
+        if (this.#fatal) throw this.#fatal;
+        if (world) {
+          if (this.#isOver(world)) return;
+          this.#start(world, decide(world), signal);
+        }
+        await this.#core.clock.sleep(this.#pauseMs(world), this.#wake.signal);
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  async #tryObserve(): Promise<World | null> {
+    try {
+      const world = await this.#observer.observe();
+      this.#world = world;
+      this.#onWorld(world);
+      return world;
+    } catch (error) {
+      if (isFatal(error)) throw error;
+      this.#core.log.warn({ error: describeError(error) }, 'cannot read the state of the run; trying again');
+      return null;
+    }
+  }
+
+  #isOver(world: World): boolean {
+    if (!isRunEnd(world.run.phase)) return false;
+    const left = world.instances.some((i) => i.phase !== 'terminated') || world.run.balancer !== null;
+    if (!left) return this.#underWay.size === 0;
+    // Long after they have powered themselves off, what EC2 says of them is for a person to look into.
+    return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;
+  }
+
+  #start(world: World, actions: readonly Action[], signal: AbortSignal): void {
+    const now = this.#core.clock.now();
+    this.#nextTryMs = Infinity;
+    for (const action of actions) {
+      const key = actionKey(action);
+      if (this.#underWay.has(key)) continue;
+      const dueMs = this.#dueMs(world, action, key);
+      if (dueMs > now) {
+        this.#nextTryMs = Math.min(this.#nextTryMs, dueMs);
+        continue;
+      }
+      this.#underWay.add(key);
+      void this.#carryOut(world, action, key, signal);
+    }
+  }
+
+  #dueMs(world: World, action: Action, key: string): number {
+    const failedMs = this.#failures.get(key)?.notBeforeMs ?? 0;
+    const last = this.#done.get(key);
+    if (last?.what !== describe(world, action)) return failedMs;
+    if (action.kind === 'offer') return Math.max(failedMs, this.#dispatcher.restUntilMs);
+    return Math.max(failedMs, last.atMs + (action.kind === 'terminate' ? REPEAT_TERMINATE_MS : REPEAT_MS));
+  }
+
+  async #carryOut(world: World, action: Action, key: string, signal: AbortSignal): Promise<void> {
+    try {
+      if (await act(this.#core, this.#dispatcher, world, action, signal)) this.#observer.expectChange();
+      this.#failures.delete(key);
+      this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.now() });
+    } catch (error) {
+      const count = (this.#failures.get(key)?.count ?? 0) + 1;
+      this.#failures.set(key, {
+        count,
+        notBeforeMs: this.#core.clock.now() + Math.min(10_000, 250 * 2 ** (count - 1)),
+      });
+      this.#core.log.warn({ action: key, error: describeError(error), count }, 'an action failed; trying again');
+      if (isFatal(error) || (action.kind === 'publish' && count >= MAX_PUBLISH_FAILURES)) this.#fatal = error;
+    } finally {
+      this.#underWay.delete(key);
+      this.wake();
+    }
+  }
+
+  /** Until AWS is to be asked again or an action is due again; call-backs and finished actions wake the loop earlier. */
+  #pauseMs(world: World | null): number {
+    const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.now();
+    const longest = world?.limits.heartbeatMs ?? 1_000;
+    return Math.min(longest, Math.max(50, pause));
+  }
+}
+
+/** Two actions with the same text would do the same; an offer also depends on who can take it. */
+function describe(world: World, action: Action): string {
+  return JSON.stringify(action.kind === 'offer' ? [action, ...world.targets] : action);
+}
+
+/** The lock is somebody else's now: going on would do harm. Everything else is tried again until the run's own limits. */
+function isFatal(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'lock-held';
+}

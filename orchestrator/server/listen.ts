@@ -1,0 +1,48 @@
+/** Starts an Express app on an address, with a clear error when the port is taken. */
+import type { Express } from 'express';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+
+export interface Listener {
+  host: string;
+  port: number;
+  close(): Promise<void>;
+}
+
+/** `address` is `host:port`; port 0 takes a free one. Throws `port-taken`. */
+export async function listen(app: Express, address: string, setting: string): Promise<Listener> {
+  const colon = address.lastIndexOf(':');
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(address.slice(colon + 1));
+  const server = createServer(app);
+  // Slow senders must not hold sockets: a call-back is a few kilobytes.
+  server.headersTimeout = 70_000;
+  server.keepAliveTimeout = 65_000;
+  server.requestTimeout = 30_000;
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+      throw new AppError('port-taken', `port ${port} on ${host} is used by another program`, {
+        hint: `Choose another with ${setting}.`,
+        cause: error,
+      });
+    }
+    throw new AppError('config-invalid', `cannot listen on ${address}: ${describeError(error)}`, {
+      hint: `It comes from ${setting}.`,
+      cause: error,
+    });
+  }
+  return { host, port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

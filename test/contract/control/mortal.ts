@@ -1,0 +1,57 @@
+/** Ports that die with their main server: at a chosen call everything it does stops, as after `kill -9`. */
+
+export interface Mortality {
+  /** Called before every call that changes something: false lets it happen, the others kill around it. */
+  decide: (name: string) => false | 'before' | 'after';
+  dead: boolean;
+  onDeath: () => void;
+  /** Calls under way. */
+  busy: number;
+}
+
+/** Calls that only look. */
+const LOOKS =
+  /^(runs\.(get|list|events)|fleet\.(get|instances)|work\.(counts|waiting|outcomes|outcomesBySlot)|results\.(parts|totals|resultRows)|compute\.(list|consoleOutput|subnets|securityGroups|image)|balancers\.(isActive|health)|objects\.(get|presignGet))$/;
+
+const never = (): Promise<never> => new Promise<never>(() => undefined);
+
+/** The same port, until the main server is dead. */
+export function mortal<T extends object>(prefix: string, port: T, life: Mortality): T {
+  return new Proxy(port, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function' || typeof name === 'symbol') return value;
+      const method = value as (...args: unknown[]) => unknown;
+      return (...args: unknown[]): unknown => {
+        const call = `${prefix}.${name}`;
+        if (call === 'objects.list') return method.apply(target, args);
+        return carryOut(call, () => method.apply(target, args) as Promise<unknown>, life);
+      };
+    },
+  });
+}
+
+async function carryOut(name: string, perform: () => Promise<unknown>, life: Mortality): Promise<unknown> {
+  if (life.dead) return never();
+  const fate = LOOKS.test(name) ? false : life.decide(name);
+  if (fate === 'before') {
+    die(life);
+    return never();
+  }
+  life.busy++;
+  try {
+    const result = await perform();
+    if (fate === 'after') die(life);
+    return life.dead ? never() : result;
+  } catch (error) {
+    if (life.dead) return never();
+    throw error;
+  } finally {
+    life.busy--;
+  }
+}
+
+function die(life: Mortality): void {
+  life.dead = true;
+  life.onDeath();
+}

@@ -1,0 +1,139 @@
+/** A run on a real database with everything else in memory, for contract tests of the control core and its call-backs. */
+import { pino } from 'pino';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { seededRandom } from '../../../shared/adapters/random.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import type { Core } from '../../../orchestrator/control/core.ts';
+import { createQueue, noMarks } from '../../../orchestrator/control/core.ts';
+import type { OfferSender } from '../../../orchestrator/control/dispatch.ts';
+import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import type { NewRun } from '../../../orchestrator/control/stores.ts';
+import type { Database } from '../../../orchestrator/db/connect.ts';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { migrate } from '../../../orchestrator/db/migrate.ts';
+import { createResultTable } from '../../../orchestrator/db/result-table.ts';
+import { START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+
+export type Stores = ReturnType<typeof createStores>;
+
+export interface Base {
+  db: Database;
+  stores: Stores;
+  fence: number;
+}
+
+/** A migrated database whose lock is held. */
+export async function openBase(database: TestDatabase): Promise<Base> {
+  const db = await openDatabase(database.url);
+  await migrate(db);
+  const stores = createStores(db);
+  return { db, stores, fence: await takeLock(stores) };
+}
+
+/** Takes the lock from whoever has it, as a main server does whose forerunner is known to be dead. */
+export async function takeLock(stores: Stores): Promise<number> {
+  const lock = await stores.runs.acquireLock('test', 0, 1);
+  if (!('fence' in lock)) {
+    const stolen = await stores.runs.acquireLock('test', 0, 1, lock.heldBy);
+    if ('fence' in stolen) return stolen.fence;
+    throw new Error('the lock cannot be taken');
+  }
+  return lock.fence;
+}
+
+let made = 0;
+
+export interface RunShape {
+  products: number;
+  instances: number;
+  chunkSize: number;
+  deadlineMs?: number;
+  intervalMs?: number;
+}
+
+/** A planned run with products `p1`, `p2` … and a result table of its own. */
+export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
+  const number = ++made;
+  const { products, instances, chunkSize } = shape;
+  const deadlineMs = shape.deadlineMs ?? 480_000;
+  const chunks = Math.ceil(products / chunkSize);
+  const template = aRun({ id: `20260101-0000${String(number).padStart(2, '0')}-mem`, ...newRunKeys() });
+  const { settings } = template;
+  const run: NewRun = {
+    id: template.id,
+    parentId: null,
+    startedAtMs: START_MS,
+    deadlineAtMs: START_MS + deadlineMs,
+    dryRun: true,
+    settings: {
+      ...settings,
+      site: { ...settings.site, intervalMs: shape.intervalMs ?? 1_000 },
+      results: { table: `snapshots_${number}`, onGone: 'keep' },
+      run: { ...settings.run, deadlineMs },
+    },
+    plan: aPlan({ products, instances, chunkSize, chunks, deadlineMs }),
+    planned: products,
+    duplicates: 0,
+    privateKey: template.privateKey,
+    publicKey: template.publicKey,
+  };
+  await createResultTable(base.db, run.settings.results.table, run.settings.mapping);
+  const ids = Array.from({ length: products }, (_, i) => `p${i + 1}`);
+  await base.stores.runs.create(run, ids, base.fence, START_MS);
+  return run;
+}
+
+export interface MemoryCloud {
+  compute: MemoryCompute;
+  balancers: MemoryLoadBalancer;
+  objects: MemoryObjectStore;
+}
+
+export function memoryCloud(clock: Clock): MemoryCloud {
+  const compute = new MemoryCompute({ clock, pendingMs: 300, shuttingDownMs: 300 });
+  const balancers = new MemoryLoadBalancer({ clock, isRunning: (id) => compute.isRunning(id) });
+  return { compute, balancers, objects: new MemoryObjectStore() };
+}
+
+const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
+
+/** A core as the main server builds it; what it was alarmed about is in `alarms`. */
+export function createCore(
+  base: Pick<Base, 'stores' | 'fence'>,
+  runId: string,
+  cloud: MemoryCloud,
+  clock: Clock = systemClock,
+  offers: OfferSender = NOBODY,
+): Core & { alarms: string[] } {
+  const alarms: string[] = [];
+  return {
+    runId,
+    fence: base.fence,
+    clock,
+    random: seededRandom(1),
+    log: pino({ level: 'silent' }),
+    ...base.stores,
+    ...cloud,
+    offers,
+    launchTurn: () => Promise.resolve(),
+    launchKit: async () => ({
+      owner: 'test',
+      imageId: 'ami-1',
+      subnets: await cloud.compute.subnets([]),
+      securityGroupIds: ['sg-1'],
+      instanceTypes: ['t4g.nano'],
+      bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
+    }),
+    async alarm(detail) {
+      alarms.push(detail);
+    },
+    oneAtATime: createQueue(),
+    marks: noMarks(),
+    alarms,
+  };
+}

@@ -1,0 +1,171 @@
+/** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
+import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
+import { ControlLoop } from '../../../orchestrator/control/loop.ts';
+import type { NewRun, RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { Verdict } from '../../../orchestrator/control/verify.ts';
+import { verifyRun } from '../../../orchestrator/control/verify.ts';
+import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
+import { START_MS } from '../../unit/control/builders.ts';
+import { FakeFleet } from './fake-fleet.ts';
+import type { Mortality } from './mortal.ts';
+import { mortal } from './mortal.ts';
+import type { Base, MemoryCloud, RunShape, Stores } from './run-stage.ts';
+import { createCore, createRun, memoryCloud, takeLock } from './run-stage.ts';
+
+/** How time moves on between two looks whether everybody waits. */
+const STEP_MS = 10;
+
+export interface MainServer {
+  life: Mortality;
+  alarms: string[];
+  /** Why the loop ended; null while it runs or after a kill. */
+  ended: { error: unknown } | null;
+  kill(): void;
+}
+
+export class WholeRun {
+  readonly base: Base;
+  readonly run: NewRun;
+  readonly clock: VirtualClock;
+  readonly cloud: MemoryCloud;
+  readonly fleet: FakeFleet;
+  server: MainServer | null = null;
+  readonly #stop = new AbortController();
+  readonly #lives: Mortality[] = [];
+
+  private constructor(base: Base, run: NewRun, fetch: (product: { n: number; id: string }) => ItemResult) {
+    this.base = base;
+    this.run = run;
+    this.clock = new VirtualClock(START_MS);
+    this.cloud = memoryCloud(this.clock);
+    const stores = wrap(base.stores, this.#newLife());
+    this.fleet = new FakeFleet({ clock: this.clock, cloud: this.cloud, stores, runId: run.id, fetch });
+  }
+
+  static async open(base: Base, shape: RunShape, fetch = usualResult): Promise<WholeRun> {
+    const whole = new WholeRun(base, await createRun(base, shape), fetch);
+    void whole.fleet.run(whole.#stop.signal);
+    return whole;
+  }
+
+  /** Starts a main server under a fence of its own; `decide` says at which call it is killed. */
+  async start(decide: Mortality['decide'] = () => false): Promise<MainServer> {
+    const { base, run, cloud, clock, fleet } = this;
+    const fence = await takeLock(base.stores);
+    base.fence = fence;
+    const life = this.#newLife(decide);
+    const death = new AbortController();
+    const mortalCloud = {
+      compute: mortal('compute', cloud.compute, life),
+      balancers: mortal('balancers', cloud.balancers, life),
+      objects: mortal('objects', cloud.objects, life),
+    };
+    const offers = mortal('offers', fleet, life);
+    const core = createCore({ stores: wrap(base.stores, life), fence }, run.id, mortalCloud, clock, offers);
+    const dispatcher = new Dispatcher(core);
+    const loop = new ControlLoop(core, dispatcher, () => undefined);
+    const callbacks = new Callbacks(core, dispatcher, loop, run.privateKey);
+    const server: MainServer = {
+      life,
+      alarms: core.alarms,
+      ended: null,
+      kill() {
+        life.dead = true;
+        death.abort();
+      },
+    };
+    life.onDeath = () => server.kill();
+    fleet.connect(callbacks, death.signal);
+    loop.run(death.signal).then(
+      () => (server.ended = life.dead ? null : { error: null }),
+      (error: unknown) => (server.ended = { error }),
+    );
+    this.server = server;
+    return server;
+  }
+
+  /** Lets time pass until this holds; fails after `limitMs` of the run's own time. */
+  async until(what: string, over: () => boolean | Promise<boolean>, limitMs = 600_000): Promise<void> {
+    const endMs = this.clock.now() + limitMs;
+    while (!(await over())) {
+      if (this.clock.now() > endMs) throw new Error(`waited ${limitMs} ms for ${what}`);
+      const { ended } = this.server ?? {};
+      if (ended?.error) throw ended.error;
+      if (this.fleet.faults.length > 0) throw this.fleet.faults[0];
+      do await new Promise<void>((resolve) => setImmediate(resolve));
+      while (this.#lives.some((life) => life.busy > 0));
+      await this.clock.advance(STEP_MS);
+    }
+  }
+
+  untilEnd(limitMs?: number): Promise<void> {
+    return this.until('the end of the run', () => this.server!.ended !== null, limitMs);
+  }
+
+  untilDead(limitMs?: number): Promise<void> {
+    return this.until('the kill', () => this.server!.life.dead || this.server!.ended !== null, limitMs);
+  }
+
+  /** Ends the fake fleet. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.server?.kill();
+    await this.clock.advance(1_000);
+  }
+
+  async record(): Promise<RunRecord> {
+    return (await this.base.stores.runs.get(this.run.id))!;
+  }
+
+  async rows(): Promise<Record<string, unknown>[]> {
+    return (await this.base.db.knex(this.run.settings.results.table).orderBy('product_id')) as Record<
+      string,
+      unknown
+    >[];
+  }
+
+  async verdict(): Promise<Verdict> {
+    const { stores } = this.base;
+    const [facts, instances, parts] = await Promise.all([
+      readVerifyFacts(this.base.db, this.run.id),
+      stores.fleet.instances(this.run.id),
+      stores.results.parts(this.run.id),
+    ]);
+    return verifyRun({ run: await this.record(), facts, instances, parts, objects: this.cloud.objects });
+  }
+
+  /** `slot.epoch` of every machine EC2 ever gave, sorted. */
+  machines(): string[] {
+    return this.cloud.compute
+      .all()
+      .map((i) => `${i.tags[TAG.slot]}.${i.tags[TAG.epoch]}`)
+      .sort();
+  }
+
+  #newLife(decide: Mortality['decide'] = () => false): Mortality {
+    const life: Mortality = { decide, dead: false, onDeath: () => undefined, busy: 0 };
+    this.#lives.push(life);
+    return life;
+  }
+}
+
+function wrap(stores: Stores, life: Mortality): Stores {
+  return {
+    runs: mortal('runs', stores.runs, life),
+    fleet: mortal('fleet', stores.fleet, life),
+    work: mortal('work', stores.work, life),
+    results: mortal('results', stores.results, life),
+  };
+}
+
+/** Every tenth product is gone, the seventh fails, the others give a row. */
+export function usualResult({ n, id }: { n: number; id: string }): ItemResult {
+  const common = { n, id, url: `https://shop.example/item/${id}`, at: '2026-01-01T00:00:00.000Z', attempts: 1 };
+  if (n % 10 === 0) return { ...common, outcome: 'gone', status: 404 };
+  if (n === 7) return { ...common, outcome: 'failed', reason: 'parse', detail: 'no title' };
+  return { ...common, outcome: 'stored', row: { title: `Title ${id}` } };
+}

@@ -1,0 +1,99 @@
+/** The call-back listener on a real socket, in front of a run in `crawling` on a real database. */
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
+import type { Core } from '../../../orchestrator/control/core.ts';
+import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
+import { Observer } from '../../../orchestrator/control/observe.ts';
+import type { InstanceRecord, NewRun } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { createCallbackApp } from '../../../orchestrator/server/callback-app.ts';
+import type { Listener } from '../../../orchestrator/server/listen.ts';
+import { listen } from '../../../orchestrator/server/listen.ts';
+import { START_MS } from '../../unit/control/builders.ts';
+import type { Base, RunShape } from '../control/run-stage.ts';
+import { createCore, createRun, memoryCloud } from '../control/run-stage.ts';
+import { Caller } from './caller.ts';
+
+export interface CallbackStage {
+  core: Core & { alarms: string[] };
+  run: NewRun;
+  clock: VirtualClock;
+  dispatcher: Dispatcher;
+  baseUrl: string;
+  /** How often a call-back woke the loop. */
+  wakes(): number;
+  /** The loop looks again: call-backs see the world as it is now. */
+  look(): Promise<World>;
+  /** Claims a slot, without an answer of EC2 yet. */
+  claim(slot: number, epoch?: number): Promise<Caller>;
+  /** A claimed instance that EC2 has given and that has not said hello. */
+  launched(slot: number, epoch?: number): Promise<Caller>;
+  /** An instance that has said hello. */
+  ready(slot: number, epoch?: number): Promise<Caller>;
+  record(caller: Caller): Promise<InstanceRecord>;
+  close(): Promise<void>;
+}
+
+export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {}): Promise<CallbackStage> {
+  const run = await createRun(base, { products: 20, instances: 2, chunkSize: 2, ...shape });
+  const clock = new VirtualClock(START_MS);
+  const core = createCore(base, run.id, memoryCloud(clock), clock);
+  const { runs, fleet } = base.stores;
+  await runs.move(run.id, 'planned', 'launching', core.fence, START_MS);
+  await runs.move(run.id, 'launching', 'crawling', core.fence, START_MS);
+
+  const observer = new Observer(core);
+  let world: World | null = null;
+  let wakes = 0;
+  const dispatcher = new Dispatcher(core);
+  const link = { world: () => world, wake: () => void wakes++ };
+  const app = createCallbackApp(new Callbacks(core, dispatcher, link, run.privateKey), core.log);
+  const listener: Listener = await listen(app, '127.0.0.1:0', 'server.listen');
+  const baseUrl = `http://127.0.0.1:${listener.port}`;
+
+  const stage: CallbackStage = {
+    core,
+    run,
+    clock,
+    dispatcher,
+    baseUrl,
+    wakes: () => wakes,
+    look: async () => (world = await observer.observe()),
+    async claim(slot, epoch = 1) {
+      const token = `${slot}${epoch}`.padStart(64, 'a');
+      const request = {
+        clientToken: `${slot}.${epoch}`,
+        instanceType: 't4g.nano',
+        imageId: 'ami-1',
+        subnetId: 'subnet-1',
+        securityGroupIds: [],
+        instanceProfile: null,
+        userData: '',
+        tags: {},
+      };
+      await fleet.claim(run.id, { slot, epoch, request, token }, core.fence, clock.now());
+      return new Caller({ baseUrl, run, slot, epoch, instanceId: `i-${slot}-${epoch}`, token, now: () => clock.now() });
+    },
+    async launched(slot, epoch = 1) {
+      const caller = await stage.claim(slot, epoch);
+      await fleet.patch(run.id, slot, epoch, { instanceId: caller.options.instanceId }, core.fence);
+      await fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, clock.now());
+      return caller;
+    },
+    async ready(slot, epoch = 1) {
+      const caller = await stage.launched(slot, epoch);
+      const answer = await caller.hello();
+      if (answer.status !== 200) throw new Error(`hello was refused: ${JSON.stringify(answer)}`);
+      await stage.look();
+      return caller;
+    },
+    async record({ options }) {
+      const record = await fleet.get(run.id, options.slot, options.epoch);
+      if (!record) throw new Error('there is no such claim');
+      return record;
+    },
+    close: () => listener.close(),
+  };
+  await stage.look();
+  return stage;
+}

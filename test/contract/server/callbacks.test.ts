@@ -1,0 +1,236 @@
+/** Who may say what to the main server: invariant I9 over a real socket and a real database. */
+import { describe, expect, it } from 'vitest';
+import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
+import type { Envelope } from '../../../shared/wire/signature.ts';
+import {
+  HEADER,
+  createKeyPair,
+  envelopeHeaders,
+  exportPublicKey,
+  macMessage,
+  signMessage,
+} from '../../../shared/wire/signature.ts';
+import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import type { CallbackStage } from './callback-stage.ts';
+import { useCallbackStage } from './use-callback-stage.ts';
+
+describe('call-backs', () => {
+  let stage: CallbackStage;
+  const { ledger, expectRefused } = useCallbackStage((given) => (stage = given));
+
+  describe('hello', () => {
+    it('binds the key, makes the instance ready and wakes the loop; the reply is signed by the run', async () => {
+      const caller = await stage.launched(0);
+      const woken = stage.wakes();
+      expect(await caller.hello()).toEqual({ status: 200, body: { ok: true }, authentic: true });
+      const publicKey = exportPublicKey(caller.keys.publicKey);
+      expect(await stage.record(caller)).toMatchObject({ phase: 'ready', publicKey, address: '127.1.0.1' });
+      expect(stage.wakes()).toBeGreaterThan(woken);
+    });
+
+    it('is answered again when it is repeated with the same key, and changes nothing more', async () => {
+      const caller = await stage.ready(0);
+      const before = await ledger();
+      expect(await caller.hello()).toMatchObject({ status: 200, authentic: true });
+      expect(await ledger()).toEqual(before);
+      expect(stage.core.alarms).toEqual([]);
+    });
+
+    it('is refused with an alarm when it names another key', async () => {
+      const caller = await stage.ready(0);
+      const publicKey = exportPublicKey(createKeyPair().publicKey);
+      await expectRefused(401, () => caller.hello({ publicKey }));
+      expect(stage.core.alarms).toHaveLength(1);
+    });
+
+    it('is refused when it comes from another instance than EC2 gave', async () => {
+      const caller = await stage.launched(0);
+      await expectRefused(401, () => caller.hello({ instanceId: 'i-other' }));
+      expect(stage.core.alarms).toHaveLength(1);
+    });
+
+    it('is refused with a wrong token', async () => {
+      const caller = await stage.launched(0);
+      await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
+      expect(stage.core.alarms).toHaveLength(1);
+    });
+
+    it('raises one alarm a minute, however often it is forged', async () => {
+      const caller = await stage.launched(0);
+      for (let i = 0; i < 5; i++) await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
+      expect(stage.core.alarms).toHaveLength(1);
+      await stage.clock.advance(60_000);
+      await caller.hello({}, 'f'.repeat(64));
+      expect(stage.core.alarms).toHaveLength(2);
+    });
+
+    it('is refused when its token belongs to another slot', async () => {
+      const [caller, other] = [await stage.launched(0), await stage.launched(1)];
+      await expectRefused(401, () => caller.hello({}, other.options.token));
+    });
+
+    it('is refused when it was made for another slot, epoch, run or path', async () => {
+      const caller = await stage.launched(0);
+      await stage.launched(1);
+      const own = caller.envelope(HELLO_PATH);
+      const body = caller.helloBody();
+      const mac = macMessage(caller.options.token, own, body);
+      for (const [move, status] of [
+        [{ slot: 1 }, 401],
+        [{ slot: 7 }, 404],
+        [{ epoch: 2 }, 404],
+        [{ run: 'other' }, 404],
+        [{ path: HEARTBEAT_PATH }, 400],
+      ] satisfies [Partial<Envelope>, number][]) {
+        await expectRefused(status, () => caller.post({ ...own, ...move }, body, mac));
+      }
+    });
+
+    it('is put off while the answer of RunInstances is not stored', async () => {
+      const caller = await stage.claim(0);
+      await expectRefused(425, () => caller.hello());
+      await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
+      await stage.core.fleet.patch(stage.run.id, 0, 1, { instanceId: 'i-0-1' }, stage.core.fence);
+      await expectRefused(425, () => caller.hello());
+      await stage.core.fleet.move(stage.run.id, 0, 1, 'claimed', 'pending', stage.core.fence, stage.clock.now());
+      expect(await caller.hello()).toMatchObject({ status: 200, authentic: true });
+    });
+
+    it('is refused for good once the epoch is given up', async () => {
+      const caller = await stage.launched(0);
+      await stage.core.fleet.move(stage.run.id, 0, 1, 'pending', 'lost', stage.core.fence, stage.clock.now());
+      await expectRefused(409, () => caller.hello());
+    });
+
+    it('reports a clock that is far off, and takes the instance all the same', async () => {
+      const caller = await stage.launched(0);
+      const clock = new Date(stage.clock.now() - 90_000).toISOString();
+      expect(await caller.hello({ clock })).toMatchObject({ status: 200 });
+      expect(stage.core.alarms).toEqual(['the clock of i-0-1 is -90 s off']);
+    });
+
+    it('is malformed without a usable public key', async () => {
+      const caller = await stage.launched(0);
+      await expectRefused(400, () => caller.hello({ publicKey: 'rubbish' }));
+    });
+  });
+
+  describe('heartbeat', () => {
+    it('stores what the instance says and answers with orders signed over its counter', async () => {
+      const caller = await stage.ready(0);
+      await stage.clock.advance(1_234);
+      const orders = await caller.orders({ pending: 3, problem: 'disk full' });
+      expect(orders).toEqual({
+        grants: [],
+        drops: [],
+        sealed: false,
+        drain: false,
+        fenced: false,
+        partsAck: -1,
+        intervalMs: stage.run.settings.site.intervalMs,
+        deadline: new Date(drainAtMs(stage.run)).toISOString(),
+      });
+      expect(await stage.record(caller)).toMatchObject({
+        counter: 1,
+        lastHeartbeatAtMs: stage.clock.now(),
+        progress: { pending: 3 },
+        problem: 'disk full',
+      });
+    });
+
+    it('raises an alarm for a new problem once', async () => {
+      const caller = await stage.ready(0);
+      for (const problem of ['disk full', 'disk full', null, 'disk full']) await caller.orders({ problem });
+      expect(stage.core.alarms).toEqual(['slot 0: disk full', 'slot 0: disk full']);
+    });
+
+    it('is refused before hello', async () => {
+      const caller = await stage.launched(0);
+      await expectRefused(401, () => caller.heartbeat());
+    });
+
+    it('is refused unsigned, by another key, or with a changed body', async () => {
+      const caller = await stage.ready(0);
+      const body = caller.heartbeatBody();
+      const envelope = caller.envelope(HEARTBEAT_PATH, 5);
+      const { [HEADER.signature]: _none, ...unsigned } = envelopeHeaders(envelope, '');
+      await expectRefused(400, () => caller.send(envelope, body, unsigned));
+      await expectRefused(401, () => caller.post(envelope, body, 'rubbish'));
+      const foreign = signMessage(createKeyPair().privateKey, envelope, body);
+      await expectRefused(401, () => caller.post(envelope, body, foreign));
+      const mac = macMessage(caller.options.token, envelope, body);
+      await expectRefused(401, () => caller.post(envelope, body, mac));
+      const own = signMessage(caller.keys.privateKey, envelope, body);
+      await expectRefused(401, () => caller.post(envelope, body.replace('"pending":1', '"pending":0'), own));
+      expect(await caller.post(envelope, body, own)).toMatchObject({ status: 200, authentic: true });
+    });
+
+    it('is refused when it is moved to another path, slot, epoch, run or counter', async () => {
+      const caller = await stage.ready(0);
+      await stage.ready(1);
+      await stage.ready(0, 2);
+      const body = caller.heartbeatBody();
+      const own = caller.envelope(HEARTBEAT_PATH, 5);
+      const signature = signMessage(caller.keys.privateKey, own, body);
+      for (const [move, status] of [
+        [{ path: COMPLETION_PATH }, 401],
+        [{ slot: 1 }, 401],
+        [{ epoch: 2 }, 401],
+        [{ epoch: 3 }, 404],
+        [{ run: 'other' }, 404],
+        [{ counter: 6 }, 401],
+      ] satisfies [Partial<Envelope>, number][]) {
+        await expectRefused(status, () => caller.post({ ...own, ...move }, body, signature));
+      }
+    });
+
+    it('is refused with a counter that has been used, or a lower one', async () => {
+      const caller = await stage.ready(0);
+      const body = caller.heartbeatBody({ offered: ['1-1'] });
+      const beat = (counter: number) => {
+        const envelope = caller.envelope(HEARTBEAT_PATH, counter);
+        return caller.post(envelope, body, signMessage(caller.keys.privateKey, envelope, body));
+      };
+      expect(await beat(7)).toMatchObject({ status: 200 });
+      await stage.clock.advance(10);
+      await expectRefused(409, () => beat(7));
+      await expectRefused(409, () => beat(3));
+      expect(await beat(8)).toMatchObject({ status: 200 });
+    });
+
+    it('takes one of many copies that arrive at once', async () => {
+      const caller = await stage.ready(0);
+      const body = caller.heartbeatBody();
+      const envelope = caller.envelope(HEARTBEAT_PATH, 9);
+      const signature = signMessage(caller.keys.privateKey, envelope, body);
+      const answers = await Promise.all(Array.from({ length: 6 }, () => caller.post(envelope, body, signature)));
+      expect(answers.map((a) => a.status).sort((a, b) => a - b)).toEqual([200, 409, 409, 409, 409, 409]);
+    });
+
+    it('of a given-up epoch is answered with a fence, and gets and leaves nothing', async () => {
+      const caller = await stage.ready(0);
+      await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
+      await stage.look();
+      const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)] });
+      expect(orders).toMatchObject({ fenced: true, grants: [], drops: ['1-1'], partsAck: -1 });
+      expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+      expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 0 });
+    });
+
+    it('of an old epoch is answered with a fence as soon as the slot has a newer one', async () => {
+      const caller = await stage.ready(0);
+      await stage.claim(0, 2);
+      await stage.look();
+      const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)], pending: 0 });
+      expect(orders).toMatchObject({ fenced: true, grants: [], partsAck: -1 });
+      expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+      expect(await stage.record(caller)).toMatchObject({ sealed: false });
+    });
+
+    it('orders everybody to drain when a person asks', async () => {
+      const caller = await stage.ready(0);
+      await stage.core.runs.setRequest(stage.run.id, 'stop');
+      expect(await caller.orders()).toMatchObject({ drain: true, sealed: true, fenced: false });
+    });
+  });
+});

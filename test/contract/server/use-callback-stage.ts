@@ -1,0 +1,56 @@
+/** The stage that the tests of call-backs share: a database for each file, a run and a listener for each test. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { createTestDatabase } from '../../support/mariadb/database.ts';
+import type { Base } from '../control/run-stage.ts';
+import { openBase } from '../control/run-stage.ts';
+import type { CallbackStage } from './callback-stage.ts';
+import { openCallbackStage } from './callback-stage.ts';
+import type { Answer } from './caller.ts';
+
+const TABLES = ['instances', 'chunks', 'parts', 'items'];
+
+export interface SharedStage {
+  /** Everything about the run that a call-back could change. */
+  ledger: () => Promise<Record<string, unknown>>;
+  /** The call is refused with this status, and the ledger is what it was. */
+  expectRefused: (status: number, call: () => Promise<Answer>) => Promise<void>;
+}
+
+/** Registers the hooks; `take` is given each test's stage. */
+export function useCallbackStage(take: (stage: CallbackStage) => void): SharedStage {
+  let database: TestDatabase | undefined;
+  let base: Base | undefined;
+  let stage: CallbackStage | undefined;
+
+  beforeAll(async () => {
+    database = await createTestDatabase('sqlite');
+    base = await openBase(database);
+  });
+  afterAll(async () => {
+    await base?.db.close();
+    await database?.drop();
+  });
+  beforeEach(async () => {
+    stage = await openCallbackStage(base!);
+    take(stage);
+  });
+  afterEach(() => stage?.close());
+
+  const ledger = async (): Promise<Record<string, unknown>> => {
+    const rows: Record<string, unknown> = {};
+    for (const table of TABLES)
+      rows[table] = await base!.db.knex(`crawlfleet_${table}`).where({ run_id: stage!.run.id }).select();
+    return rows;
+  };
+  return {
+    ledger,
+    async expectRefused(status, call) {
+      const before = await ledger();
+      const answer = await call();
+      expect(answer.status).toBe(status);
+      expect(answer.authentic).toBe(false);
+      expect(await ledger()).toEqual(before);
+    },
+  };
+}

@@ -1,0 +1,175 @@
+/** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import type { Plan } from '../../../orchestrator/plan/plan.ts';
+
+export const START_MS = Date.UTC(2026, 0, 1);
+const DEADLINE_MS = 4 * 3_600_000;
+
+export function aPlan(change: Partial<Plan> = {}): Plan {
+  return {
+    products: 300,
+    instances: 3,
+    productsEach: 100,
+    chunkSize: 5,
+    chunks: 60,
+    capacityEach: 200,
+    intervalMs: 10_000,
+    paceMs: 10_100,
+    deadlineMs: DEADLINE_MS,
+    rampMs: 1_500,
+    endP50Ms: 1_000_000,
+    endP95Ms: 1_100_000,
+    onTimeProbability: 1,
+    lowerBoundInstances: 1,
+    instanceType: 't4g.nano',
+    vcpus: 6,
+    vcpuQuota: null,
+    cost: { instances: 0, ipv4: 0, ebs: 0, balancer: 0, s3: 0, total: 0, currency: 'USD', pricesOf: '2026-01-01' },
+    verdict: 'feasible',
+    faults: [],
+    earliestEndMs: null,
+    remedies: [],
+    warnings: [],
+    ...change,
+  };
+}
+
+export function aRun(change: Partial<RunRecord> = {}): RunRecord {
+  return {
+    id: '20260101-000000-test',
+    parentId: null,
+    phase: 'crawling',
+    reason: null,
+    exitCode: null,
+    startedAtMs: START_MS,
+    deadlineAtMs: START_MS + DEADLINE_MS,
+    finishedAtMs: null,
+    dryRun: true,
+    settings: {
+      site: {
+        productUrl: 'http://127.0.0.1:1/item/{id}',
+        intervalMs: 10_000,
+        maxRatePerSecond: null,
+        userAgent: 'test/1.0',
+        timeoutMs: 30_000,
+        maxPageBytes: 5_000_000,
+        allowPrivate: false,
+      },
+      mapping: {
+        fields: [{ name: 'title', select: { type: 'css', selector: 'h1' }, process: [], all: false, required: true }],
+      },
+      results: { table: 'product_snapshots', onGone: 'keep' },
+      run: {
+        deadlineMs: DEADLINE_MS,
+        maxCost: null,
+        graceMs: 600_000,
+        minInstances: 1,
+        maxInstances: 100,
+        maxFailed: 0.05,
+      },
+      aws: {
+        region: 'ap-northeast-1',
+        endpoint: null,
+        instanceTypes: ['t4g.nano'],
+        subnets: [],
+        securityGroups: [],
+        bucket: 'b',
+        instanceProfile: null,
+        image: null,
+      },
+      sandbox: null,
+      server: { callbackUrl: 'http://127.0.0.1:1', callbackListen: '127.0.0.1:1' },
+    },
+    plan: aPlan(),
+    planned: 300,
+    duplicates: 0,
+    privateKey: '',
+    publicKey: '',
+    balancer: { url: 'http://127.0.0.1:2', loadBalancerArn: 'lb', targetGroupArn: 'tg', listenerArn: 'l' },
+    request: null,
+    report: null,
+    ...change,
+  };
+}
+
+/** A ready, registered instance that spoke just now. */
+export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord {
+  return {
+    slot,
+    epoch: 1,
+    phase: 'ready',
+    phaseAtMs: START_MS,
+    reason: null,
+    instanceId: `i-${slot}-${change.epoch ?? 1}`,
+    address: `127.1.0.${slot + 1}`,
+    zone: 'a',
+    request: {
+      clientToken: 't',
+      instanceType: 't4g.nano',
+      imageId: 'ami',
+      subnetId: 'subnet',
+      securityGroupIds: [],
+      instanceProfile: null,
+      userData: '',
+      tags: {},
+    },
+    token: '00',
+    attempts: 1,
+    lastError: null,
+    claimedAtMs: START_MS,
+    launchedAtMs: START_MS,
+    terminatedAtMs: null,
+    cloudState: 'running',
+    registered: true,
+    publicKey: 'key',
+    counter: 1,
+    lastHeartbeatAtMs: START_MS,
+    progress: { assigned: 0, pending: 0, stored: 0, gone: 0, failed: 0, requests: 0, minGapMs: null, pageMs: null },
+    problem: null,
+    sealed: false,
+    manifestKey: null,
+    manifestSha256: null,
+    consoleOutput: null,
+    ...change,
+  };
+}
+
+export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInstance> = {}): CloudInstance {
+  return {
+    id: record.instanceId ?? `i-${record.slot}-${record.epoch}`,
+    state: 'running',
+    publicAddress: record.address,
+    privateAddress: record.address,
+    instanceType: 't4g.nano',
+    zone: 'a',
+    launchedAtMs: START_MS,
+    tags: { [TAG.slot]: String(record.slot), [TAG.epoch]: String(record.epoch) },
+    ...change,
+  };
+}
+
+/** Three ready instances, one minute in, all chunks waiting, EC2 showing what the rows say. */
+export function aWorld(change: Partial<World> = {}): World {
+  const run = change.run ?? aRun();
+  const nowMs = change.nowMs ?? START_MS + 60_000;
+  const instances = change.instances ?? [0, 1, 2].map((slot) => anInstance(slot, { lastHeartbeatAtMs: nowMs }));
+  const shown = instances.filter((i) => i.instanceId !== null && i.phase !== 'terminated');
+  return {
+    nowMs,
+    loopStartedAtMs: START_MS,
+    run,
+    limits: limitsFor(run.deadlineAtMs - run.startedAtMs),
+    instances,
+    cloud: { instances: shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })), seenAtMs: nowMs },
+    balancerActive: true,
+    balancerGone: false,
+    targets: new Map(instances.filter((i) => i.registered).map((i) => [i.instanceId ?? '', 'healthy'])),
+    work: { chunks: 60, waiting: 60, granted: 0, bySlot: [] },
+    totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
+    ...change,
+  };
+}

@@ -1,0 +1,301 @@
+import { describe, expect, it } from 'vitest';
+import type { Action } from '../../../orchestrator/control/actions.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
+import { LOSS } from '../../../orchestrator/control/decide-slot.ts';
+import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
+
+const NOW = START_MS + 60_000;
+const kinds = (actions: readonly Action[]): string[] =>
+  actions.map((a) => ('slot' in a ? `${a.kind} ${a.slot}.${a.epoch}` : a.kind));
+const moves = (actions: readonly Action[]): string[] =>
+  actions.flatMap((a) =>
+    a.kind === 'move-instance' ? [`${a.slot}.${a.epoch} ${a.from}>${a.to}${a.reason ? ` ${a.reason}` : ''}`] : [],
+  );
+const three = (change: Partial<InstanceRecord>): InstanceRecord[] =>
+  [0, 1, 2].map((slot) => anInstance(slot, { lastHeartbeatAtMs: NOW, ...change }));
+const closed: Partial<InstanceRecord> = {
+  phase: 'terminated',
+  cloudState: 'terminated',
+  manifestKey: 'm',
+  registered: false,
+};
+
+describe('launching', () => {
+  it('claims every slot and makes the balancer first of all', () => {
+    const world = aWorld({ run: aRun({ phase: 'launching', balancer: null }), instances: [] });
+    expect(kinds(decide(world))).toEqual(['ensure-balancer', 'claim 0.1', 'claim 1.1', 'claim 2.1']);
+  });
+
+  it('asks EC2 for a claimed instance', () => {
+    const claimed = anInstance(0, {
+      phase: 'claimed',
+      attempts: 0,
+      instanceId: null,
+      registered: false,
+      cloudState: null,
+      publicKey: null,
+    });
+    const actions = decide(aWorld({ instances: [claimed, anInstance(1), anInstance(2)] }));
+    expect(kinds(actions)).toContain('launch 0.1');
+  });
+
+  it('adopts an instance that EC2 shows under the claim instead of launching again', () => {
+    const claimed = anInstance(0, {
+      phase: 'claimed',
+      attempts: 1,
+      instanceId: null,
+      registered: false,
+      cloudState: null,
+    });
+    const world = aWorld({ instances: [claimed, anInstance(1), anInstance(2)] });
+    world.cloud = { seenAtMs: NOW, instances: [aCloudInstance(claimed, { id: 'i-found', state: 'pending' })] };
+    const actions = decide(world);
+    expect(actions).toContainEqual(
+      expect.objectContaining({ kind: 'sight', slot: 0, instance: expect.objectContaining({ id: 'i-found' }) }),
+    );
+    expect(kinds(actions)).not.toContain('launch 0.1');
+  });
+
+  it('does not repeat an unanswered launch before EC2 was asked what the first one did', () => {
+    const claimed = anInstance(0, {
+      phase: 'claimed',
+      attempts: 1,
+      instanceId: null,
+      registered: false,
+      cloudState: null,
+      launchedAtMs: NOW - 5_000,
+    });
+    const world = aWorld({ instances: [claimed] });
+    world.cloud = { seenAtMs: NOW - 6_000, instances: [] };
+    expect(kinds(decide(world))).not.toContain('launch 0.1');
+    world.cloud = { seenAtMs: NOW - 1_000, instances: [] };
+    expect(kinds(decide(world))).toContain('launch 0.1');
+  });
+
+  it('goes to the next pool after a refusal, under a new epoch', () => {
+    const refused = anInstance(0, {
+      ...closed,
+      instanceId: null,
+      reason: LOSS.refused,
+      lastError: 'refused pool: dry',
+      cloudState: null,
+    });
+    expect(decide(aWorld({ instances: [refused] }))).toContainEqual({ kind: 'claim', slot: 0, epoch: 2, pool: 1 });
+  });
+
+  it('stops launching when AWS says it never will', () => {
+    const denied = anInstance(0, {
+      ...closed,
+      instanceId: null,
+      reason: LOSS.refused,
+      lastError: 'refused denied: no right',
+      cloudState: null,
+    });
+    expect(kinds(decide(aWorld({ instances: [denied] })))).not.toContain('claim 0.2');
+  });
+});
+
+describe('boot', () => {
+  const booting: Partial<InstanceRecord> = {
+    phase: 'booting',
+    publicKey: null,
+    registered: false,
+    progress: null,
+    lastHeartbeatAtMs: null,
+  };
+
+  it('notes that EC2 says running', () => {
+    const world = aWorld({ instances: three({ ...booting, phase: 'pending' }) });
+    expect(moves(decide(world))).toContain('0.1 pending>booting');
+  });
+
+  it('waits for the hello until the boot limit, then gives the instance up', () => {
+    const record = anInstance(0, booting);
+    const limit = aWorld().limits.bootMs;
+    expect(moves(decide(aWorld({ nowMs: START_MS + limit, instances: [record] })))).toEqual([]);
+    expect(moves(decide(aWorld({ nowMs: START_MS + limit + 1, instances: [record] })))).toEqual([
+      '0.1 booting>lost no-hello',
+    ]);
+  });
+
+  it('replaces an instance that never said hello once, not twice', () => {
+    const first = anInstance(0, { ...closed, reason: LOSS.noHello });
+    expect(kinds(decide(aWorld({ instances: [first] })))).toContain('claim 0.2');
+    const second = anInstance(0, { ...closed, epoch: 2, reason: LOSS.noHello });
+    expect(kinds(decide(aWorld({ instances: [first, second] })))).not.toContain('claim 0.3');
+  });
+
+  it('does not replace what nobody waits for', () => {
+    const first = anInstance(0, { ...closed, reason: LOSS.noHello });
+    const world = aWorld({ instances: [first], work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
+    expect(kinds(decide(world))).not.toContain('claim 0.2');
+  });
+});
+
+describe('serving', () => {
+  it('registers a running instance and offers chunks once a target is healthy', () => {
+    const world = aWorld({ instances: three({ registered: false }) });
+    expect(kinds(decide(world))).toContain('register 0.1');
+    expect(kinds(decide(world))).not.toContain('offer');
+    expect(kinds(decide(aWorld()))).toContain('offer');
+  });
+
+  it('gives an instance up after twelve silent heartbeats, not before', () => {
+    const silentMs = aWorld().limits.lostMs;
+    const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW });
+    expect(moves(decide(aWorld({ nowMs: NOW + silentMs, instances: [record] })))).toEqual([]);
+    expect(moves(decide(aWorld({ nowMs: NOW + silentMs + 1, instances: [record] })))).toEqual([
+      '0.1 crawling>lost heartbeat-lost',
+    ]);
+  });
+
+  it('counts silence from its own start when it took the run up again', () => {
+    const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: START_MS });
+    const later = START_MS + 3_600_000;
+    expect(moves(decide(aWorld({ nowMs: later, loopStartedAtMs: later - 1_000, instances: [record] })))).toEqual([]);
+  });
+
+  it.each(['stopping', 'stopped', 'shutting-down', 'terminated'] as const)(
+    'gives an instance up that EC2 shows as %s',
+    (state) => {
+      const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, cloudState: state });
+      expect(moves(decide(aWorld({ instances: [record] })))).toContain(`0.1 crawling>lost ec2-${state}`);
+    },
+  );
+
+  it('does not take a young instance for gone that EC2 does not show yet', () => {
+    const record = anInstance(0, { phase: 'pending', cloudState: null, launchedAtMs: NOW - 30_000 });
+    const world = aWorld({ instances: [record] });
+    world.cloud = { seenAtMs: NOW, instances: [] };
+    expect(moves(decide(world))).toEqual([]);
+  });
+
+  it('checks the manifest of an instance that reported one', () => {
+    const record = anInstance(0, { phase: 'uploading', manifestKey: 'm', lastHeartbeatAtMs: NOW });
+    expect(kinds(decide(aWorld({ instances: [record] })))).toContain('confirm 0.1');
+  });
+});
+
+describe('winding up', () => {
+  it('closes the epoch of a lost instance and terminates it', () => {
+    const record = anInstance(0, { phase: 'lost', reason: LOSS.silent });
+    expect(kinds(decide(aWorld({ instances: [record] })))).toEqual(
+      expect.arrayContaining(['close 0.1', 'terminate 0.1']),
+    );
+  });
+
+  it('terminates an instance as soon as it is done, while others crawl', () => {
+    const world = aWorld({
+      instances: [
+        anInstance(0, { phase: 'done', manifestKey: 'm' }),
+        anInstance(1, { phase: 'crawling', lastHeartbeatAtMs: NOW }),
+      ],
+    });
+    expect(kinds(decide(world))).toContain('terminate 0.1');
+  });
+
+  it('asks again when EC2 still shows the instance after the time limit', () => {
+    const record = anInstance(0, {
+      phase: 'terminating',
+      manifestKey: 'm',
+      phaseAtMs: START_MS,
+      cloudState: 'running',
+    });
+    const { terminateMs } = aWorld().limits;
+    expect(kinds(decide(aWorld({ nowMs: START_MS + terminateMs, instances: [record] })))).not.toContain(
+      'terminate 0.1',
+    );
+    expect(kinds(decide(aWorld({ nowMs: START_MS + terminateMs + 1, instances: [record] })))).toContain(
+      'terminate 0.1',
+    );
+  });
+
+  it('goes on to loading when every instance is seen leaving', () => {
+    const leaving = three({ phase: 'terminating', cloudState: 'shutting-down', manifestKey: 'm' });
+    const world = aWorld({ run: aRun({ phase: 'releasing' }), instances: leaving });
+    expect(decide(world)).toContainEqual(expect.objectContaining({ kind: 'move-run', to: 'loading' }));
+    const staying = aWorld({
+      run: aRun({ phase: 'releasing' }),
+      instances: three({ phase: 'terminating', cloudState: 'running', manifestKey: 'm' }),
+    });
+    expect(decide(staying)).not.toContainEqual(expect.objectContaining({ kind: 'move-run' }));
+  });
+
+  it('publishes only when every part is loaded', () => {
+    const run = aRun({ phase: 'loading' });
+    const totals = { stored: 10, gone: 0, failed: 0, seen: 3, loaded: 2 };
+    expect(kinds(decide(aWorld({ run, instances: three(closed), totals })))).toContain('load');
+    expect(kinds(decide(aWorld({ run, instances: three(closed), totals })))).not.toContain('publish');
+    expect(kinds(decide(aWorld({ run, instances: three(closed), totals: { ...totals, loaded: 3 } })))).toContain(
+      'publish',
+    );
+  });
+
+  it('ends the crawl with the reason for what was left', () => {
+    const work = { chunks: 60, waiting: 4, granted: 56, bySlot: [] };
+    const run = aRun();
+    const late = aWorld({ run, nowMs: drainAtMs(run) + 1, instances: three({ ...closed }), work });
+    expect(decide(late)).toContainEqual({ kind: 'move-run', from: 'crawling', to: 'releasing', reason: 'deadline' });
+    const stopped = aWorld({ run: aRun({ request: 'stop' }), instances: three(closed), work });
+    expect(decide(stopped)).toContainEqual({
+      kind: 'move-run',
+      from: 'crawling',
+      to: 'releasing',
+      reason: 'cancelled',
+    });
+  });
+
+  it('removes the balancer and watches the last instances even after the end', () => {
+    const world = aWorld({
+      run: aRun({ phase: 'completed' }),
+      instances: [anInstance(0, { phase: 'terminating', manifestKey: 'm', cloudState: 'terminated' })],
+    });
+    expect(kinds(decide(world))).toEqual(expect.arrayContaining(['remove-balancer', 'move-instance 0.1']));
+  });
+});
+
+describe('near the deadline', () => {
+  it('launches, offers and replaces nothing any more', () => {
+    const run = aRun();
+    const nowMs = drainAtMs(run) + 1;
+    const lost = anInstance(2, { ...closed, reason: LOSS.silent });
+    const instances = [anInstance(0, { lastHeartbeatAtMs: nowMs }), anInstance(1, { lastHeartbeatAtMs: nowMs }), lost];
+    const actions = kinds(decide(aWorld({ run, nowMs, instances })));
+    expect(actions.filter((a) => /^(claim|launch|offer)/.test(a))).toEqual([]);
+  });
+
+  it('gives up an instance that does not finish uploading', () => {
+    const run = aRun();
+    const { uploadMs, lostMs } = aWorld().limits;
+    const nowMs = drainAtMs(run) + uploadMs + lostMs + 1;
+    const record = anInstance(0, { phase: 'uploading', lastHeartbeatAtMs: nowMs });
+    expect(moves(decide(aWorld({ run, nowMs, instances: [record] })))).toEqual(['0.1 uploading>lost overdue']);
+  });
+});
+
+describe('chunkLimit', () => {
+  const granted = (chunks: number[]) => chunks.map((n, slot) => ({ slot, epoch: 1, chunks: n, products: n * 5 }));
+
+  it('lets no slot take more than its floor share while others have less', () => {
+    expect(chunkLimit(aWorld({ work: { chunks: 61, waiting: 41, granted: 20, bySlot: granted([20, 0, 0]) } }))).toBe(
+      20,
+    );
+  });
+
+  it('lets every slot take one more when all floors are full', () => {
+    expect(chunkLimit(aWorld({ work: { chunks: 61, waiting: 1, granted: 60, bySlot: granted([20, 20, 20]) } }))).toBe(
+      21,
+    );
+  });
+
+  it('shares what a dead slot leaves among the others', () => {
+    const dead = anInstance(2, { ...closed, reason: LOSS.noHello });
+    const deadAgain = anInstance(2, { ...closed, epoch: 2, reason: LOSS.noHello });
+    const instances = [anInstance(0), anInstance(1), dead, deadAgain];
+    expect(
+      chunkLimit(aWorld({ instances, work: { chunks: 60, waiting: 20, granted: 40, bySlot: granted([20, 20]) } })),
+    ).toBe(30);
+  });
+});

@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { Offer } from '../../../shared/wire/instance-api.ts';
+import type { OfferResult } from '../../../orchestrator/control/dispatch.ts';
+import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
+import type { WorkStore } from '../../../orchestrator/control/stores.ts';
+import { START_MS, aPlan, aRun } from './builders.ts';
+import { aCore } from './fake-core.ts';
+
+const HEARTBEAT_MS = 500;
+/** What an offered chunk is held back for: two heartbeats and five seconds. */
+const HOLD_MS = 6_000;
+const TARGETS = 3;
+const CONCURRENCY = 8;
+
+const taken = (chunk: string): OfferResult => ({
+  kind: 'taken',
+  receipt: { chunk, run: 'r', slot: 0, epoch: 1, instanceId: 'i-1', held: 1 },
+});
+const refused: OfferResult = { kind: 'refused', refusal: { refused: 'share', room: 0 } };
+const unknown: OfferResult = { kind: 'unknown', message: 'time-out' };
+const notReady: OfferResult = { kind: 'not-ready', message: 'HTTP 503' };
+const invalid: OfferResult = { kind: 'invalid', message: 'HTTP 400' };
+
+/** Chunks `1-1`, `2-1` … that wait until they are taken from `waiting`. */
+function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<OfferResult> = taken) {
+  const clock = new VirtualClock(START_MS);
+  const waiting = Array.from({ length: chunks }, (_, i) => `${i + 1}-1`);
+  const offers: Offer[] = [];
+  const flow = { underWay: 0, most: 0 };
+  const work = {
+    waiting: (_run: string, limit: number, except: ReadonlySet<string>) =>
+      Promise.resolve(
+        waiting
+          .filter((id) => !except.has(id))
+          .slice(0, limit)
+          .map((id) => ({ id, products: [{ n: 1, id: 'p1' }] })),
+      ),
+  } as Partial<WorkStore> as WorkStore;
+  const core = aCore({
+    clock,
+    work,
+    offers: {
+      async send(_url, _run, offer) {
+        offers.push(offer);
+        flow.most = Math.max(flow.most, ++flow.underWay);
+        try {
+          return await answer(offer.chunk);
+        } finally {
+          flow.underWay--;
+        }
+      },
+    },
+  });
+  const dispatcher = new Dispatcher(core);
+  const abort = new AbortController();
+  const pump = (limitChunks = 4): Promise<void> =>
+    dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, HEARTBEAT_MS, TARGETS, abort.signal);
+  /** Pumps once and says which chunks went out. */
+  const pumped = async (): Promise<string[]> => {
+    const before = offers.length;
+    await pump();
+    return offers.slice(before).map((o) => o.chunk);
+  };
+  return { clock, waiting, offers, flow, core, dispatcher, abort, pump, pumped };
+}
+
+describe('Dispatcher', () => {
+  it('offers every waiting chunk once, in order, with the share one slot is due', async () => {
+    const { pump, offers, core } = stage(200);
+    await pump(4);
+    expect(offers.map((o) => o.chunk)).toEqual(Array.from({ length: 200 }, (_, i) => `${i + 1}-1`));
+    expect(offers.every((o) => o.share === 20)).toBe(true);
+    expect(core.marks.firstOfferMs).toBe(START_MS);
+  });
+
+  it.each([
+    ['refuses', refused],
+    ['is not ready', notReady],
+    ['calls them invalid', invalid],
+  ])('stops soon when everybody %s, and tries again the next time', async (_what, result) => {
+    const { pump, offers } = stage(200, () => result);
+    await pump();
+    // Each target was asked, and no more than the calls already on their way beside that.
+    expect(offers.length).toBeGreaterThanOrEqual(TARGETS);
+    expect(offers.length).toBeLessThan(TARGETS + 2 * CONCURRENCY);
+    const first = offers.length;
+    await pump();
+    expect(offers.length).toBeGreaterThan(first);
+  });
+
+  it('asks every target again after somebody took one', async () => {
+    // Three of four say no: in a row never as many as it takes to stop.
+    let calls = 0;
+    const { pump, offers } = stage(40, (chunk) => (++calls % 4 === 0 ? taken(chunk) : refused));
+    await pump();
+    expect(new Set(offers.map((o) => o.chunk)).size).toBe(40);
+  });
+
+  it('raises an alarm when an instance calls an offer invalid', async () => {
+    const { pump, core } = stage(1, () => invalid);
+    await pump();
+    expect(core.alarms[0]).toContain('1-1');
+  });
+
+  it.each([
+    ['was taken', taken],
+    ['got no answer', () => unknown],
+  ])('does not offer again what %s until the hold has run out', async (_what, answer) => {
+    const { clock, pumped } = stage(3, answer);
+    expect(await pumped()).toEqual(['1-1', '2-1', '3-1']);
+    expect(await pumped()).toEqual([]);
+    await clock.advance(HOLD_MS - 1);
+    expect(await pumped()).toEqual([]);
+    await clock.advance(1);
+    expect(await pumped()).toEqual(['1-1', '2-1', '3-1']);
+  });
+
+  it('offers the next generation of a chunk although the one before is held back', async () => {
+    const { waiting, pumped } = stage(1);
+    expect(await pumped()).toEqual(['1-1']);
+    waiting[0] = '1-2';
+    expect(await pumped()).toEqual(['1-2']);
+  });
+
+  it('offers again at once what an instance was told to drop', async () => {
+    const { dispatcher, pumped } = stage(3);
+    await pumped();
+    dispatcher.release(['2-1', 'never-offered']);
+    expect(await pumped()).toEqual(['2-1']);
+  });
+
+  it('offers again at once what was dropped before the answer to its offer came', async () => {
+    let dropped = false;
+    const { dispatcher, pumped } = stage(3, (chunk) => {
+      // The instance heartbeats before its 202 has come through the balancer.
+      if (chunk === '2-1' && !dropped) dispatcher.release([chunk]);
+      dropped ||= chunk === '2-1';
+      return taken(chunk);
+    });
+    expect(await pumped()).toEqual(['1-1', '2-1', '3-1', '2-1']);
+    expect(await pumped()).toEqual([]);
+  });
+
+  it('never has more than eight offers on their way', async () => {
+    const { clock, pump, flow, offers } = stage(100, async (chunk) => {
+      await clock.sleep(chunk.length * 3);
+      return taken(chunk);
+    });
+    const done = pump();
+    await clock.advance(10_000);
+    await done;
+    expect(flow.most).toBe(CONCURRENCY);
+    expect(offers).toHaveLength(100);
+  });
+
+  it('starts no further offer after the abort, and ends when those on their way have', async () => {
+    const { clock, pump, offers, abort } = stage(100, async (chunk) => {
+      await clock.sleep(10);
+      return taken(chunk);
+    });
+    const done = pump();
+    await clock.advance(25);
+    const sent = offers.length;
+    expect(sent).toBe(3 * CONCURRENCY);
+    abort.abort();
+    await clock.advance(1_000);
+    await done;
+    expect(offers).toHaveLength(sent);
+    await pump();
+    expect(offers).toHaveLength(sent);
+  });
+
+  it('offers a chunk again after the hold when sending it failed', async () => {
+    const { clock, pump, pumped, core } = stage(1);
+    const sender = core.offers;
+    core.offers = { send: () => Promise.reject(new Error('no route')) };
+    await pump().catch(() => undefined);
+    core.offers = sender;
+    await clock.advance(HOLD_MS);
+    expect(await pumped()).toEqual(['1-1']);
+  });
+});

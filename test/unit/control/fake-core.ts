@@ -1,0 +1,23 @@
+/** Parts of a Core for unit tests; what a test does not name must not be touched. */
+import { pino } from 'pino';
+import type { Core } from '../../../orchestrator/control/core.ts';
+import { noMarks } from '../../../orchestrator/control/core.ts';
+
+export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
+  const alarms: string[] = [];
+  const core = {
+    runId: '20260101-000000-test',
+    fence: 1,
+    log: pino({ level: 'silent' }),
+    marks: noMarks(),
+    alarm: async (detail: string) => void alarms.push(detail),
+    alarms,
+    ...parts,
+  };
+  return new Proxy(core, {
+    get(target, name) {
+      if (name in target || typeof name === 'symbol') return Reflect.get(target, name) as unknown;
+      throw new Error(`the test gives no core.${name}`);
+    },
+  }) as Core & { alarms: string[] };
+}

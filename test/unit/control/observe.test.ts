@@ -1,0 +1,198 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { Observer } from '../../../orchestrator/control/observe.ts';
+import type {
+  FleetStore,
+  InstanceRecord,
+  ResultStore,
+  RunStore,
+  WorkStore,
+} from '../../../orchestrator/control/stores.ts';
+import { START_MS, aRun, anInstance } from './builders.ts';
+import { aCore } from './fake-core.ts';
+
+const WORK = { chunks: 4, waiting: 4, granted: 0, bySlot: [] };
+const TOTALS = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
+
+/** A run of which the test sets the row and the instances; EC2 shows one running instance of it. */
+async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs = 480_000) {
+  const clock = new VirtualClock(START_MS);
+  const compute = new MemoryCompute({ clock });
+  const balancers = new MemoryLoadBalancer({ clock });
+  const request = anInstance(0).request;
+  const rows = { run: aRun({ balancer: null, deadlineAtMs: START_MS + deadlineMs }), instances, vanished: false };
+  const launched = await compute.launch({
+    ...request,
+    subnetId: 'subnet-0000000a',
+    tags: { [TAG.run]: rows.run.id, [TAG.slot]: '0', [TAG.epoch]: '1' },
+  });
+  if (launched.kind !== 'launched') throw new Error('not launched');
+  const balancer = await balancers.ensure({
+    name: 'b',
+    vpcId: 'v',
+    subnetIds: [],
+    securityGroupIds: [],
+    listenPort: 1,
+    targetPort: 1,
+    healthPath: '/',
+    tags: {},
+  });
+  await balancers.register(balancer, launched.instance.id);
+  compute.calls.length = 0;
+  balancers.calls.length = 0;
+  const core = aCore({
+    runId: rows.run.id,
+    clock,
+    compute,
+    balancers,
+    runs: { get: () => Promise.resolve(rows.vanished ? null : rows.run) } as Partial<RunStore> as RunStore,
+    fleet: { instances: () => Promise.resolve(rows.instances) } as Partial<FleetStore> as FleetStore,
+    work: { counts: () => Promise.resolve(WORK) } as Partial<WorkStore> as WorkStore,
+    results: { totals: () => Promise.resolve(TOTALS) } as Partial<ResultStore> as ResultStore,
+  });
+  const observer = new Observer(core);
+  const looks = (): number => compute.calls.filter((c) => c.name === 'list').length;
+  return { clock, compute, balancers, balancer, rows, observer, looks, instanceId: launched.instance.id };
+}
+
+describe('Observer', () => {
+  it('puts together what the database, EC2 and the balancer say', async () => {
+    const { observer, rows, balancer, instanceId, clock } = await stage();
+    rows.run = { ...rows.run, balancer };
+    await clock.advance(5);
+    const world = await observer.observe();
+    expect(world).toMatchObject({
+      nowMs: START_MS + 5,
+      loopStartedAtMs: START_MS,
+      run: rows.run,
+      limits: limitsFor(480_000),
+      instances: rows.instances,
+      cloud: { seenAtMs: START_MS + 5, instances: [{ id: instanceId, state: 'running' }] },
+      balancerActive: true,
+      work: WORK,
+      totals: TOTALS,
+    });
+    expect([...world.targets]).toEqual([[instanceId, 'healthy']]);
+  });
+
+  it('does not ask EC2 before a launch was sent', async () => {
+    const { observer, looks } = await stage([
+      anInstance(0, { phase: 'claimed', instanceId: null, attempts: 0, registered: false }),
+    ]);
+    expect((await observer.observe()).cloud).toBeNull();
+    expect(looks()).toBe(0);
+  });
+
+  it('asks EC2 for a launch without an answer: the tags may show it', async () => {
+    const { observer, looks } = await stage([anInstance(0, { phase: 'claimed', instanceId: null, attempts: 1 })]);
+    await observer.observe();
+    expect(looks()).toBe(1);
+  });
+
+  it('asks no more when everything is terminated', async () => {
+    const { observer, looks } = await stage([anInstance(0, { phase: 'terminated' })]);
+    await observer.observe();
+    expect(looks()).toBe(0);
+  });
+
+  it('asks AWS less and less often while nothing changes, and the database each time', async () => {
+    const { observer, looks, clock, rows } = await stage();
+    const waits: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      await observer.observe();
+      expect(looks()).toBe(i + 1);
+      const waitMs = observer.nextLookMs - clock.now();
+      waits.push(waitMs);
+      await clock.advance(waitMs - 1);
+      rows.instances = [anInstance(0, { counter: i })];
+      expect((await observer.observe()).instances[0]!.counter).toBe(i);
+      expect(looks()).toBe(i + 1);
+      await clock.advance(1);
+    }
+    expect(waits).toEqual([250, 375, 500, 500, 500, 500]);
+  });
+
+  it('looks at most every five seconds on a long run', async () => {
+    const { observer, clock } = await stage([anInstance(0)], 4 * 3_600_000);
+    for (let i = 0; i < 12; i++) {
+      await observer.observe();
+      await clock.advance(observer.nextLookMs - clock.now());
+    }
+    await observer.observe();
+    expect(observer.nextLookMs - clock.now()).toBe(5_000);
+  });
+
+  it('looks soon again after AWS was asked for something', async () => {
+    const { observer, clock, looks } = await stage([anInstance(0)], 4 * 3_600_000);
+    for (let i = 0; i < 12; i++) {
+      await observer.observe();
+      await clock.advance(observer.nextLookMs - clock.now());
+    }
+    await observer.observe();
+    const before = looks();
+    observer.expectChange();
+    expect(observer.nextLookMs - clock.now()).toBe(250);
+    await clock.advance(250);
+    await observer.observe();
+    expect(looks()).toBe(before + 1);
+    expect(observer.nextLookMs - clock.now()).toBe(250);
+  });
+
+  it('keeps the last answer while EC2 does not answer, with the time it was asked', async () => {
+    const { observer, compute, clock } = await stage();
+    const { cloud } = await observer.observe();
+    compute.onCall = () => {
+      throw new Error('RequestLimitExceeded');
+    };
+    await clock.advance(10_000);
+    expect((await observer.observe()).cloud).toEqual(cloud);
+    expect(observer.nextLookMs).toBeGreaterThan(clock.now());
+  });
+
+  it('sees the health of the targets although EC2 does not answer', async () => {
+    const { observer, compute, balancer, rows } = await stage();
+    rows.run = { ...rows.run, balancer };
+    compute.onCall = () => {
+      throw new Error('RequestLimitExceeded');
+    };
+    const world = await observer.observe();
+    expect(world).toMatchObject({ cloud: null, balancerActive: true });
+    expect(world.targets.size).toBe(1);
+  });
+
+  it('keeps the last health while the balancer does not answer', async () => {
+    const { observer, balancers, balancer, rows, clock } = await stage();
+    rows.run = { ...rows.run, balancer };
+    const { targets } = await observer.observe();
+    balancers.onCall = () => {
+      throw new Error('Throttling');
+    };
+    await clock.advance(10_000);
+    const world = await observer.observe();
+    expect(world.targets).toEqual(targets);
+    expect(world.cloud?.seenAtMs).toBe(clock.now());
+  });
+
+  it('does not ask the balancer before a target is registered, and forgets it when it is removed', async () => {
+    const { observer, balancers, balancer, rows, clock } = await stage([anInstance(0, { registered: false })]);
+    rows.run = { ...rows.run, balancer };
+    await observer.observe();
+    expect(balancers.calls).toEqual([]);
+    rows.instances = [anInstance(0)];
+    await clock.advance(10_000);
+    expect((await observer.observe()).targets.size).toBe(1);
+    rows.run = { ...rows.run, balancer: null };
+    await clock.advance(10_000);
+    expect(await observer.observe()).toMatchObject({ balancerActive: false, targets: new Map() });
+  });
+
+  it('fails when the run has vanished from the database', async () => {
+    const { observer, rows } = await stage();
+    rows.vanished = true;
+    await expect(observer.observe()).rejects.toThrow(/vanished/);
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { ordersFor } from '../../../orchestrator/control/orders.ts';
+import type { OrderInput } from '../../../orchestrator/control/orders.ts';
+import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
+import { START_MS, aRun, anInstance } from './builders.ts';
+
+function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> = {}): OrderInput {
+  return {
+    nowMs: START_MS + 1_000,
+    run: aRun(),
+    record: anInstance(0, { phase: 'crawling' }),
+    heartbeat: {
+      phase: 'crawling',
+      clock: new Date(START_MS).toISOString(),
+      offered: [],
+      progress: { assigned: 10, pending: 4, stored: 6, gone: 0, failed: 0, requests: 6, minGapMs: 200, pageMs: 5 },
+      parts: [],
+      problem: null,
+      ...heartbeat,
+    },
+    granted: [],
+    waiting: 3,
+    partsAck: -1,
+    superseded: false,
+    ...change,
+  };
+}
+
+const idle = {
+  progress: { assigned: 10, pending: 0, stored: 10, gone: 0, failed: 0, requests: 10, minGapMs: 200, pageMs: 5 },
+};
+
+describe('ordersFor', () => {
+  it('drops every offered chunk that was not granted', () => {
+    expect(ordersFor(input({ granted: ['1-0'] }, { offered: ['1-0', '2-0'] }))).toMatchObject({
+      grants: ['1-0'],
+      drops: ['2-0'],
+    });
+  });
+
+  it('seals an idle instance only when no chunk waits for an owner', () => {
+    expect(ordersFor(input({ waiting: 3 }, idle)).sealed).toBe(false);
+    expect(ordersFor(input({ waiting: 0 }, idle)).sealed).toBe(true);
+  });
+
+  it('does not seal an instance that still has products or was just granted some', () => {
+    expect(ordersFor(input({ waiting: 0 })).sealed).toBe(false);
+    expect(ordersFor(input({ waiting: 0, granted: ['1-0'] }, { ...idle, offered: ['1-0'] })).sealed).toBe(false);
+  });
+
+  it('keeps a seal once given', () => {
+    expect(ordersFor(input({ waiting: 9, record: anInstance(0, { sealed: true, phase: 'crawling' }) })).sealed).toBe(
+      true,
+    );
+  });
+
+  it('drains at the deadline minus the tail, and when a person asks', () => {
+    const run = aRun();
+    expect(ordersFor(input({ run, nowMs: drainAtMs(run) - 1 })).drain).toBe(false);
+    expect(ordersFor(input({ run, nowMs: drainAtMs(run) }))).toMatchObject({ drain: true, sealed: true });
+    expect(ordersFor(input({ run: aRun({ request: 'stop' }) })).drain).toBe(true);
+  });
+
+  it.each(['lost', 'terminating', 'terminated'] as const)('fences an instance that is %s', (phase) => {
+    expect(ordersFor(input({ record: anInstance(0, { phase }) })).fenced).toBe(true);
+  });
+
+  it('fences an old epoch, and leaves a finished instance in peace', () => {
+    expect(ordersFor(input({ superseded: true })).fenced).toBe(true);
+    expect(ordersFor(input({ record: anInstance(0, { phase: 'done' }) })).fenced).toBe(false);
+  });
+});
