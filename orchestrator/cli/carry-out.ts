@@ -1,0 +1,65 @@
+/** Runs a session to its end, or to the moment it is left, and says what came of it. The same for `run` and `resume`. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../shared/domain/states.ts';
+import type { RunReport } from '../control/report.ts';
+import type { RunRecord } from '../control/stores.ts';
+import type { Config } from './config/load-config.ts';
+import type { Interrupts } from './interrupts.ts';
+import type { Output } from './output.ts';
+import type { ProgressPrinter } from './progress.ts';
+import { renderReport } from './render-report.ts';
+import type { Session, Stores } from './run-session.ts';
+import { stateDirOf } from './run-session.ts';
+
+export interface CarryOutOptions {
+  runId: string;
+  session: Session;
+  stores: Stores;
+  config: Config;
+  interrupts: Interrupts;
+  progress: ProgressPrinter;
+  output: Output;
+}
+
+/** `finished` is false when the run was left for `resume`: its sandbox must then stay. */
+export async function carryOut(options: CarryOutOptions): Promise<{ exitCode: ExitCode; finished: boolean }> {
+  const { runId, session, stores, config, interrupts, progress, output } = options;
+  interrupts.onFirst(() => {
+    output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
+    // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
+    session.stop().catch((error: unknown) => output.line(`! the wish to stop could not be stored: ${String(error)}`));
+  });
+  await session.run(interrupts.leave).finally(() => progress.end());
+  const record = await stores.runs.get(runId);
+  if (!record || !isRunEnd(record.phase)) {
+    output.line(`Left run ${runId} as it is; its instances go on until the deadline. Take it up again with:`);
+    output.line(`  orchestrator resume ${runId} --config ${config.file}`);
+    output.document({
+      run: runId,
+      state: record?.phase ?? 'unknown',
+      reason: 'interrupted',
+      exitCode: EXIT.interrupted,
+    });
+    return { exitCode: EXIT.interrupted, finished: false };
+  }
+  const report = await session.report();
+  publishReport(report, record, config, output);
+  return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
+}
+
+/** Prints the report and writes it beside the configuration. */
+export function publishReport(report: RunReport, run: RunRecord, config: Config, output: Output): void {
+  const folder = stateDirOf(config.file).run(run.id);
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'report.json');
+  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+  output.line(renderReport(report));
+  output.line();
+  output.line(`  rows        table ${config.values.results.table}`);
+  output.line(`  report      ${file}`);
+  output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
+  output.document(report);
+}

@@ -1,0 +1,48 @@
+/** Makes the adapters for where a run goes: SDK clients with the right endpoint and credentials. */
+import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import { createAwsAdapters } from '../cloud/aws-clients.ts';
+import type { AwsOptions } from '../cloud/lazy-sdk.ts';
+import type { Compute } from '../cloud/compute.ts';
+import type { LoadBalancer } from '../cloud/load-balancer.ts';
+import type { RunSettings } from '../control/run-settings.ts';
+
+export interface CloudAccess {
+  compute: Compute;
+  balancers: LoadBalancer;
+  objects: ObjectStore;
+  close(): void;
+}
+
+/** Keys for an endpoint on this machine; they open nothing anywhere else. */
+const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
+
+/** The adapters; no call is made and no SDK loaded before their first use. */
+export function openCloud(
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  dryRun: boolean,
+): CloudAccess {
+  const { compute, balancers, close } = createAwsAdapters(awsOptions(aws, dryRun));
+  const objects = openBucket(aws, dryRun);
+  return {
+    compute,
+    balancers,
+    objects,
+    close() {
+      objects.close();
+      close();
+    },
+  };
+}
+
+/** Where calls go, and with which keys: a dry run never uses the user's own. */
+export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>, dryRun: boolean): AwsOptions {
+  return { region: aws.region, endpoint: aws.endpoint, ...(dryRun ? { credentials: LOCAL_CREDENTIALS } : {}) };
+}
+
+export function openBucket(
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  dryRun: boolean,
+): S3ObjectStore {
+  return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket: aws.bucket });
+}

@@ -1,0 +1,33 @@
+/** `orchestrator init`: writes a commented fleet.yaml and mapping.yaml to start from; never over an existing file. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../templates.ts';
+import type { Output } from '../output.ts';
+
+export function initCommand(folder: string, output: Output): ExitCode {
+  const target = resolve(folder);
+  const files = [
+    { path: join(target, 'fleet.yaml'), text: FLEET_TEMPLATE },
+    { path: join(target, 'mapping.yaml'), text: MAPPING_TEMPLATE },
+  ];
+  const existing = files.filter((f) => existsSync(f.path)).map((f) => f.path);
+  if (existing.length > 0) {
+    throw new AppError(
+      'usage',
+      `${existing.join(' and ')} ${existing.length === 1 ? 'exists' : 'exist'} already; nothing was written`,
+      {
+        hint: 'Move it away, or name another folder: orchestrator init FOLDER',
+      },
+    );
+  }
+  mkdirSync(target, { recursive: true });
+  for (const { path, text } of files) writeFileSync(path, text);
+  output.line(`Wrote ${files.map((f) => f.path).join(' and ')}.`);
+  output.line('Next: edit them, then look at the plan with');
+  output.line(`  orchestrator plan --config ${files[0]!.path} --deadline 4h --dry-run`);
+  output.document({ written: files.map((f) => f.path) });
+  return EXIT.complete;
+}

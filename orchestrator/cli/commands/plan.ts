@@ -1,0 +1,32 @@
+/** `orchestrator plan`: what a run would take, when it would end, and what it would cost. Changes nothing. */
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { renderPlan } from '../../plan/render-plan.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { Output } from '../output.ts';
+import { preflight } from '../preflight.ts';
+import { chooseTarget } from '../prepare.ts';
+import type { RunOptions } from './run.ts';
+
+export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment, options.flags);
+  const target = chooseTarget(config, options.dryRun, options.environment);
+  const checked = await preflight(config, target, { migrate: false });
+  try {
+    const plan = checked.plan(await checked.readProducts());
+    output.line(renderPlan(plan, config.values.run.max_cost));
+    output.document(plan);
+    switch (plan.verdict) {
+      case 'feasible':
+        return EXIT.complete;
+      case 'infeasible':
+        return EXIT.infeasible;
+      case 'over-quota':
+        return EXIT.capacity;
+      case 'over-budget':
+        return EXIT.budget;
+    }
+  } finally {
+    await checked.database.close();
+  }
+}

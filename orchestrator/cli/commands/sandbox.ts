@@ -1,0 +1,37 @@
+/** `orchestrator sandbox`: an AWS endpoint (EC2, ELBv2, S3) on this machine, in the foreground, until Ctrl-C. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { buildBundle } from '../../../userdata/bundle.ts';
+import type { Output } from '../output.ts';
+import { sandboxArguments } from '../sandbox-process.ts';
+
+export interface SandboxCommandOptions {
+  port: number;
+  dataDir: string;
+}
+
+/** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
+export async function sandboxCommand(options: SandboxCommandOptions, output: Output): Promise<ExitCode> {
+  const { sha256 } = await buildBundle();
+  const dataDir = resolve(options.dataDir);
+  const child = spawn(
+    process.execPath,
+    sandboxArguments({ dataDir, port: options.port, bundles: [sha256], endsAtMs: null }),
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  );
+  if (!output.json)
+    process.stderr.write(`The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.\n`);
+  // Whether the terminal's Ctrl-C reaches the sandbox by itself depends on how we were started; twice does no harm.
+  const forward = (): void => void child.kill('SIGTERM');
+  process.on('SIGTERM', forward);
+  process.on('SIGINT', forward);
+  const [code] = (await once(child, 'exit')) as [number | null];
+  process.off('SIGTERM', forward);
+  process.off('SIGINT', forward);
+  return code === 0 ? EXIT.complete : EXIT.internal;
+}

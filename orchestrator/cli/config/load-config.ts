@@ -1,0 +1,209 @@
+/**
+ * Reads the configuration: flag > environment (FLEET_…) > file > default. Every fault is found and listed at once, with
+ * its line; nothing is launched on a configuration that has one.
+ */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parse as parseYamlValue } from 'yaml';
+import { z } from 'zod';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Mapping } from '../../../shared/domain/mapping.ts';
+import type { ConfigValues } from './schema.ts';
+import { configSchema } from './schema.ts';
+import { readMapping } from './mapping-source.ts';
+import type { YamlSource } from './yaml-source.ts';
+import { readYaml } from './yaml-source.ts';
+
+export interface Config {
+  values: ConfigValues;
+  mapping: Mapping;
+  /** Absolute path of the file; relative paths in it count from its folder. */
+  file: string;
+}
+
+/** A value given on the command line, such as `--deadline 4h`. */
+export interface FlagValue {
+  path: readonly string[];
+  flag: string;
+  value: string | number;
+}
+
+/** Where a value came from, for the text of a fault. */
+type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
+
+export function loadConfig(
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  flags: readonly FlagValue[] = [],
+): Config {
+  const file = resolve(path);
+  const source = readYaml(readText(file, path));
+  if (source.faults.length > 0) throw configError(path, source.faults);
+  if (source.value !== null && (typeof source.value !== 'object' || Array.isArray(source.value))) {
+    throw configError(path, ['line 1: must be a mapping with site, products and database']);
+  }
+
+  const tree = structuredClone(source.value ?? {}) as Record<string, unknown>;
+  const origins = new Map<string, Origin>();
+  const faults: string[] = [];
+  for (const { name, path: keys, value } of environmentValues(environment, faults)) {
+    put(tree, keys, value);
+    origins.set(keys.join('.'), { kind: 'environment', name });
+  }
+  for (const { flag, path: keys, value } of flags) {
+    put(tree, keys, value);
+    origins.set(keys.join('.'), { kind: 'flag', name: flag });
+  }
+
+  const parsed = configSchema.safeParse(tree);
+  if (!parsed.success) faults.push(...parsed.error.issues.flatMap((issue) => describeIssue(issue, source, origins)));
+  const mapping = loadMapping(tree, file, source, faults);
+  if (!parsed.success || faults.length > 0) throw configError(path, faults);
+  faults.push(...findUnavailable(parsed.data, source));
+  if (faults.length > 0) throw configError(path, faults);
+  const { database } = parsed.data;
+  return { values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } }, mapping, file };
+}
+
+/** A relative SQLite path counts from the folder of the configuration, like every path in it. */
+function resolveSqlite(url: string, folder: string): string {
+  const path = /^sqlite:(?!\/\/|:memory:)(.+)$/.exec(url)?.[1];
+  return path === undefined ? url : `sqlite:${resolve(folder, path)}`;
+}
+
+function readText(file: string, path: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new AppError('config-missing', `cannot read the configuration ${path}: ${describeError(error)}`, {
+      hint: 'Name it with --config, or write one with: orchestrator init',
+    });
+  }
+}
+
+/** Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. */
+export function environmentNames(): Map<string, string[]> {
+  const names = new Map<string, string[]>();
+  for (const [section, schema] of Object.entries(configSchema.shape)) {
+    for (const key of Object.keys(sectionShape(schema)))
+      names.set(`FLEET_${section}_${key}`.toUpperCase(), [section, key]);
+  }
+  return names;
+}
+
+/** The keys of a section, looking through defaults. */
+export function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
+  const inner = schema instanceof z.ZodPrefault ? schema.def.innerType : schema;
+  return inner instanceof z.ZodObject ? inner.shape : {};
+}
+
+function environmentValues(
+  environment: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): { name: string; path: string[]; value: unknown }[] {
+  const names = environmentNames();
+  const values: { name: string; path: string[]; value: unknown }[] = [];
+  for (const [name, text] of Object.entries(environment)) {
+    if (!name.startsWith('FLEET_') || text === undefined) continue;
+    const path = names.get(name);
+    // A misspelt variable would silently run the crawl with another value.
+    if (!path) faults.push(`environment ${name}: no such setting`);
+    else values.push({ name, path, value: readEnvironmentText(text) });
+  }
+  return values;
+}
+
+/** Lists and numbers as in YAML; everything else is the text itself. */
+function readEnvironmentText(text: string): unknown {
+  try {
+    return parseYamlValue(text);
+  } catch {
+    return text;
+  }
+}
+
+function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let node = tree;
+  for (const key of path.slice(0, -1)) {
+    const child = node[key];
+    if (typeof child === 'object' && child !== null) node = child as Record<string, unknown>;
+    else node = node[key] = {} as Record<string, unknown>;
+  }
+  node[path.at(-1)!] = value;
+}
+
+function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map<string, Origin>): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: unknown key`);
+  }
+  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+  if (missing) return [`${place(issue.path, source, origins)}: missing`];
+  return [`${place(issue.path, source, origins)}: ${issue.message.replace(/^Invalid input: /, '')}`];
+}
+
+function place(path: readonly PropertyKey[], source: YamlSource, origins: Map<string, Origin>): string {
+  const name = path.map(String).join('.');
+  const origin = origins.get(name);
+  if (origin?.kind === 'flag') return `flag ${origin.name}`;
+  if (origin?.kind === 'environment') return `environment ${origin.name}`;
+  return `line ${source.lineOf(path)}: ${name || 'file'}`;
+}
+
+function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSource, faults: string[]): Mapping {
+  const value = (tree.site as Record<string, unknown> | undefined)?.mapping;
+  if (value === undefined || value === null) return { fields: [] };
+  if (typeof value !== 'string') {
+    const read = readMapping(value);
+    faults.push(...read.faults.map((f) => `${place(['site', 'mapping', ...f.path], source, new Map())}: ${f.message}`));
+    return read.mapping;
+  }
+  const path = resolve(dirname(file), value);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    faults.push(
+      `${place(['site', 'mapping'], source, new Map())}: cannot read the mapping ${value}: ${describeError(error)}`,
+    );
+    return { fields: [] };
+  }
+  const yaml = readYaml(text);
+  faults.push(...yaml.faults.map((f) => `${value} ${f}`));
+  if (yaml.faults.length > 0) return { fields: [] };
+  const read = readMapping(yaml.value);
+  faults.push(
+    ...read.faults.map((f) => `${value} line ${yaml.lineOf(f.path)}: ${f.path.join('.') || 'file'}: ${f.message}`),
+  );
+  return read.mapping;
+}
+
+/** Settings of the contract that this version cannot honour are refused, never ignored. */
+function findUnavailable(values: ConfigValues, source: YamlSource): string[] {
+  const { site, results, aws, run } = values;
+  const asked: [boolean, string[]][] = [
+    [site.render !== 'http', ['site', 'render']],
+    [site.on_ban !== 'cool-down', ['site', 'on_ban']],
+    [site.ban !== undefined, ['site', 'ban']],
+    [site.canaries.length > 0, ['site', 'canaries']],
+    [results.guard !== undefined, ['results', 'guard']],
+    [aws.load_balancer !== null, ['aws', 'load_balancer']],
+    [aws.recycle_every !== null, ['aws', 'recycle_every']],
+  ];
+  const faults = asked
+    .filter(([is]) => is)
+    .map(([, path]) => `line ${source.lineOf(path)}: ${path.join('.')}: is not available in this version`);
+  if (run.min_instances > run.max_instances)
+    faults.push(`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`);
+  return faults;
+}
+
+function configError(path: string, faults: readonly string[]): AppError {
+  const unique = [...new Set(faults)];
+  return new AppError(
+    'config-invalid',
+    `${path} has ${unique.length === 1 ? 'a fault' : `${unique.length} faults`}:\n${unique.map((f) => `  ${f}`).join('\n')}`,
+    {
+      hint: 'Every key is described in docs/configuration.md.',
+    },
+  );
+}

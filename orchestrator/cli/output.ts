@@ -1,0 +1,56 @@
+/** What the commands print. With --json stdout is exactly one JSON document; everything else goes to stderr. */
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+
+export interface Output {
+  json: boolean;
+  /** A line for people: stdout, or stderr with --json. */
+  line(text?: string): void;
+  /** The document of --json; without --json nothing. */
+  document(value: unknown): void;
+}
+
+export function createOutput(json: boolean): Output {
+  return {
+    json,
+    line: (text = '') => void (json ? process.stderr : process.stdout).write(`${text}\n`),
+    document: (value) => {
+      if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+    },
+  };
+}
+
+/** Prints an error for people, and as the document when --json was asked for; returns the exit code. */
+export function printError(error: unknown, json: boolean): ExitCode {
+  const known = error instanceof AppError;
+  const code = known ? error.code : 'internal';
+  const message = describeError(error);
+  process.stderr.write(`orchestrator: ${message}\n`);
+  if (known && error.hint) process.stderr.write(`  ${error.hint}\n`);
+  if (!known && error instanceof Error && error.stack) process.stderr.write(`${error.stack}\n`);
+  const exitCode = known ? error.exitCode : EXIT.internal;
+  if (json)
+    process.stdout.write(
+      `${JSON.stringify({ error: { code, message, hint: known ? (error.hint ?? null) : null }, exitCode }, null, 2)}\n`,
+    );
+  return exitCode;
+}
+
+/** Rows as a text table with aligned columns; numbers to the right. */
+export function renderTable(
+  headers: readonly string[],
+  rows: readonly (readonly (string | number | null)[])[],
+): string {
+  const cells = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))));
+  const widths = headers.map((header, i) => Math.max(header.length, ...cells.map((row) => row[i]?.length ?? 0)));
+  const isNumber = headers.map(
+    (_, i) => rows.length > 0 && rows.every((row) => row[i] === null || typeof row[i] === 'number'),
+  );
+  const format = (row: readonly string[]): string =>
+    row
+      .map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd();
+  return [format(headers), ...cells.map(format)].join('\n');
+}

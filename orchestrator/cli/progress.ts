@@ -1,0 +1,91 @@
+/** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { InstanceRecord } from '../control/stores.ts';
+import type { World } from '../control/world.ts';
+import { isGivenUp, latestBySlot } from '../control/world.ts';
+
+export interface ProgressView {
+  done: number;
+  stored: number;
+  gone: number;
+  failed: number;
+  ratePerSecond: number | null;
+  minGapMs: number | null;
+  etaMs: number | null;
+}
+
+/** Sums over the instances' own counters: fresher than what is loaded. */
+export function viewOf(world: World): ProgressView {
+  const sum = { stored: 0, gone: 0, failed: 0 };
+  let minGapMs: number | null = null;
+  let firstMs: number | null = null;
+  for (const record of world.instances) {
+    if (!record.progress) continue;
+    sum.stored += record.progress.stored;
+    sum.gone += record.progress.gone;
+    sum.failed += record.progress.failed;
+    if (record.progress.minGapMs !== null) minGapMs = Math.min(minGapMs ?? Infinity, record.progress.minGapMs);
+    if (record.progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, record.claimedAtMs);
+  }
+  const done = sum.stored + sum.gone + sum.failed;
+  const pace = world.run.plan.paceMs;
+  const remaining = [...latestBySlot(world.instances).values()].map((r) =>
+    isGivenUp(r) ? 0 : (r.progress?.pending ?? 0),
+  );
+  const rate = firstMs !== null && world.nowMs > firstMs ? (done * 1_000) / (world.nowMs - firstMs) : null;
+  const longest = Math.max(
+    0,
+    ...remaining,
+    Math.ceil(world.work.waiting / Math.max(1, remaining.length)) * world.run.plan.chunkSize,
+  );
+  return { done, ...sum, ratePerSecond: rate, minGapMs, etaMs: done >= world.run.planned ? 0 : longest * pace };
+}
+
+export function renderProgress(world: World): string {
+  const view = viewOf(world);
+  const counts = countPhases(world.instances);
+  const parts = [
+    world.run.phase.padEnd(9),
+    `${view.done}/${world.run.planned}`,
+    `${view.stored} stored`,
+    ...(view.gone > 0 ? [`${view.gone} gone`] : []),
+    ...(view.failed > 0 ? [`${view.failed} failed`] : []),
+    ...(view.minGapMs === null ? [] : [`gap >= ${Math.floor(view.minGapMs)}ms`]),
+    ...(world.run.phase === 'crawling' && view.etaMs !== null ? [`ETA ${formatDuration(view.etaMs)}`] : []),
+    `${formatDuration(Math.max(0, world.run.deadlineAtMs - world.nowMs))} to deadline`,
+    counts,
+  ];
+  return parts.join('  ');
+}
+
+function countPhases(instances: readonly InstanceRecord[]): string {
+  const counts = new Map<string, number>();
+  for (const { phase } of instances) counts.set(phase, (counts.get(phase) ?? 0) + 1);
+  return [...counts].map(([phase, n]) => `${n} ${phase}`).join(', ');
+}
+
+export interface ProgressPrinter {
+  show(world: World): void;
+  /** Takes the line off the terminal. */
+  end(): void;
+}
+
+/** Writes progress to the stream: in place on a terminal, else when the phase changes and once every `quietMs`. */
+export function createProgressPrinter(stream: NodeJS.WriteStream, quietMs: number): ProgressPrinter {
+  let lastMs = -Infinity;
+  let lastPhase = '';
+  const tty = stream.isTTY;
+  return {
+    show(world) {
+      const due = world.run.phase !== lastPhase || world.nowMs - lastMs >= (tty ? 200 : quietMs);
+      if (!due) return;
+      lastMs = world.nowMs;
+      lastPhase = world.run.phase;
+      const text = renderProgress(world);
+      stream.write(tty ? `\r\u001b[K${text.slice(0, Math.max(20, (stream.columns || 80) - 1))}` : `${text}\n`);
+    },
+    end() {
+      if (tty) stream.write('\r\u001b[K');
+    },
+  };
+}

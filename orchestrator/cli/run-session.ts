@@ -1,0 +1,146 @@
+/** One main server at work on one run: the core with its adapters, the call-back listener and the loop. */
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import { destination, pino } from 'pino';
+import { systemRandom } from '../../shared/adapters/random.ts';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
+import { Callbacks } from '../control/callbacks.ts';
+import type { Core } from '../control/core.ts';
+import { createQueue, noMarks } from '../control/core.ts';
+import { Dispatcher } from '../control/dispatch.ts';
+import { buildReport } from '../control/finish.ts';
+import type { LaunchKit } from '../control/launch.ts';
+import { ControlLoop } from '../control/loop.ts';
+import type { RunReport } from '../control/report.ts';
+import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/stores.ts';
+import { createTokenBucket } from '../control/token-bucket.ts';
+import type { World } from '../control/world.ts';
+import { createCallbackApp } from '../server/callback-app.ts';
+import type { Listener } from '../server/listen.ts';
+import { listen } from '../server/listen.ts';
+import type { CloudAccess } from './cloud-access.ts';
+import type { RunLock } from './run-lock.ts';
+
+export interface Stores {
+  runs: RunStore;
+  fleet: FleetStore;
+  work: WorkStore;
+  results: ResultStore;
+}
+
+export interface SessionOptions {
+  runId: string;
+  privateKey: string;
+  lock: RunLock;
+  stores: Stores;
+  cloud: CloudAccess;
+  /** `host:port` of the call-back listener. */
+  callbackListen: string;
+  launchKit: () => Promise<LaunchKit>;
+  logFile: string;
+  onAlarm: (text: string) => void;
+  onWorld: (world: World) => void;
+}
+
+export interface Session {
+  listener: Listener;
+  /** Until the run has ended and nothing is left of it, or the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Ends the run early but keeps what there is. */
+  stop(): Promise<void>;
+  report(): Promise<RunReport>;
+  close(): Promise<void>;
+}
+
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const log = openLog(options.logFile, options.runId);
+  const offers = new HttpOfferSender();
+  const core = createCore(options, log, offers);
+  const dispatcher = new Dispatcher(core);
+  const loop = new ControlLoop(core, dispatcher, options.onWorld);
+  const callbacks = new Callbacks(core, dispatcher, loop, options.privateKey);
+  const listener = await listen(createCallbackApp(callbacks, log), options.callbackListen, 'server.listen');
+  return {
+    listener,
+    async run(signal) {
+      const either = AbortSignal.any([signal, options.lock.lost]);
+      await loop.run(either);
+      if (options.lock.lost.aborted) throw options.lock.lost.reason;
+    },
+    async stop() {
+      await core.runs.setRequest(core.runId, 'stop');
+      loop.wake();
+    },
+    async report() {
+      const report = await buildReport(core, core.runId);
+      await core.runs.setReport(core.runId, report, core.fence);
+      return report;
+    },
+    async close() {
+      await listener.close();
+      await offers.close();
+      log.flush();
+    },
+  };
+}
+
+function createCore(options: SessionOptions, log: Logger, offers: HttpOfferSender): Core {
+  const { stores, lock, cloud, runId } = options;
+  let kit: Promise<LaunchKit> | null = null;
+  return {
+    runId,
+    fence: lock.fence,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    ...stores,
+    compute: cloud.compute,
+    balancers: cloud.balancers,
+    objects: cloud.objects,
+    offers,
+    launchTurn: createTokenBucket(systemClock, 5, 2),
+    launchKit() {
+      // A failed preparation is tried again by the next launch.
+      kit ??= options.launchKit().catch((error: unknown) => {
+        kit = null;
+        throw error;
+      });
+      return kit;
+    },
+    async alarm(detail, at) {
+      log.warn({ ...at }, detail);
+      options.onAlarm(detail);
+      const slot = at?.slot ?? null;
+      const epoch = at?.epoch ?? null;
+      await stores.runs.addEvent(runId, {
+        atMs: systemClock.now(),
+        kind: 'alarm',
+        slot,
+        epoch,
+        from: null,
+        to: null,
+        detail,
+      });
+    },
+    oneAtATime: createQueue(),
+    marks: noMarks(),
+  };
+}
+
+function openLog(file: string, runId: string): Logger {
+  mkdirSync(dirname(file), { recursive: true });
+  return pino({ base: { run: runId } }, destination({ dest: file, sync: true }));
+}
+
+/** Where the files of runs are: beside the configuration. */
+export interface StateDir {
+  run(runId: string): string;
+  sandbox(runId: string): string;
+}
+
+export function stateDirOf(configFile: string): StateDir {
+  const root = join(dirname(configFile), '.crawlfleet');
+  return { run: (id) => join(root, 'runs', id), sandbox: (id) => join(root, 'sandbox', id) };
+}

@@ -1,0 +1,51 @@
+/** The files that `orchestrator init` writes. A test loads them, so they stay valid. */
+
+export const FLEET_TEMPLATE = `# crawlfleet: every key is described in docs/configuration.md
+site:
+  product_url: "https://shop.example/item/{id}"   # {id} is the percent-encoded product ID
+  interval: 10s                                    # start to start of two requests from one address
+  # max_rate: 5/s                                  # ceiling for the whole fleet
+  user_agent: "examplebot/1.0 (+https://example.com/bot)"   # who you are, with a link
+  timeout: 30s
+  max_page_bytes: 5MB
+  mapping: mapping.yaml                            # which values become which columns
+
+products:
+  query: "select id from products where active = 1"   # must yield a column named id
+
+database:
+  url: "sqlite:./fleet.db"                         # or mysql://user:password@host:3306/shop
+
+results:
+  table: product_snapshots                         # made when it is missing, checked when it exists
+  on_gone: keep                                    # keep | delete the row of a product that is gone
+
+run:
+  deadline: 4h                                     # --deadline wins
+  # max_cost: 5.00                                 # in USD
+  grace: 10m                                       # afterwards every instance powers itself off
+  min_instances: 1
+  max_instances: 100
+  max_failed: 5%                                   # more failed products than this: exit code 12
+
+# For runs on AWS; a dry run needs none of it.
+# aws:
+#   region: ap-northeast-1
+#   bucket: my-bucket
+#   instance_types: [t4g.nano, t3.nano]
+#   subnets: [subnet-a, subnet-b]
+#   security_groups: [sg-fleet]
+#   instance_profile: crawl-instance
+# server:
+#   listen: "0.0.0.0:8700"
+#   url: "http://10.0.0.5:8700"                    # how instances reach this server
+`;
+
+export const MAPPING_TEMPLATE = `# A field is a CSS selector (its trimmed text), or an object with css or json_ld and what to do with the value.
+fields:
+  title: { css: "h1", required: true }             # required: a page without it counts as failed
+  price: { css: ".price", attr: data-value, integer: true }
+  brand: { json_ld: "brand.name" }                 # from <script type="application/ld+json">
+  image: { css: "img.main", attr: src }
+  tags:  { css: "ul.tags li", all: true }          # every match, as a JSON array
+`;

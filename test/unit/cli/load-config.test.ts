@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { FlagValue } from '../../../orchestrator/cli/config/load-config.ts';
+import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../orchestrator/cli/templates.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'crawlfleet-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let files = 0;
+function write(text: string): string {
+  const path = join(folder, `fleet-${++files}.yaml`);
+  writeFileSync(path, text);
+  return path;
+}
+
+const GOOD = `site:
+  product_url: "https://shop.example/item/{id}"
+  interval: 200ms
+  mapping: { fields: { title: "h1" } }
+products: { query: "select id from products" }
+database: { url: "sqlite:./fleet.db" }
+run: { deadline: 45s }
+`;
+
+function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
+  try {
+    loadConfig(write(text), environment, flags);
+  } catch (error) {
+    if (error instanceof AppError) return `${error.code} ${error.exitCode}\n${error.message}`;
+    throw error;
+  }
+  return 'no fault';
+}
+
+describe('loadConfig', () => {
+  it('reads a small file and fills in the defaults', () => {
+    const { values, mapping } = loadConfig(write(GOOD), {});
+    expect(values.site.interval).toBe(200);
+    expect(values.run).toMatchObject({ deadline: 45_000, max_failed: 0.05, grace: 600_000, max_instances: 100 });
+    expect(values.results.table).toBe('product_snapshots');
+    expect(mapping.fields).toEqual([
+      {
+        name: 'title',
+        select: { type: 'css', selector: 'h1' },
+        process: [{ type: 'trim' }],
+        all: false,
+        required: false,
+      },
+    ]);
+  });
+
+  it('lets a flag win over the environment, and the environment over the file', () => {
+    const path = write(GOOD);
+    const flag = { path: ['run', 'deadline'], flag: '--deadline', value: '2h' };
+    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }).values.run.deadline).toBe(3_600_000);
+    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }, [flag]).values.run.deadline).toBe(7_200_000);
+    expect(
+      loadConfig(path, { FLEET_AWS_INSTANCE_TYPES: '[t3.nano]', FLEET_RUN_MAX_INSTANCES: '7' }).values,
+    ).toMatchObject({
+      aws: { instance_types: ['t3.nano'] },
+      run: { max_instances: 7 },
+    });
+  });
+
+  it('lists all faults at once, each with its line', () => {
+    const text = faultsOf(`site:
+  product_url: "https://shop.example/item"
+  interval: 10
+  colour: red
+  mapping: { fields: { title: "h1", price: { css: ".p", attr: x, number: true, integer: true }, url: "a" } }
+products: { sql: "select 1" }
+database: { url: "postgres://x" }
+`);
+    expect(text).toContain('config-invalid 4');
+    expect(text).toContain('line 2: site.product_url: must contain {id}');
+    expect(text).toContain('line 3: site.interval: must be a duration such as 200ms, 10s, 4h or 1h30m, not 10');
+    expect(text).toContain('line 4: site.colour: unknown key');
+    expect(text).toContain('line 5: site.mapping.fields.price.integer: number and integer exclude each other');
+    expect(text).toContain('line 5: site.mapping.fields.url: the name is taken');
+    expect(text).toContain('line 6: products.query: missing');
+    expect(text).toContain('line 6: products.sql: unknown key');
+    expect(text).toContain('line 7: database.url: must begin with mysql://');
+  });
+
+  it.each([
+    ['an empty file', '', 'site: missing'],
+    ['a list', '- a\n', 'must be a mapping with site'],
+    ['broken YAML', 'site: [\n', 'line 2'],
+    ['a repeated key', `${GOOD}run: { deadline: 1h }\n`, 'line 8'],
+    ['an ID in the host', GOOD.replace('shop.example', '{id}.shop.example'), 'not in the host'],
+    ['a relative URL', GOOD.replace('https://shop.example', ''), 'is not a URL'],
+    ['another scheme', GOOD.replace('https:', 'ftp:'), 'must begin with http'],
+    ['an interval of zero', GOOD.replace('200ms', '0s'), 'must be longer than zero'],
+    [
+      'a mapping file that is not there',
+      GOOD.replace('{ fields: { title: "h1" } }', 'none.yaml'),
+      'cannot read the mapping none.yaml',
+    ],
+    ['a selector that is not one', GOOD.replace('"h1"', '"h1[["'), 'site.mapping.fields.title'],
+    ['a field name that is no column', GOOD.replace('title:', '"a-b":'), 'a field name is a letter'],
+    [
+      'two fields alike but for case',
+      GOOD.replace('title: "h1"', 'title: "h1", Title: "h2"'),
+      'another field has this name',
+    ],
+    [
+      'something that is not there yet',
+      GOOD.replace('interval: 200ms', 'render: browser'),
+      'site.render: is not available in this version',
+    ],
+    [
+      'a processor that is not there yet',
+      GOOD.replace('"h1"', '{ xpath: "//h1" }'),
+      'xpath: is not available in this version',
+    ],
+    [
+      'more instances at least than at most',
+      GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
+      'is more than run.max_instances',
+    ],
+  ])('refuses %s', (_name, text, expected) => {
+    expect(faultsOf(text)).toContain(expected);
+  });
+
+  it('names the flag or the variable that is wrong', () => {
+    expect(faultsOf(GOOD, { FLEET_RUN_DEADLINE: 'soon' })).toContain(
+      'environment FLEET_RUN_DEADLINE: must be a duration',
+    );
+    expect(faultsOf(GOOD, { FLEET_RUN_DEDLINE: '1h' })).toContain('environment FLEET_RUN_DEDLINE: no such setting');
+    expect(faultsOf(GOOD, {}, [{ path: ['run', 'deadline'], flag: '--deadline', value: 'soon' }])).toContain(
+      'flag --deadline: must be a duration',
+    );
+  });
+
+  it('says where it looked for a file that is missing', () => {
+    expect(() => loadConfig(join(folder, 'nowhere.yaml'), {})).toThrow(/cannot read the configuration .*nowhere\.yaml/);
+  });
+
+  it('accepts what `orchestrator init` writes', () => {
+    writeFileSync(join(folder, 'mapping.yaml'), MAPPING_TEMPLATE);
+    const { mapping } = loadConfig(write(FLEET_TEMPLATE), {});
+    expect(mapping.fields.map((f) => f.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);
+  });
+});
