@@ -1,0 +1,25 @@
+/** Being told to stop: Ctrl-C, a terminal that closes, a plain kill. However often it comes, it counts once. */
+
+export interface StopRequest {
+  signal: AbortSignal;
+  dispose(): void;
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Calls back at the first signal. Later ones are swallowed: the demo must live until everything it started is gone. */
+export function watchStop(onStop: () => void): StopRequest {
+  const controller = new AbortController();
+  const handler = (): void => {
+    if (controller.signal.aborted) return;
+    controller.abort();
+    onStop();
+  };
+  for (const signal of SIGNALS) process.on(signal, handler);
+  return {
+    signal: controller.signal,
+    dispose: () => {
+      for (const signal of SIGNALS) process.off(signal, handler);
+    },
+  };
+}
