@@ -1,0 +1,154 @@
+/** Bad input: a clear message, the right exit code, nothing launched, nothing lost. */
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { TestEngine } from '../support/mariadb/database.ts';
+import type { Fleet, FleetOptions } from './fleet.ts';
+import { makeFleet, readReport } from './fleet.ts';
+
+const fleets: Fleet[] = [];
+afterEach(async () => {
+  for (const fleet of fleets.splice(0)) await fleet.remove();
+});
+
+async function aFleet(change: Partial<FleetOptions> = {}): Promise<Fleet> {
+  const fleet = await makeFleet({
+    engine: 'sqlite',
+    productUrl: 'http://127.0.0.1:9/item/{id}',
+    ids: ['a', 'b'],
+    ...change,
+  });
+  fleets.push(fleet);
+  return fleet;
+}
+
+interface Refusal {
+  exitCode: number | null;
+  code: string;
+  text: string;
+}
+
+async function refusal(fleet: Fleet, ...args: string[]): Promise<Refusal> {
+  const result = await fleet.run('run', '--dry-run', '--json', ...args);
+  const { error } = JSON.parse(result.stdout) as { error: { code: string; message: string; hint: string | null } };
+  expect(fleet.leftovers()).toEqual([]);
+  return { exitCode: result.exitCode, code: error.code, text: `${error.message} ${error.hint ?? ''}` };
+}
+
+describe('configuration', () => {
+  it('refuses faults of all kinds at once', async () => {
+    const fleet = await aFleet({
+      config: { site: { product_url: 'http://127.0.0.1:9/item', interval: 'often', nonsense: 1 } },
+    });
+    const { exitCode, code, text } = await refusal(fleet);
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'config-invalid' });
+    for (const part of [
+      'site.product_url: must contain {id}',
+      'site.interval: must be a duration',
+      'site.nonsense: unknown key',
+    ])
+      expect(text).toContain(part);
+  });
+
+  it('refuses a deadline that is not one', async () => {
+    const result = await (await aFleet()).run('run', '--dry-run', '--deadline', 'soon');
+    expect(result.exitCode).toBe(2);
+    expect(result.stderr).toContain('It must be a duration');
+  });
+
+  it('says which deadline could be met', async () => {
+    const ids = Array.from({ length: 500 }, (_, i) => `p${i}`);
+    const fleet = await aFleet({
+      ids,
+      config: { site: { interval: '10s' }, run: { min_instances: 1, max_instances: 3 } },
+    });
+    const { exitCode, code, text } = await refusal(fleet, '--deadline', '60s');
+    expect({ exitCode, code }).toEqual({ exitCode: 16, code: 'infeasible' });
+    expect(text).toMatch(/--deadline \d+/);
+  });
+
+  it('refuses a call-back port that is taken', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { exitCode, code, text } = await refusal(
+      await aFleet({ config: { server: { listen: `127.0.0.1:${port}` } } }),
+    );
+    server.close();
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'port-taken' });
+    expect(text).toContain(`port ${port}`);
+  });
+
+  it('refuses a dry run on an endpoint that is not this machine', async () => {
+    const fleet = await aFleet({ config: { aws: { endpoint: 'https://ec2.ap-northeast-1.amazonaws.com' } } });
+    expect(await refusal(fleet)).toMatchObject({ exitCode: 4, code: 'endpoint-refused' });
+  });
+});
+
+describe('database', () => {
+  it('refuses a database that cannot be reached, without showing the password', async () => {
+    const fleet = await aFleet({ config: { database: { url: 'mysql://somebody:hunter2@127.0.0.1:1/shop' } } });
+    const { exitCode, code, text } = await refusal(fleet);
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'database-unreachable' });
+    expect(text).toContain('127.0.0.1');
+    expect(text).not.toContain('hunter2');
+  });
+
+  it.each<[TestEngine, string, string]>([
+    ['sqlite', 'select id from nowhere', 'nowhere'],
+    ['mysql', 'select id from nowhere', 'nowhere'],
+    ['sqlite', 'select active from products', 'id'],
+    ['mysql', 'select active from products', 'id'],
+    ['sqlite', 'this is not SQL', 'syntax'],
+  ])('on %s refuses the query %s', async (engine, query, expected) => {
+    const { exitCode, code, text } = await refusal(await aFleet({ engine, config: { products: { query } } }));
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'products-query' });
+    expect(text).toContain(expected);
+  });
+
+  it('refuses product IDs that are null, empty or too long', async () => {
+    for (const query of ['select null as id', "select '' as id"]) {
+      expect(await refusal(await aFleet({ config: { products: { query } } }))).toMatchObject({
+        exitCode: 4,
+        code: 'product-id-invalid',
+      });
+    }
+  });
+
+  it('refuses a result table that does not fit, before anything is launched', async () => {
+    const fleet = await aFleet({ engine: 'mysql' });
+    await fleet.query(
+      'create table product_snapshots (product_id varchar(100) primary key, title int, stock int not null)',
+    );
+    const { exitCode, code, text } = await refusal(fleet);
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'results-schema' });
+    for (const column of ['title', 'price', 'run_id', 'stock']) expect(text).toContain(column);
+  });
+});
+
+describe('no products', () => {
+  it('completes at once and launches nothing', async () => {
+    const fleet = await aFleet({ ids: [] });
+    const result = await fleet.run('run', '--dry-run', '--json');
+    expect(readReport(result)).toMatchObject({
+      state: 'completed',
+      exitCode: 0,
+      products: { planned: 0, stored: 0, gone: 0, failed: 0 },
+      instances: { planned: 0, launched: 0 },
+    });
+    expect(result.exitCode).toBe(0);
+    expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+  });
+});
+
+describe('usage', () => {
+  it.each([[['run', '--json', '--nope']], [['bogus', '--json']], [['run', '--json', '--deadline', '-5s']]])(
+    'answers %j with one JSON document',
+    async (args) => {
+      const result = await (await aFleet()).run(...args);
+      expect(result.exitCode).toBe(2);
+      expect(JSON.parse(result.stdout)).toMatchObject({ error: { code: 'usage' }, exitCode: 2 });
+    },
+  );
+});

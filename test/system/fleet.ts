@@ -1,0 +1,127 @@
+/** A user's folder for system tests: a database with products, a fleet.yaml, and the real command line run on them. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import Sqlite from 'better-sqlite3';
+import { createConnection } from 'mysql2/promise';
+import { stringify } from 'yaml';
+import type { RunReport } from '../../orchestrator/control/report.ts';
+import type { TestEngine } from '../support/mariadb/database.ts';
+import { createTestDatabase } from '../support/mariadb/database.ts';
+import type { CommandResult, RunningCommand } from '../support/processes.ts';
+import { findLeftovers, killLeftovers, startCommand } from '../support/processes.ts';
+import { SHOP_MAPPING } from '../support/shop/product.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
+
+type Config = Record<string, Record<string, unknown>>;
+
+export interface Fleet {
+  dir: string;
+  configPath: string;
+  /** Rows of a query, values as text or numbers. */
+  query(sql: string): Promise<Record<string, unknown>[]>;
+  /** Starts `orchestrator <args> --config <file>`. */
+  start(...args: string[]): RunningCommand;
+  /** Runs it to its end. */
+  run(...args: string[]): Promise<CommandResult>;
+  /** `run --dry-run --json`: the exit code and the document. */
+  dryRun(...args: string[]): Promise<{ exitCode: number | null; report: RunReport; stderr: string }>;
+  /** Living processes that belong to this folder. */
+  leftovers(): { pid: number; command: string }[];
+  remove(): Promise<void>;
+}
+
+export interface FleetOptions {
+  engine: TestEngine;
+  productUrl: string;
+  ids: readonly string[];
+  /** Merged over the defaults, section by section. */
+  config?: Config;
+}
+
+/** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out. */
+export async function makeFleet(options: FleetOptions): Promise<Fleet> {
+  const folder = tempDir('crawlfleet-system-');
+  const database = await createTestDatabase(options.engine);
+  const query = (sql: string, values: unknown[] = []) => runQuery(database.url, sql, values);
+  await query('create table products (id varchar(500) not null, active integer not null)');
+  for (const id of options.ids) await query('insert into products (id, active) values (?, 1)', [id]);
+  const configPath = folder.file('fleet.yaml');
+  writeFileSync(configPath, stringify(mergeConfig(defaults(options.productUrl, database.url), options.config ?? {})));
+  const start = (...args: string[]): RunningCommand =>
+    startCommand(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
+      cwd: folder.path,
+      timeoutMs: 150_000,
+    });
+  return {
+    dir: folder.path,
+    configPath,
+    query,
+    start,
+    run: (...args) => start(...args).finished,
+    async dryRun(...args) {
+      const result = await start('run', '--dry-run', '--json', ...args).finished;
+      return { exitCode: result.exitCode, report: readReport(result), stderr: result.stderr };
+    },
+    leftovers: () => findLeftovers(folder.path),
+    async remove() {
+      killLeftovers(folder.path);
+      await database.drop();
+      folder.remove();
+    },
+  };
+}
+
+/** The report of a `run --json`; with what was printed when there is none. */
+export function readReport(result: CommandResult): RunReport {
+  try {
+    return JSON.parse(result.stdout) as RunReport;
+  } catch (error) {
+    throw new Error(`stdout is not one JSON document (exit ${result.exitCode}):\n${result.stdout}\n${result.stderr}`, {
+      cause: error,
+    });
+  }
+}
+
+function defaults(productUrl: string, databaseUrl: string): Config {
+  return {
+    site: {
+      product_url: productUrl,
+      interval: '200ms',
+      user_agent: 'crawlfleet-test/1.0 (+https://example.com/bot)',
+      timeout: '3s',
+      mapping: SHOP_MAPPING,
+    },
+    products: { query: 'select id from products where active = 1' },
+    database: { url: databaseUrl },
+    run: { deadline: '45s', grace: '30s', min_instances: 3 },
+  };
+}
+
+function mergeConfig(base: Config, change: Config): Config {
+  const merged = { ...base };
+  for (const [section, values] of Object.entries(change)) merged[section] = { ...merged[section], ...values };
+  return merged;
+}
+
+async function runQuery(url: string, sql: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+  if (url.startsWith('sqlite:')) {
+    const database = new Sqlite(url.slice('sqlite:'.length), { timeout: 5_000 });
+    try {
+      const statement = database.prepare(sql);
+      if (statement.reader) return statement.all(...values) as Record<string, unknown>[];
+      statement.run(...values);
+      return [];
+    } finally {
+      database.close();
+    }
+  }
+  const connection = await createConnection({ uri: url, timezone: 'Z' });
+  try {
+    const [rows] = await connection.query(sql, values);
+    return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];
+  } finally {
+    await connection.end();
+  }
+}
