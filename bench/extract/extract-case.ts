@@ -1,0 +1,66 @@
+/** One case of the extract bench, as a process: `extract-case.ts parser|handwritten|extractor PAGES`. Prints its figures. */
+import { readMapping } from '../../orchestrator/cli/config/mapping-source.ts';
+import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
+import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
+import { renderPage } from '../../test/support/shop/page.ts';
+import { SHOP_MAPPING, expectedProduct, productIds } from '../../test/support/shop/product.ts';
+import { HandwrittenReader, countEvents } from './peers.ts';
+
+export type CaseName = 'parser' | 'handwritten' | 'extractor';
+export interface CaseFigures {
+  pagesPerSecond: number;
+  pagesPerCpuSecond: number;
+}
+
+const PIECE = 16_384;
+const WARM_UP = 400;
+const DIFFERENT_PAGES = 100;
+
+const MAPPING = { fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } };
+
+const CASES: Record<CaseName, () => (pieces: readonly string[]) => unknown> = {
+  parser: () => countEvents,
+  handwritten: () => (pieces) => new HandwrittenReader().read(pieces),
+  extractor: () => {
+    const mapping = compileMapping(readMapping(MAPPING).mapping);
+    return (pieces) => {
+      const extractor = new PageExtractor(mapping, 'html');
+      for (const piece of pieces) extractor.write(piece);
+      return extractor.end().row;
+    };
+  },
+};
+
+const [name, pages] = process.argv.slice(2) as [CaseName, string];
+const read = CASES[name]();
+const ids = productIds(DIFFERENT_PAGES);
+const inputs = ids.map((id) => cut(renderPage(expectedProduct(1, id))));
+
+checkOnce();
+for (let i = 0; i < WARM_UP; i++) read(inputs[i % DIFFERENT_PAGES]!);
+const cpuBefore = process.cpuUsage();
+const startMs = performance.now();
+for (let i = 0; i < Number(pages); i++) read(inputs[i % DIFFERENT_PAGES]!);
+const wallMs = performance.now() - startMs;
+const { user, system } = process.cpuUsage(cpuBefore);
+const figures: CaseFigures = {
+  pagesPerSecond: (Number(pages) * 1_000) / wallMs,
+  pagesPerCpuSecond: (Number(pages) * 1_000_000) / (user + system),
+};
+process.stdout.write(JSON.stringify(figures));
+
+function cut(page: string): string[] {
+  return Array.from({ length: Math.ceil(page.length / PIECE) }, (_, i) => page.slice(i * PIECE, (i + 1) * PIECE));
+}
+
+/** A case that reads wrong values has no business being fast. */
+function checkOnce(): void {
+  if (name === 'parser') return;
+  for (const [i, id] of ids.entries()) {
+    const { title, price, brand, rating, category, inStock } = expectedProduct(1, id);
+    const crumbs = ['Home', 'Catalogue', category];
+    const expected = { title, price, brand, rating, crumbs, stock: inStock ? 'In stock' : 'Sold out' };
+    if (JSON.stringify(read(inputs[i]!)) !== JSON.stringify(expected))
+      throw new Error(`${name} misreads product ${id}`);
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * The main server under 100,000 products: planned, dispatched, loaded, published, verified. The pages are a few bytes and the
+ * interval is a millisecond, so that the instances have next to nothing to do and the main server everything.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { makeCrawlFolder } from '../crawl-folder.ts';
+import type { Bench, BenchResult } from '../frame.ts';
+
+const PRODUCTS = 100_000;
+const THOUSANDS = PRODUCTS / 1_000;
+
+export const bench: Bench = { title: 'The main server with 100,000 products', run };
+
+async function run(): Promise<BenchResult> {
+  const shop = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<h1>x</h1>'));
+  shop.keepAliveTimeout = 65_000;
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  const { port } = shop.address() as AddressInfo;
+  const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
+  const folder = makeCrawlFolder(ids, {
+    site: {
+      product_url: `http://127.0.0.1:${port}/{id}`,
+      interval: '1ms',
+      user_agent: 'crawlfleet-bench/1.0 (+https://example.com/bot)',
+      mapping: { fields: { title: 'h1' } },
+    },
+    run: { deadline: '20m', min_instances: 6, max_instances: 20 },
+  });
+  try {
+    const { report, wallMs, cpuMs, mainServerRssBytes } = await folder.run();
+    const verifyStartMs = performance.now();
+    await folder.command('verify', '--json');
+    const verifyMs = performance.now() - verifyStartMs;
+    const { dispatchMs, loadMs, publishMs } = report.timings;
+    return {
+      about: `${PRODUCTS} products stored by ${report.instances.launched} instances as processes on the same two cores, SQLite. CPU and memory are the main server's own.`,
+      rows: [
+        {
+          name: 'whole run',
+          figures: {
+            wallMsPerThousand: wallMs / THOUSANDS,
+            cpuMsPerThousand: cpuMs / THOUSANDS,
+            dispatchMs: dispatchMs ?? 0,
+            loadMs: loadMs ?? 0,
+            publishMs: publishMs ?? 0,
+            verifyMs,
+            maxRssMb: mainServerRssBytes / 1e6,
+          },
+        },
+      ],
+      ratios: [
+        { name: 'RSS of the main server / 300 MB', value: mainServerRssBytes / 300e6, target: 'below 1' },
+        { name: 'stored / planned', value: report.products.stored / PRODUCTS, target: '1' },
+      ],
+    };
+  } finally {
+    folder.remove();
+    shop.closeAllConnections();
+    shop.close();
+  }
+}

@@ -1,0 +1,32 @@
+/** `npm run bench [-- NAME …]`: runs the benches named, or all quick ones, and stores what they measured in results/. */
+import type { Bench } from './frame.ts';
+import { describeMachine, storeResult } from './results.ts';
+
+/** By name. A slow one (more than half a minute) runs only when it is asked for. */
+const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Bench }> }> = {
+  extract: { load: () => import('./extract/extract.ts') },
+  'whole-run': { slow: true, load: () => import('./whole-run/whole-run.ts') },
+  'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !Object.hasOwn(BENCHES, name));
+if (unknown.length > 0) {
+  process.stderr.write(`no such bench: ${unknown.join(', ')}\n  There are: ${Object.keys(BENCHES).join(', ')}\n`);
+  process.exit(2);
+}
+const names = asked.length > 0 ? asked : Object.keys(BENCHES).filter((name) => !BENCHES[name]!.slow);
+
+for (const name of names) {
+  const { bench } = await BENCHES[name]!.load();
+  process.stdout.write(`${bench.title} …\n`);
+  const startMs = performance.now();
+  const result = await bench.run();
+  const tookMs = Math.round(performance.now() - startMs);
+  const measuredAt = new Date().toISOString();
+  storeResult({ name, title: bench.title, measuredAt, tookMs, machine: describeMachine(), ...result });
+  for (const { name, value, target } of result.ratios) {
+    process.stdout.write(`  ${name}: ${value.toFixed(2)}${target === undefined ? '' : ` (to reach: ${target})`}\n`);
+  }
+}
+process.stdout.write('All figures are in bench/results/README.md\n');
