@@ -1,0 +1,120 @@
+/**
+ * Writes the documents that are made from code: configuration.md and fleet.schema.json from the configuration's schema,
+ * errors.md from the error codes. With --check it writes nothing and fails when a file on disk differs.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { configSchema } from '../orchestrator/cli/config/schema.ts';
+import { ERROR_KINDS } from '../shared/domain/errors.ts';
+
+interface JsonSchema {
+  description?: string;
+  default?: unknown;
+  enum?: unknown[];
+  type?: string;
+  anyOf?: JsonSchema[];
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+}
+
+const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+
+function configurationPage(): string {
+  const lines = [
+    '# Configuration',
+    '',
+    'Made from `orchestrator/cli/config/schema.ts` by `npm run docs`; do not edit it by hand.',
+    '',
+    'One YAML file, `fleet.yaml` unless `--config` names another. A flag wins over an environment variable, a variable over',
+    'the file, the file over the default. Unknown keys and unknown `FLEET_` variables are refused; all faults are listed at',
+    'once with their lines, with exit code 4. `orchestrator init` writes a commented file to start from; an editor can check',
+    'yours against [fleet.schema.json](fleet.schema.json).',
+    '',
+    'Durations are written `200ms`, `10s`, `4h`, `1h30m`; sizes `500KB`, `5MB`; rates `5/s`, `30/m`; shares `5%` or `0.05`.',
+    '',
+    'Flags that set a key: `--deadline` (`run.deadline`), `--max-cost` (`run.max_cost`). `--config` can also be given as `FLEET_CONFIG`.',
+    '',
+    'A key that this version does not act on is refused when it is set to something it would ignore, or named in the plan.',
+  ];
+  for (const [section, part] of Object.entries(schema.properties ?? {})) {
+    lines.push('', `## ${section}`, '', part.description ?? '', '', '| Key | Environment | Default | Meaning |', '|---|---|---|---|');
+    for (const [key, value] of Object.entries(part.properties ?? {})) {
+      const required = part.required?.includes(key) && value.default === undefined;
+      const fallback = required ? '**required**' : value.default === undefined || value.default === null ? '-' : code(typeof value.default === 'string' ? value.default : JSON.stringify(value.default));
+      const choices = choicesOf(value);
+      const meaning = [value.description ?? '', ...(choices.length > 0 ? [`One of ${choices.map((c) => code(String(c))).join(', ')}.`] : [])].join(' ').trim();
+      lines.push(`| \`${section}.${key}\` | \`FLEET_${`${section}_${key}`.toUpperCase()}\` | ${fallback} | ${meaning} |`);
+    }
+  }
+  return `${lines.join('\n')}\n\n${MAPPING_PAGE}`;
+}
+
+const MAPPING_PAGE = `## Mapping
+
+\`site.mapping\` says which values of a page become which columns of \`results.table\`.
+
+\`\`\`yaml
+fields:
+  title: "h1"                                      # CSS selector: the trimmed text of the first match
+  price: { css: ".price", attr: data-value, integer: true, required: true }
+  brand: { json_ld: "brand.name" }                 # dotted path in the page's JSON-LD
+  tags:  { css: "ul.tags li", all: true }          # every match, as a JSON array
+\`\`\`
+
+| Key | Meaning |
+|---|---|
+| \`css\` | CSS selector; its text, or with \`attr\` that attribute |
+| \`json_ld\` | dotted path in any \`<script type="application/ld+json">\` |
+| \`attr\` | name of an attribute, with \`css\` |
+| \`all\` | keep every match, as a JSON array; default the first |
+| \`required\` | a page without a value counts as \`failed(parse)\`; default false |
+| \`trim\` | fold white space and trim; default true |
+| \`number\` | a number out of text such as \`¥1,234.50\`; column type double; text that is no number counts as no value |
+| \`integer\` | a whole number, likewise; column type bigint |
+
+Field names are column names: a letter, then letters, digits or underscores, at most 64. \`product_id\`, \`row_key\`, \`run_id\`,
+\`url\` and \`crawled_at\` are taken.
+`;
+
+function choicesOf(value: JsonSchema): unknown[] {
+  return (value.enum ?? []).length > 0 ? value.enum! : [];
+}
+
+const code = (text: string): string => `\`${text}\``;
+
+function errorsPage(): string {
+  const rows = Object.entries(ERROR_KINDS).map(([name, kind]) => `| \`${name}\` | ${kind.exit} | ${kind.action} | ${kind.doc} |`);
+  return [
+    '# Errors',
+    '',
+    'Made from `shared/domain/errors.ts` by `npm run docs`; do not edit it by hand. Every error that reaches you has one of',
+    'these codes (`error.code` with `--json`), says what happened and where, and names what to do.',
+    '',
+    '| Code | Exit | What the program does | When |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+const files: Record<string, string> = {
+  'configuration.md': configurationPage(),
+  'fleet.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
+  'errors.md': errorsPage(),
+};
+
+const check = process.argv.includes('--check');
+let stale = 0;
+for (const [name, text] of Object.entries(files)) {
+  const path = fileURLToPath(new URL(name, import.meta.url));
+  if ((existsSync(path) ? readFileSync(path, 'utf8') : null) === text) continue;
+  if (check) {
+    stale++;
+    process.stderr.write(`docs/${name} is not in step with the code; run: npm run docs\n`);
+  } else {
+    writeFileSync(path, text);
+    process.stdout.write(`wrote docs/${name}\n`);
+  }
+}
+process.exitCode = stale > 0 ? 1 : 0;
