@@ -27,7 +27,7 @@ export interface BenchRow {
 export interface BenchRatio {
   name: string;
   value: number;
-  /** What DESIGN 12 or the issue asks for, in words: "at least 0.6". */
+  /** What is to be reached, in words: "at least 0.6". */
   target?: string;
 }
 

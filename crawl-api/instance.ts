@@ -1,5 +1,5 @@
 /**
- * One instance from hello to power-off (DESIGN 7): puts the parts together and runs them side by side.
+ * One instance from hello to power-off: puts the parts together and runs them side by side.
  *
  *   listeners   from the start; not ready before the hello is accepted
  *   heartbeats  from the hello to the end

@@ -1,5 +1,5 @@
 /**
- * The heart of the control loop (DESIGN 4): from what is known to what should be done. Pure: no clock, no chance, no
+ * The heart of the control loop: from what is known to what should be done. Pure: no clock, no chance, no
  * database. The states and their moves stand in shared/domain/states.ts; every wait here ends by a time limit.
  */
 import { dueChunks } from '../../shared/domain/sharing.ts';

@@ -1,4 +1,4 @@
-/** How a run ends: its state and exit code from what became of the products (DESIGN 10). Pure. */
+/** How a run ends: its state and exit code from what became of the products. Pure. */
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';

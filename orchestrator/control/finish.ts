@@ -144,7 +144,7 @@ function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAt
   }).total;
 }
 
-/** DESIGN 6: shards are even to within one chunk, or the report says why not. */
+/** Shards are even to within one chunk, or the report says why not. */
 function evenness(run: RunRecord, shards: readonly ShardReport[]): string[] {
   const bySlot = new Map<number, number>();
   for (const shard of shards) bySlot.set(shard.slot, Math.max(bySlot.get(shard.slot) ?? 0, shard.assigned));

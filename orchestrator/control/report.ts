@@ -1,4 +1,4 @@
-/** The document of `run --json`, also kept in the run's row (DESIGN 10). */
+/** The document of `run --json`, also kept in the run's row. */
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';

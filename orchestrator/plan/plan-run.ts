@@ -1,6 +1,6 @@
 /**
  * Plans a run: the smallest fleet that is done by the deadline 999 times in 1,000, within every limit, with its price; or
- * why there is none and what would help (DESIGN 5, docs/decisions/planning.md). Pure: the same input and seed give the
+ * why there is none and what would help (docs/decisions/planning.md). Pure: the same input and seed give the
  * same plan.
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';

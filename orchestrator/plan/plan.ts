@@ -1,4 +1,4 @@
-/** What planning takes and gives (DESIGN 5). The sums are in plan-run.ts; nothing here touches the world. */
+/** What planning takes and gives. The sums are in plan-run.ts; nothing here touches the world. */
 
 export interface PlanInput {
   products: number;

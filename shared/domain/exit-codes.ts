@@ -1,4 +1,4 @@
-/** Exit code per cause (DESIGN 10). Scripts rely on them, so a number never changes its meaning. */
+/** Exit code per cause. Scripts rely on them, so a number never changes its meaning. */
 
 export const EXIT = {
   complete: 0,

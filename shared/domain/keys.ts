@@ -1,4 +1,4 @@
-/** Keys of the objects a run writes to S3 (DESIGN 7). Made from our own ids only, never from crawled text. */
+/** Keys of the objects a run writes to S3. Made from our own ids only, never from crawled text. */
 
 /** `runs/<run>/` */
 export const runPrefix = (run: string): string => `runs/${run}/`;

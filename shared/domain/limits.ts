@@ -1,5 +1,5 @@
 /**
- * Time limits, scaled to the run so that a 45-second dry run and a 4-hour night follow the same rules (DESIGN 4).
+ * Time limits, scaled to the run so that a 45-second dry run and a 4-hour night follow the same rules.
  * All values are milliseconds.
  */
 
@@ -26,7 +26,7 @@ export function limitsFor(deadlineMs: number): RunLimits {
   return {
     heartbeatMs,
     lostMs: 12 * heartbeatMs,
-    // 6 minutes on a 4-hour run (FAULTS F10); never under 10 s, because a process needs that on a busy laptop.
+    // 6 minutes on a 4-hour run; never under 10 s, because a process needs that on a busy laptop.
     bootMs: clamp(Math.round(deadlineMs / 40), 10_000, 360_000),
     uploadMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
     terminateMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),

@@ -1,4 +1,4 @@
-/** What became of a product. Every planned product ends in exactly one outcome (DESIGN 1, invariant I1). */
+/** What became of a product. Every planned product ends in exactly one outcome. */
 
 export const OUTCOMES = ['stored', 'gone', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];

@@ -1,6 +1,6 @@
 /**
  * The pace of one address: start-to-start interval with a margin, because the target's clock is the proof and it sees
- * arrivals, not starts (DESIGN 7).
+ * arrivals, not starts.
  */
 
 /** Added to every interval: 5 ms or 1 %, whichever is more, for jitter between our start and the target's arrival. */

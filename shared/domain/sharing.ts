@@ -1,5 +1,5 @@
 /**
- * How products are cut into chunks and how many of them one slot is due (DESIGN 6).
+ * How products are cut into chunks and how many of them one slot is due.
  *
  * All chunks but the last have the same size, so a shard's size is its number of chunks. Chunks go out in two steps:
  * first every slot may hold floor(chunks / slots); only when all of those are granted may a slot take one more.

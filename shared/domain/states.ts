@@ -1,5 +1,5 @@
 /**
- * The states of a run and of an instance, and the moves between them (DESIGN 4).
+ * The states of a run and of an instance, and the moves between them.
  *
  * Run:
  *   planned    stored, nothing launched yet

@@ -1,4 +1,4 @@
-/** What an instance says to the main server, and the orders in the replies (DESIGN 7, 8). */
+/** What an instance says to the main server, and the orders in the replies. */
 import { z } from 'zod';
 
 export const HELLO_PATH = '/v1/instances/hello';

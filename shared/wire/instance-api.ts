@@ -1,4 +1,4 @@
-/** What the main server says to an instance through the balancer, and what the instance answers (DESIGN 6, 7). */
+/** What the main server says to an instance through the balancer, and what the instance answers. */
 import { z } from 'zod';
 import { MAX_CHUNK } from '../domain/sharing.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The short YAML form of a mapping (DESIGN 11) into the normalised one. A field is a CSS selector, or an object with one
+ * The short YAML form of a mapping into the normalised one. A field is a CSS selector, or an object with one
  * selector and what to do with its values.
  */
 import type { Field, Mapping, Processor, Selector } from '../../../shared/domain/mapping.ts';

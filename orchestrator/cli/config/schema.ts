@@ -1,5 +1,5 @@
 /**
- * Every key of fleet.yaml: its form, default and meaning (DESIGN 11). docs/configuration.md and the JSON Schema are made
+ * Every key of fleet.yaml: its form, default and meaning. docs/configuration.md and the JSON Schema are made
  * from this file. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
  */
 import { z } from 'zod';
