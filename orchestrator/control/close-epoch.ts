@@ -2,24 +2,14 @@
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, shardPrefix } from '../../shared/domain/keys.ts';
 import { isServing } from '../../shared/domain/states.ts';
-import type { PartRef, Progress } from '../../shared/wire/callbacks.ts';
+import type { PartRef } from '../../shared/wire/callbacks.ts';
+import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import type { Manifest } from '../../shared/wire/part.ts';
 import { decodeManifest, encodeManifest } from '../../shared/wire/part.ts';
 import { importPrivateKey, importPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
 import type { Core } from './core.ts';
 import { loadParts, readPart } from './load-parts.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
-
-const NO_PROGRESS: Progress = {
-  assigned: 0,
-  pending: 0,
-  stored: 0,
-  gone: 0,
-  failed: 0,
-  requests: 0,
-  minGapMs: null,
-  pageMs: null,
-};
 
 /** Checks the manifest an instance has reported; with a good one the instance is done. */
 export async function confirmManifest(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {

@@ -49,6 +49,18 @@ export const progressSchema = z.strictObject({
 });
 export type Progress = z.infer<typeof progressSchema>;
 
+/** Of an instance that has not begun. */
+export const NO_PROGRESS: Readonly<Progress> = {
+  assigned: 0,
+  pending: 0,
+  stored: 0,
+  gone: 0,
+  failed: 0,
+  requests: 0,
+  minGapMs: null,
+  pageMs: null,
+};
+
 export const SERVING_PHASES = ['ready', 'crawling', 'uploading', 'done'] as const;
 
 export const heartbeatSchema = z.strictObject({

@@ -1,4 +1,5 @@
 /** How epochs are closed: by a manifest that is checked, or by the main server for an instance that is given up. */
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
@@ -53,16 +54,7 @@ async function putPart(slot: number, epoch: number, seq: number, numbers: readon
 /** Stores a manifest of slot 0, epoch 1 and reports it as that instance does. */
 async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest> = {}, key = caller.keys) {
   const place = { run: run.id, slot: 0, epoch: 1, instanceId: 'i-0-1' };
-  const progress = {
-    assigned: 0,
-    pending: 0,
-    stored: 0,
-    gone: 0,
-    failed: 0,
-    requests: 0,
-    minGapMs: null,
-    pageMs: null,
-  };
+  const progress = { ...NO_PROGRESS };
   const closed = { closedBy: 'instance', closedAt: '2026-01-01T00:00:00.000Z' } as const;
   const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress, ...change }, key.privateKey);
   const name = manifestKey(run.id, 0, 1);

@@ -4,7 +4,13 @@ import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { Orders, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, ordersSchema } from '../../../shared/wire/callbacks.ts';
+import {
+  NO_PROGRESS,
+  COMPLETION_PATH,
+  HEARTBEAT_PATH,
+  HELLO_PATH,
+  ordersSchema,
+} from '../../../shared/wire/callbacks.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { encodeManifest } from '../../../shared/wire/part.ts';
@@ -59,16 +65,7 @@ export class FakeInstance {
   readonly #queue: Offer['products'] = [];
   #results: ItemResult[] = [];
   readonly #parts: PartRef[] = [];
-  readonly #progress: Progress = {
-    assigned: 0,
-    pending: 0,
-    stored: 0,
-    gone: 0,
-    failed: 0,
-    requests: 0,
-    minGapMs: null,
-    pageMs: null,
-  };
+  readonly #progress: Progress = { ...NO_PROGRESS };
   #acked = -1;
   #counter = 0;
   #ready = false;

@@ -1,3 +1,4 @@
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
@@ -144,16 +145,7 @@ onBothEngines('A main server that has lost its lock', (bench) => {
     const taken = await runs.acquireLock('other', NOW + 86_400_000, 1_000);
     expect(taken).toHaveProperty('fence');
     const claim = { slot: 0, epoch: 1, request: { userData: '' } as never, token: 't' };
-    const progress = {
-      assigned: 0,
-      pending: 0,
-      stored: 0,
-      gone: 0,
-      failed: 0,
-      requests: 0,
-      minGapMs: null,
-      pageMs: null,
-    };
+    const progress = { ...NO_PROGRESS };
     const hello = { instanceId: 'i', address: 'a', publicKey: 'k', bundleSha256: '', clock: '' };
     const part = { seq: 0, key: 'k', sha256: 'f'.repeat(64), sizeBytes: 1, products: 1 };
     const writes: [string, () => Promise<unknown>][] = [

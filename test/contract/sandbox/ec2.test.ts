@@ -28,7 +28,7 @@ import {
   launchInput,
 } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor } from '../../support/sandbox/clients.ts';
+import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 
@@ -47,17 +47,6 @@ afterAll(async () => {
 const tagged = (key: string, value: string) => ({
   TagSpecifications: [{ ResourceType: 'instance' as const, Tags: [{ Key: key, Value: value }] }],
 });
-
-/** The error's code and HTTP status. */
-async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
-  try {
-    await call;
-  } catch (error) {
-    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
-    return { code: name, status: $metadata?.httpStatusCode };
-  }
-  throw new Error('the call was not refused');
-}
 
 describe('launching', () => {
   it('answers pending without a public address, then runs with one of its own network', async () => {

@@ -23,7 +23,7 @@ import {
 import type { CompleteMultipartUploadCommandOutput, PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { clientsFor } from '../../support/sandbox/clients.ts';
+import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 
@@ -54,16 +54,6 @@ const put = (Key: string, body: string | Uint8Array, more: Partial<PutObjectComm
 async function get(Key: string): Promise<string> {
   const reply = await s3.send(new GetObjectCommand({ Bucket, Key, ChecksumMode: 'ENABLED' }));
   return reply.Body!.transformToString();
-}
-
-async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
-  try {
-    await call;
-  } catch (error) {
-    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
-    return { code: name, status: $metadata?.httpStatusCode };
-  }
-  throw new Error('the call was not refused');
 }
 
 describe('objects', () => {

@@ -41,3 +41,14 @@ export async function eventually<T>(what: string, look: () => Promise<T | null>)
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
 }
+
+/** The error that AWS's client makes of a refused call. Throws when the call is not refused. */
+export async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
+  try {
+    await call;
+  } catch (error) {
+    const { name, $metadata } = error as { name: string; $metadata?: { httpStatusCode?: number } };
+    return { code: name, status: $metadata?.httpStatusCode };
+  }
+  throw new Error('the call was not refused');
+}

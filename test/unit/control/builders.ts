@@ -1,4 +1,5 @@
 /** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
@@ -128,7 +129,7 @@ export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): 
     publicKey: 'key',
     counter: 1,
     lastHeartbeatAtMs: START_MS,
-    progress: { assigned: 0, pending: 0, stored: 0, gone: 0, failed: 0, requests: 0, minGapMs: null, pageMs: null },
+    progress: { ...NO_PROGRESS },
     problem: null,
     sealed: false,
     manifestKey: null,
