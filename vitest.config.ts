@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-// Three kinds of tests (docs/testing.md). Unit tests are pure; the others may start processes and use the private MariaDB
-// that the global setup starts once. `faults` rows run where their level says.
+// Kinds of tests (docs/testing.md). Unit tests and whole runs in memory (`faults`) are pure; the others may start processes and use
+// the private MariaDB and the Chromium that the global setups provide once.
+const globalSetup = ['./test/support/mariadb/global-setup.ts', './test/support/chromium/global-setup.ts'];
+
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/plain-line-reporter.ts'],
@@ -9,23 +11,34 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 15_000 } },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          setupFiles: ['./test/support/property-seed.ts'],
+        },
+      },
+      // Whole runs in memory, on a clock that jumps: test/faults/README.md.
+      { extends: true, test: { name: 'faults', include: ['test/faults/**/*.test.ts'] } },
       {
         extends: true,
         test: {
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
-          globalSetup: ['test/support/mariadb/global-setup.ts'],
+          globalSetup,
         },
       },
       {
         extends: true,
         test: {
           name: 'system',
-          include: ['test/system/**/*.test.ts', 'test/faults/**/*.test.ts'],
-          globalSetup: ['test/support/mariadb/global-setup.ts'],
+          include: ['test/system/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          globalSetup,
           // Whole runs with many processes each: more than two at a time would only measure the machine.
           maxWorkers: 2,
+          // A group of its own: projects of one group must agree about the workers, and the others take as many as there are cores.
+          sequence: { groupOrder: 1 },
           testTimeout: 180_000,
         },
       },
