@@ -104,7 +104,7 @@ function instancesOf(folder: string): number[] {
   return globSync('/proc/[0-9]*/cmdline').flatMap((file) => {
     try {
       const command = readFileSync(file, 'utf8');
-      return command.includes(folder) && command.includes('bundle.mjs') ? [Number(file.split('/')[2])] : [];
+      return command.includes(folder) && command.includes('crawl-api.mjs') ? [Number(file.split('/')[2])] : [];
     } catch {
       return [];
     }

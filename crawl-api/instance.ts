@@ -7,7 +7,6 @@
  *   upload      beside the crawl; then the manifest and the completion call-back
  *   idle        with heartbeats, until it is terminated, fenced, or its own time to power off has come
  */
-import { isIPv4 } from 'node:net';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { ObjectStore } from '../shared/ports/object-store.ts';
 import type { Random } from '../shared/ports/random.ts';
@@ -22,17 +21,17 @@ import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
 import { SignalFlag } from './control/signal-flag.ts';
 import { StateFolder } from './control/state-folder.ts';
-import { compileMapping } from './extract/compile-mapping.ts';
-import { PageExtractor } from './extract/page-extractor.ts';
-import { createAddressGuard, portOf } from './fetch/address-guard.ts';
-import { PageFetcher } from './fetch/page-fetcher.ts';
-import { createTargetDispatcher } from './fetch/target-dispatcher.ts';
+import { openQueue } from './open-queue.ts';
+import { localAddressOf, openSources, provesPages } from './open-sources.ts';
+import { AddressWatch } from './politeness/address-watch.ts';
 import { Pacer } from './politeness/pacer.ts';
 import { PageTimes } from './politeness/page-times.ts';
+import { RenderChoice } from './politeness/render-choice.ts';
+import { compileSiteRules } from './politeness/site-rules.ts';
 import { CrawlLoop } from './queue/crawl-loop.ts';
-import { JournalFile } from './queue/journal-file.ts';
-import { QueueState } from './queue/queue-state.ts';
-import { Queue } from './queue/queue.ts';
+import { KnownPages } from './queue/known-pages.ts';
+import type { Queue } from './queue/queue.ts';
+import { TroubleKeeper } from './queue/trouble-keeper.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
 import { listen, stopListening } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
@@ -45,6 +44,8 @@ export interface InstanceParts {
   metadataEndpoint: string;
   /** Folder that survives a restart of the process. */
   stateDirectory: string;
+  /** The browser to render with; null looks for one. */
+  chromiumPath: string | null;
   openStore: () => Promise<ObjectStore>;
   clock: Clock;
   random: Random;
@@ -59,9 +60,11 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const { settings, metadata, clock, random, log } = parts;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
   const { instanceId, address } = metadata;
-  const mapping = compileMapping(settings.mapping);
   const runPublicKey = importPublicKey(settings.runPublicKey);
   const folder = new StateFolder(parts.stateDirectory, owner, clock.now());
+  const { site } = settings;
+  const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
+  const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, folder);
 
   const ending = new AbortController();
@@ -85,12 +88,6 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     // A lost reply must not cost the twelve heartbeats after which the main server gives an instance up.
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
-  const target = createTargetDispatcher({
-    localAddress: address,
-    guard: createGuard(parts),
-    connectTimeoutMs: settings.site.timeoutMs,
-  });
-  const fetcher = new PageFetcher(target, settings.site, clock, (kind) => new PageExtractor(mapping, kind));
   const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
   const pageTimes = new PageTimes();
   const changed = new SignalFlag();
@@ -108,19 +105,31 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       heartbeat.poke();
     },
   });
+  const watch = new AddressWatch();
+  const knownPages = new KnownPages(site.canaries, site.productUrl, queue.state);
+  const troubles = new TroubleKeeper({
+    queue,
+    watch,
+    clock,
+    coolDownMs: site.ban.coolDownMs,
+    onChange: () => {
+      const { trouble } = queue.state;
+      if (trouble) log.warn({ ...trouble }, `the crawl has stopped: ${trouble.verdict}`);
+      else log.info({}, 'the address counts as fine again');
+      changed.raise();
+      heartbeat.poke();
+    },
+  });
   const describe = (): Heartbeat => ({
-    phase: queue.state.closed
-      ? 'done'
-      : !status.crawling
-        ? 'uploading'
-        : queue.state.items.size > 0
-          ? 'crawling'
-          : 'ready',
+    phase: phaseOf(queue, status.crawling),
     clock: new Date(clock.now()).toISOString(),
     offered: queue.state.offeredChunks().slice(0, 10_000),
-    progress: queue.progress(pageTimes.median()),
+    yielded: queue.yieldedChunks().slice(0, 10_000),
+    progress: queue.progress(pageTimes.median(), uploader.slowestMs),
     parts: queue.unackedParts(500),
-    problem: (queue.diskProblem ?? uploader.problem)?.slice(0, 500) ?? null,
+    problem: (queue.diskProblem ?? uploader.problem ?? knownPages.problem)?.slice(0, 500) ?? null,
+    trouble: troubles.describe(),
+    robots: queue.state.robots?.version ?? null,
   });
   const follow = async (orders: Orders): Promise<void> => {
     if (orders.fenced) {
@@ -129,10 +138,22 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       return;
     }
     const wasIdle = queue.state.items.size === 0;
-    const { granted, changed: differs } = await queue.follow(orders);
+    const { granted, yielded, changed: differs } = await queue.follow(orders);
+    if (yielded > 0) {
+      log.info({ chunks: yielded }, 'given back to be crawled by others');
+      heartbeat.poke();
+    }
     pacer.setInterval(queue.intervalMs);
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
+    if (orders.verdict !== null) troubles.decide(orders.verdict);
+    if (orders.release && queue.state.trouble?.verdict === 'banned') giveBack();
     if (granted > 0 || differs) changed.raise();
+  };
+  /** The order is repeated until nothing is pending here. */
+  const giveBack = (): void => {
+    const progress = queue.release();
+    if (progress === 'uploading') uploader.hurry();
+    if (progress === 'released') heartbeat.poke();
   };
   const heartbeat = new HeartbeatLoop({
     client,
@@ -148,8 +169,14 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     pacer,
     clock,
     pageTimes,
-    productUrl: settings.site.productUrl,
-    fetchPage: (url, hooks, signal) => fetcher.fetch(url, hooks, signal),
+    ...sources,
+    robots: site.robots,
+    productUrl: site.productUrl,
+    rules,
+    render: new RenderChoice(site.render),
+    watch,
+    knownPages,
+    troubles,
     changed,
     onResult: () => uploader.noteResult(),
     onEmpty: () => heartbeat.poke(),
@@ -161,6 +188,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     instanceId,
     runPublicKey,
     isReady: () => status.ready,
+    isBanned: () => queue.state.trouble !== null,
     takeOffer: async (offer) => {
       const answer = await queue.offer(offer);
       if (answer.taken) heartbeat.poke();
@@ -190,7 +218,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     uploader.flush();
     heartbeat.poke();
     await uploading;
-    const progress = (): Heartbeat['progress'] => queue.progress(pageTimes.median());
+    const progress = (): Heartbeat['progress'] => queue.progress(pageTimes.median(), uploader.slowestMs);
     const { privateKey } = folder;
     if (ending.signal.aborted) return;
     await closeEpoch(
@@ -213,50 +241,23 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
         log.info({ instanceId }, 'hello accepted');
       }
     }
-    await Promise.all([heartbeat.run(ending.signal), crawlAndClose(), powerOff]);
+    const work = Promise.all([heartbeat.run(ending.signal), crawlAndClose(), powerOff]);
+    // Without its browser it would only fail products; the next process may have more luck.
+    await Promise.race([work, sources.broken]);
     return end;
   } finally {
     ending.abort();
     stop.removeEventListener('abort', onStop);
-    await Promise.all([...servers.map(stopListening), client.close(), target.destroy()]);
+    await Promise.all([...servers.map(stopListening), client.close(), sources.http.close(), sources.browser?.close()]);
     await journal.close();
   }
 }
 
-function openQueue(
-  { settings, clock, log }: InstanceParts,
-  folder: StateFolder,
-): { queue: Queue; journal: JournalFile } {
-  const state = new QueueState();
-  const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
-  const deadlineMs = Date.parse(settings.deadline);
-  const queue = new Queue(state, file, clock, { intervalMs: settings.site.intervalMs, deadlineMs });
-  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was cut at its last good record');
-  if (replay.damaged) {
-    file.append([{ t: 'damaged' }]);
-    state.apply({ t: 'damaged' });
-  }
-  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'going on where it was');
-  return { queue, journal: file };
-}
-
-function createGuard({ settings, metadata, metadataEndpoint }: InstanceParts): ReturnType<typeof createAddressGuard> {
-  const { apiPort, localPort, site } = settings;
-  const imds = new URL(metadataEndpoint);
-  return createAddressGuard({
-    productUrl: site.productUrl,
-    allowPrivate: site.allowPrivate,
-    forbidden: [
-      { address: metadata.address, port: apiPort },
-      { address: localAddressOf(metadata.address), port: localPort },
-      { address: imds.hostname.replace(/^\[|\]$/g, ''), port: portOf(imds.protocol, imds.port) },
-    ],
-  });
-}
-
-/** Where the box-only listener is bound: loopback, and the instance's own part of it where instances share a machine. */
-function localAddressOf(address: string): string {
-  return isIPv4(address) && address.startsWith('127.') ? address : '127.0.0.1';
+function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
+  if (state.closed) return 'done';
+  if (!isCrawling) return 'uploading';
+  if (state.trouble) return 'banned';
+  return state.items.size > 0 ? 'crawling' : 'ready';
 }
 
 async function stopCrawling(queue: Queue, clock: Clock, stop: AbortSignal): Promise<void> {

@@ -64,6 +64,7 @@ try {
       metadata,
       metadataEndpoint,
       stateDirectory,
+      chromiumPath: process.env.CRAWLFLEET_CHROMIUM ?? null,
       openStore,
       clock: systemClock,
       random: systemRandom,

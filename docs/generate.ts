@@ -1,14 +1,18 @@
 /**
  * Writes the documents that are made from code: configuration.md and fleet.schema.json from the configuration's schema,
- * errors.md from the error codes. With --check it writes nothing and fails when a file on disk differs.
+ * mapping.schema.json from the forms of a mapping, errors.md and exit-codes.md from their tables, states.md from the state tables. With --check it writes nothing and fails when a file on disk differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { mappingJsonSchema } from '../orchestrator/cli/config/mapping/json-schema.ts';
 import { configSchema } from '../orchestrator/cli/config/schema.ts';
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
+import { exitCodesPage } from './generate-exit-codes.ts';
+import { statesPage } from './generate-states.ts';
 
 interface JsonSchema {
+  $ref?: string;
   description?: string;
   default?: unknown;
   enum?: unknown[];
@@ -19,6 +23,15 @@ interface JsonSchema {
 }
 
 const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+
+referToMappingSchema(schema);
+
+/** Editors then check a mapping written in place, too. */
+function referToMappingSchema({ properties }: JsonSchema): void {
+  const mapping = properties?.site?.properties?.mapping;
+  if (!mapping?.anyOf) throw new Error('site.mapping is no union any more');
+  mapping.anyOf = [...mapping.anyOf.filter((one) => one.type === 'string'), { $ref: 'mapping.schema.json' }];
+}
 
 function configurationPage(): string {
   const lines = [
@@ -52,7 +65,9 @@ function configurationPage(): string {
 
 const MAPPING_PAGE = `## Mapping
 
-\`site.mapping\` says which values of a page become which columns of \`results.table\`.
+\`site.mapping\` says which values of a page become which columns of \`results.table\`: the path of a YAML or JSON file, or the
+mapping in place. [mapping.md](mapping.md) shows every option with examples; an editor can check a file of its own against
+[mapping.schema.json](mapping.schema.json).
 
 \`\`\`yaml
 fields:
@@ -61,20 +76,6 @@ fields:
   brand: { json_ld: "brand.name" }                 # dotted path in the page's JSON-LD
   tags:  { css: "ul.tags li", all: true }          # every match, as a JSON array
 \`\`\`
-
-| Key | Meaning |
-|---|---|
-| \`css\` | CSS selector; its text, or with \`attr\` that attribute |
-| \`json_ld\` | dotted path in any \`<script type="application/ld+json">\` |
-| \`attr\` | name of an attribute, with \`css\` |
-| \`all\` | keep every match, as a JSON array; default the first |
-| \`required\` | a page without a value counts as \`failed(parse)\`; default false |
-| \`trim\` | fold white space and trim; default true |
-| \`number\` | a number out of text such as \`¥1,234.50\`; column type double; text that is no number counts as no value |
-| \`integer\` | a whole number, likewise; column type bigint |
-
-Field names are column names: a letter, then letters, digits or underscores, at most 64. \`product_id\`, \`row_key\`, \`run_id\`,
-\`url\` and \`crawled_at\` are taken.
 `;
 
 function choicesOf(value: JsonSchema): unknown[] {
@@ -101,7 +102,10 @@ function errorsPage(): string {
 const files: Record<string, string> = {
   'configuration.md': configurationPage(),
   'fleet.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
+  'mapping.schema.json': `${JSON.stringify(mappingJsonSchema(), null, 2)}\n`,
   'errors.md': errorsPage(),
+  'exit-codes.md': exitCodesPage(),
+  'states.md': statesPage(),
 };
 
 const check = process.argv.includes('--check');

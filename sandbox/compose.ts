@@ -5,11 +5,14 @@ import { join } from 'node:path';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { Random } from '../shared/ports/random.ts';
 import { lockDataFolder } from './data-lock.ts';
+import { ConditionBoard } from './conditions.ts';
 import { createEc2Actions } from './ec2/actions.ts';
 import { createCatalogue } from './ec2/catalogue.ts';
 import { Fleet } from './ec2/fleet.ts';
 import { LaunchLedger } from './ec2/launch-ledger.ts';
+import { RequestLimits } from './ec2/request-limits.ts';
 import { TagStore } from './ec2/tag-store.ts';
+import { findKnown } from './ec2/visibility.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
@@ -21,7 +24,12 @@ import { openLog } from './log.ts';
 import { AddressPool, takeNetwork } from './network.ts';
 import { BucketStore } from './s3/bucket-store.ts';
 import { MultipartUploads } from './s3/multipart-uploads.ts';
+import { createQuotasActions } from './quotas/actions.ts';
 import { startEndpoint } from './server/endpoint.ts';
+import { createStsActions } from './sts/actions.ts';
+import type { StandInPlace } from './flags.ts';
+import type { StandIn } from './stand-in/stand-in.ts';
+import { openStandIn } from './stand-in/open-stand-in.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };
@@ -31,9 +39,11 @@ export interface SandboxOptions {
   dataDir: string;
   region: string;
   allowedBundles: ReadonlySet<string>;
+  /** Null: its instances are those that are launched here. */
+  standInFor?: StandInPlace | null;
   controlToken: string;
-  /** Search path for the programs on instances. */
-  path: string;
+  /** What every instance's environment has: the search path, and what else its image would bring. */
+  environment: Record<string, string>;
   clock: Clock;
   random: Random;
   onShutdown: (why: string) => void;
@@ -64,6 +74,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const keeper = startKeeper(instanceFolder, (message) => log.write('keeper', { message }));
 
   const faults = new FaultBook();
+  const conditions = new ConditionBoard();
   const tags = new TagStore();
   const catalogue = createCatalogue(region, network.cidr);
   const addresses = new Map(catalogue.subnets.map((s) => [s.id, new AddressPool(network, s.firstOffset, s.size)]));
@@ -71,16 +82,40 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     clock,
     folder: instanceFolder,
     allowedBundles: options.allowedBundles,
-    path: options.path,
+    environment: options.environment,
     faults,
     startMetadata: (spec) => startMetadataServer(spec, clock),
     onPowerOff: (id) => fleet.poweredOff(id),
   });
-  const fleet = new Fleet({ clock, host, tags, region, addresses, log: (event, fields) => log.write(event, fields) });
+  const fleet = new Fleet({
+    clock,
+    host,
+    tags,
+    region,
+    addresses,
+    conditions,
+    log: (event, fields) => log.write(event, fields),
+  });
+  const ec2 = {
+    clock,
+    conditions,
+    faults,
+    catalogue,
+    fleet,
+    host,
+    tags,
+    launches: new LaunchLedger(),
+    snapshots: new Set<string>(),
+    addresses,
+  };
   const registry = new ElbRegistry();
   const s3 = { clock, buckets: new BucketStore(join(dataDir, 's3')), uploads: new MultipartUploads() };
 
+  let standIn: StandIn | null = null;
+
   const closeParts = async (): Promise<void> => {
+    // First of all: what ends here has to be told while there is somebody to tell it.
+    await standIn?.close();
     await Promise.all([fleet.close(), registry.close()]);
     host.close();
     await keeper.close();
@@ -92,17 +127,23 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const endpoint = await startEndpoint(options.port, {
       clock,
       faults,
+      conditions,
+      limits: new RequestLimits(clock),
       log,
       s3,
+      jsonActions: createQuotasActions({ conditions, region }),
       actions: {
-        ec2: createEc2Actions({ catalogue, fleet, host, tags, launches: new LaunchLedger(), addresses }),
+        sts: createStsActions(),
+        ec2: createEc2Actions(ec2),
         elbv2: createElbActions({
           clock,
+          conditions,
+          faults,
           catalogue,
           registry,
           addresses: new AddressPool(network, BALANCER_ADDRESSES.first, BALANCER_ADDRESSES.count),
           probe: httpProbe,
-          findInstance: (id) => fleet.find(id),
+          findInstance: (id) => findKnown(id, ec2),
         }),
       },
       control: {
@@ -110,11 +151,16 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         fleet,
         host,
         faults,
+        conditions,
+        clock,
         shutdown: options.onShutdown,
         endsAtMs: options.endsAtMs,
         setEndsAt: options.setEndsAt,
       },
     });
+    if (options.standInFor) {
+      standIn = await openStandIn({ ...options.standInFor, region, dataDir, clock, catalogue, fleet, log });
+    }
     log.write('started', { endpoint: endpoint.url, network: network.cidr, region });
     return {
       endpoint: endpoint.url,

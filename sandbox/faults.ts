@@ -7,6 +7,8 @@ import { z } from 'zod';
 const count = z.int().min(1).max(1_000_000);
 /** An action of any service (`RunInstances`, `RegisterTargets`, `PutObject`), or `*` for all. */
 const action = z.string().min(1).max(100);
+/** Only calls whose path contains this text: for S3, where the path is bucket and key. */
+const path = z.string().min(1).max(1_000).exactOptional();
 
 export const faultRuleSchema = z.discriminatedUnion('what', [
   /** The call is refused with this code and has no effect. */
@@ -16,12 +18,30 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
     code: z.string().min(1).max(100),
     message: z.string().max(1_000).exactOptional(),
     status: z.int().min(400).max(599).exactOptional(),
+    path,
     count,
   }),
+  /** The call has no effect: its connection is reset. */
+  z.strictObject({ what: z.literal('lost-request'), action, path, count }),
   /** The call takes effect and its connection is reset instead of answered. */
-  z.strictObject({ what: z.literal('lost-reply'), action, count }),
+  z.strictObject({ what: z.literal('lost-reply'), action, path, count }),
+  /** The call takes effect; its connection is reset in the middle of the object that it answers with. */
+  z.strictObject({ what: z.literal('cut-reply'), action, path, count }),
+  /** The call takes effect; one byte of the object that it answers with is wrong. */
+  z.strictObject({ what: z.literal('wrong-byte'), action, path, count }),
   /** The call takes effect at once; its answer comes `ms` later. */
-  z.strictObject({ what: z.literal('delay'), action, ms: z.int().min(1).max(3_600_000), count }),
+  z.strictObject({ what: z.literal('delay'), action, ms: z.int().min(1).max(3_600_000), path, count }),
+  /** TerminateInstances is answered as always and changes nothing. */
+  z.strictObject({ what: z.literal('ignored-terminate'), count }),
+  /** A health check fails, whatever the target says; with `instance` only those of this one. */
+  z.strictObject({ what: z.literal('failed-check'), instance: z.string().max(100).exactOptional(), count }),
+  /** A balancer delivers the request and answers with this status instead of passing the target's answer on. */
+  z.strictObject({
+    what: z.literal('lost-delivery'),
+    status: z.union([z.literal(502), z.literal(504)]).exactOptional(),
+    path,
+    count,
+  }),
   /** The next instances run, but nothing starts on them. */
   z.strictObject({ what: z.literal('silent-boot'), count }),
   /** On the next instances the program exits with 1 each time it is started. */
@@ -32,9 +52,14 @@ export type FaultRule = z.infer<typeof faultRuleSchema>;
 /** What happens to one API call. */
 export interface CallFaults {
   error: { code: string; message: string; status: number } | null;
-  loseReply: boolean;
+  /** The call is not carried out, and nothing is answered. */
+  lost: boolean;
+  reply: 'whole' | 'lost' | 'cut' | 'wrong';
   delayMs: number;
 }
+
+const REPLY_FAULTS = { 'lost-reply': 'lost', 'cut-reply': 'cut', 'wrong-byte': 'wrong' } as const;
+const NO_FAULTS: CallFaults = { error: null, lost: false, reply: 'whole', delayMs: 0 };
 
 /** Codes that AWS does not answer with 400. */
 const STATUS_OF_CODE: Record<string, number> = {
@@ -48,6 +73,8 @@ const STATUS_OF_CODE: Record<string, number> = {
   UnauthorizedOperation: 403,
   AccessDenied: 403,
   ExpiredToken: 400,
+  PreconditionFailed: 412,
+  ConditionalRequestConflict: 409,
 };
 
 export class FaultBook {
@@ -67,23 +94,38 @@ export class FaultBook {
   }
 
   /** Faults of the call that is being made; uses one of each matching kind up. An error stands alone. */
-  takeForCall(name: string): CallFaults {
-    const matches = (rule: { action: string }): boolean => rule.action === '*' || rule.action === name;
+  takeForCall(name: string, path = ''): CallFaults {
+    const matches = (rule: { action: string; path?: string }): boolean =>
+      (rule.action === '*' || rule.action === name) && path.includes(rule.path ?? '');
     const error = this.#take((rule) => rule.what === 'error' && matches(rule));
     if (error?.what === 'error') {
-      return {
-        error: {
-          code: error.code,
-          message: error.message ?? `Fault injected: ${error.code}`,
-          status: error.status ?? STATUS_OF_CODE[error.code] ?? 400,
-        },
-        loseReply: false,
-        delayMs: 0,
-      };
+      const { code, message = `Fault injected: ${code}`, status = STATUS_OF_CODE[code] ?? 400 } = error;
+      return { ...NO_FAULTS, error: { code, message, status } };
     }
+    if (this.#take((rule) => rule.what === 'lost-request' && matches(rule))) return { ...NO_FAULTS, lost: true };
     const delay = this.#take((rule) => rule.what === 'delay' && matches(rule));
-    const lost = this.#take((rule) => rule.what === 'lost-reply' && matches(rule));
-    return { error: null, loseReply: lost !== null, delayMs: delay?.what === 'delay' ? delay.ms : 0 };
+    const spoilt = this.#take((rule) => rule.what in REPLY_FAULTS && 'action' in rule && matches(rule));
+    return {
+      ...NO_FAULTS,
+      reply: spoilt === null ? 'whole' : REPLY_FAULTS[spoilt.what as keyof typeof REPLY_FAULTS],
+      delayMs: delay?.what === 'delay' ? delay.ms : 0,
+    };
+  }
+
+  /** True when the TerminateInstances that is being made is to change nothing. */
+  takeForTerminate(): boolean {
+    return this.#take(({ what }) => what === 'ignored-terminate') !== null;
+  }
+
+  /** True when the health check that is being made fails, though the target may be well. */
+  takeForCheck(instanceId: string): boolean {
+    return this.#take((r) => r.what === 'failed-check' && (r.instance ?? instanceId) === instanceId) !== null;
+  }
+
+  /** What a balancer answers in place of its target's answer to this request; null to pass that on. */
+  takeForDelivery(requestPath: string): 502 | 504 | null {
+    const rule = this.#take((r) => r.what === 'lost-delivery' && requestPath.includes(r.path ?? ''));
+    return rule?.what === 'lost-delivery' ? (rule.status ?? 502) : null;
   }
 
   /** How the instance that boots now goes wrong; null for not at all. */

@@ -1,6 +1,7 @@
 /** The sandbox's command line. */
 import { parseArgs } from 'node:util';
 import { AppError, describeError } from '../shared/domain/errors.ts';
+import { isLoopbackHost } from './server/guard.ts';
 
 export interface SandboxFlags {
   port: number;
@@ -10,9 +11,17 @@ export interface SandboxFlags {
   /** Null: make one. */
   controlToken: string | null;
   endsAtMs: number | null;
+  /** Null: EC2 is the sandbox's own. */
+  standInFor: StandInPlace | null;
 }
 
-export const USAGE = `usage: sandbox --data DIR [--port N] [--region R] [--allow-bundle SHA256]... [--control-token T] [--ends-at ISO]`;
+/** Whose instances are booted here: those of one run at another endpoint of this machine. */
+export interface StandInPlace {
+  endpoint: string;
+  runId: string;
+}
+
+export const USAGE = `usage: sandbox --data DIR [--port N] [--region R] [--allow-bundle SHA256]... [--control-token T] [--ends-at ISO] [--stand-in-for URL --run RUN]`;
 
 /** Throws AppError `usage`. */
 export function readFlags(args: readonly string[]): SandboxFlags {
@@ -36,7 +45,17 @@ export function readFlags(args: readonly string[]): SandboxFlags {
     allowedBundles: new Set(bundles),
     controlToken: values['control-token'] ?? null,
     endsAtMs,
+    standInFor: readStandIn(values['stand-in-for'], values.run),
   };
+}
+
+function readStandIn(endpoint: string | undefined, runId: string | undefined): StandInPlace | null {
+  if (endpoint === undefined && runId === undefined) return null;
+  if (endpoint === undefined || runId === undefined)
+    throw usage('--stand-in-for URL and --run RUN go together: the instances of that run are booted here');
+  if (!URL.canParse(endpoint) || !isLoopbackHost(new URL(endpoint).host))
+    throw usage(`--stand-in-for takes the URL of an endpoint on this machine, not '${endpoint}'`);
+  return { endpoint, runId };
 }
 
 function parse(args: readonly string[]) {
@@ -50,6 +69,8 @@ function parse(args: readonly string[]) {
         'allow-bundle': { type: 'string', multiple: true },
         'control-token': { type: 'string' },
         'ends-at': { type: 'string' },
+        'stand-in-for': { type: 'string' },
+        run: { type: 'string' },
       },
     }).values;
   } catch (error) {

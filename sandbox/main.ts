@@ -33,6 +33,11 @@ async function end(why: string): Promise<void> {
   process.exit(how === 'late' ? 1 : 0);
 }
 
+/** What an image would bring: the programs on the search path, and the browser that the user named. */
+function imageEnvironment({ PATH, CRAWLFLEET_CHROMIUM }: NodeJS.ProcessEnv): Record<string, string> {
+  return { PATH: PATH ?? '', ...(CRAWLFLEET_CHROMIUM ? { CRAWLFLEET_CHROMIUM } : {}) };
+}
+
 async function main(): Promise<void> {
   const flags = readFlags(process.argv.slice(2));
   const dataDir = resolve(flags.dataDir);
@@ -44,8 +49,9 @@ async function main(): Promise<void> {
     dataDir,
     region: flags.region,
     allowedBundles: flags.allowedBundles,
+    standInFor: flags.standInFor,
     controlToken,
-    path: process.env['PATH'] ?? '',
+    environment: imageEnvironment(process.env),
     clock: systemClock,
     random: systemRandom,
     onShutdown: (why) => void end(why),

@@ -7,7 +7,7 @@ import { AwsError } from './aws-error.ts';
 import type { XmlNode } from './xml.ts';
 import { xmlDocument } from './xml.ts';
 
-export type QueryService = 'ec2' | 'elbv2';
+export type QueryService = 'ec2' | 'elbv2' | 'sts';
 
 /** The parameters of one call, or of one item of a list inside it. */
 export class Params {
@@ -92,6 +92,7 @@ export type QueryAction = (params: Params) => XmlNode | Promise<XmlNode>;
 const NAMESPACE: Record<QueryService, string> = {
   ec2: 'http://ec2.amazonaws.com/doc/2016-11-15/',
   elbv2: 'http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/',
+  sts: 'https://sts.amazonaws.com/doc/2011-06-15/',
 };
 
 /** The answer to a call that worked. */
@@ -115,7 +116,7 @@ export function queryError(service: QueryService, error: AwsError, requestId: st
   return xmlDocument(
     'ErrorResponse',
     { Error: { Type: type, Code: error.code, Message: error.message }, RequestId: requestId },
-    NAMESPACE.elbv2,
+    NAMESPACE[service],
   );
 }
 
@@ -127,7 +128,9 @@ export function serviceOf(authorization: string | undefined, version: string | u
   const scope = /\/([a-z0-9-]+)\/aws4_request/.exec(authorization ?? '')?.[1];
   if (scope === 'ec2') return 'ec2';
   if (scope === 'elasticloadbalancing') return 'elbv2';
+  if (scope === 'sts') return 'sts';
   if (scope !== undefined) return null;
   if (version === '2015-12-01') return 'elbv2';
+  if (version === '2011-06-15') return 'sts';
   return version === '2016-11-15' ? 'ec2' : null;
 }

@@ -1,40 +1,48 @@
-/** Makes the one file that every instance runs: the crawl API with all it needs, so that nothing is installed at boot. */
+/** What an instance fetches: the archive with the crawl API and, where the machine brings none, the Node that runs it. */
 import { createHash } from 'node:crypto';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
-import { slimDependencies } from './slim-dependencies.ts';
+import { createReadStream } from 'node:fs';
+import { PROGRAM_NAME, RUNTIME_NAME, archiveEnd, packProgram } from './archive.ts';
+import type { PackedRuntime } from './node-runtime.ts';
+import { buildProgram } from './program.ts';
 
+/** The same inputs give the same bytes. Holds no more in memory than the program: the runtime stays in its file. */
 export interface Bundle {
-  bytes: Uint8Array;
   /** Of the bytes, in hex: the name of the object and what the instance checks. */
   sha256: string;
+  sizeBytes: number;
+  /** What is in it, unpacked. */
+  contents: { name: string; sizeBytes: number }[];
+  /** The bytes; may be read more than once. */
+  open(): AsyncIterable<Uint8Array>;
 }
 
-/** Builds the bundle: an ES module for Node 22 or newer. The same sources and dependencies always give the same bytes. */
-export async function buildBundle(): Promise<Bundle> {
-  // In the checkout this file is TypeScript, in the installed package it is compiled, and so is the entry beside it.
-  const here = fileURLToPath(import.meta.url);
-  const root = path.join(path.dirname(here), '..');
-  const entry = path.join(root, 'crawl-api', `main${path.extname(here)}`);
-  const result = await build({
-    entryPoints: [entry],
-    // Paths in the output would otherwise depend on where the command was started.
-    absWorkingDir: root,
-    bundle: true,
-    write: false,
-    format: 'esm',
-    platform: 'node',
-    target: 'node22',
-    minify: true,
-    keepNames: false,
-    legalComments: 'none',
-    logLevel: 'silent',
-    external: ['playwright'],
-    plugins: [slimDependencies(root)],
-    // Dependencies written for CommonJS ask for Node's own modules with require.
-    banner: { js: "import{createRequire as __cr}from'node:module';const require=__cr(import.meta.url);" },
-  });
-  const bytes = result.outputFiles[0]!.contents;
-  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
+export interface BundleOptions {
+  /** With what drives a browser, which is several times the rest; the browser itself must be on the machine. Default false. */
+  browser?: boolean;
+  /** Null or left out where the machine has a Node of its own. */
+  runtime?: PackedRuntime | null;
+}
+
+const CHUNK_BYTES = 1_048_576;
+
+export async function buildBundle({ browser = false, runtime = null }: BundleOptions = {}): Promise<Bundle> {
+  const program = await buildProgram({ browser });
+  const first = packProgram(program.bytes);
+  const last = archiveEnd();
+  const open = async function* (): AsyncIterable<Uint8Array> {
+    yield first;
+    if (runtime) yield* createReadStream(runtime.file, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+    yield last;
+  };
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  for await (const chunk of open()) {
+    hash.update(chunk);
+    sizeBytes += chunk.length;
+  }
+  const contents = [
+    { name: PROGRAM_NAME, sizeBytes: program.bytes.length },
+    ...(runtime ? [{ name: RUNTIME_NAME, sizeBytes: runtime.binaryBytes }] : []),
+  ];
+  return { sha256: hash.digest('hex'), sizeBytes, contents, open };
 }

@@ -24,6 +24,16 @@ const REPLACED: { filter: RegExp; contents: string }[] = [
       exports.getDecoder = (name) => { throw new Error('no decoder for ' + name); };`,
   },
   {
+    // Nine hundred media types; the listeners read and send four.
+    filter: /^mime-db$/,
+    contents: `module.exports = {
+      'application/json': { charset: 'UTF-8', extensions: ['json'] },
+      'application/octet-stream': { extensions: ['bin'] },
+      'text/html': { extensions: ['html'] },
+      'text/plain': { extensions: ['txt'] },
+    };`,
+  },
+  {
     // zod's messages in forty languages.
     filter: /[/]locales[/]index\.js$/,
     contents: `exports.en = require('zod/v4/locales/en.js').default;`,

@@ -1,5 +1,5 @@
 /** One case of the extract bench, as a process: `extract-case.ts parser|handwritten|extractor PAGES`. Prints its figures. */
-import { readMapping } from '../../orchestrator/cli/config/mapping-source.ts';
+import { readMapping } from '../../orchestrator/cli/config/mapping/read-mapping.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { renderPage } from '../../test/support/shop/page.ts';
@@ -18,21 +18,23 @@ const DIFFERENT_PAGES = 100;
 
 const MAPPING = { fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } };
 
-const CASES: Record<CaseName, () => (pieces: readonly string[]) => unknown> = {
-  parser: () => countEvents,
-  handwritten: () => (pieces) => new HandwrittenReader().read(pieces),
-  extractor: () => {
-    const mapping = compileMapping(readMapping(MAPPING).mapping);
+type ReadPage = (pieces: readonly string[]) => unknown;
+
+const CASES: Record<CaseName, () => Promise<ReadPage>> = {
+  parser: async () => countEvents,
+  handwritten: async () => (pieces) => new HandwrittenReader().read(pieces),
+  extractor: async () => {
+    const mapping = await compileMapping(readMapping(MAPPING).mapping);
     return (pieces) => {
-      const extractor = new PageExtractor(mapping, 'html');
+      const extractor = new PageExtractor(mapping, 'html', 'https://shop.example/product/1');
       for (const piece of pieces) extractor.write(piece);
-      return extractor.end().row;
+      return extractor.end().rows?.[0]?.row;
     };
   },
 };
 
 const [name, pages] = process.argv.slice(2) as [CaseName, string];
-const read = CASES[name]();
+const read = await CASES[name]();
 const ids = productIds(DIFFERENT_PAGES);
 const inputs = ids.map((id) => cut(renderPage(expectedProduct(1, id))));
 

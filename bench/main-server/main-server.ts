@@ -2,10 +2,8 @@
  * The main server under 100,000 products: planned, dispatched, loaded, published, verified. The pages are a few bytes and the
  * interval is a millisecond, so that the instances have next to nothing to do and the main server everything.
  */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { makeCrawlFolder } from '../crawl-folder.ts';
+import { startOneLineShop } from '../one-line-shop.ts';
 import type { Bench, BenchResult } from '../frame.ts';
 
 const PRODUCTS = 100_000;
@@ -14,19 +12,10 @@ const THOUSANDS = PRODUCTS / 1_000;
 export const bench: Bench = { title: 'The main server with 100,000 products', run };
 
 async function run(): Promise<BenchResult> {
-  const shop = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<h1>x</h1>'));
-  shop.keepAliveTimeout = 65_000;
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  const { port } = shop.address() as AddressInfo;
+  const shop = await startOneLineShop('1ms');
   const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
   const folder = makeCrawlFolder(ids, {
-    site: {
-      product_url: `http://127.0.0.1:${port}/{id}`,
-      interval: '1ms',
-      user_agent: 'crawlfleet-bench/1.0 (+https://example.com/bot)',
-      mapping: { fields: { title: 'h1' } },
-    },
+    site: shop.site,
     run: { deadline: '20m', min_instances: 6, max_instances: 20 },
   });
   try {
@@ -58,7 +47,6 @@ async function run(): Promise<BenchResult> {
     };
   } finally {
     folder.remove();
-    shop.closeAllConnections();
-    shop.close();
+    shop.stop();
   }
 }

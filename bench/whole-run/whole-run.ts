@@ -45,7 +45,7 @@ async function run(): Promise<BenchResult> {
         { name: 'smallest gap / interval', value: (minGapMs ?? 0) / INTERVAL_MS, target: 'at least 1' },
         { name: 'last page to rows published / 2 s', value: overheadMs / 2_000, target: 'below 1' },
         { name: 'spread of shards / chunk', value: spread / chunk, target: 'at most 1' },
-        { name: 'RSS of an instance / 120 MB', value: instanceRssBytes / 120e6, target: 'below 1' },
+        { name: 'RSS of an instance / 110 MB', value: instanceRssBytes / 110e6, target: 'below 1' },
       ],
     };
   } finally {

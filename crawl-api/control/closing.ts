@@ -64,6 +64,7 @@ function createManifest({ queue, owner, instanceId, progress, clock }: ClosingPa
     closedBy: 'instance',
     closedAt: new Date(clock.now()).toISOString(),
     parts: queue.state.parts,
+    ...(queue.state.damaged ? { damaged: true } : {}),
     progress: progress(),
   };
 }

@@ -41,6 +41,16 @@ export class StateFolder {
     return path.join(this.#folder, 'journal');
   }
 
+  /** Room kept beside the journal for a full disk. */
+  get reservePath(): string {
+    return path.join(this.#folder, 'reserve');
+  }
+
+  /** For what need not survive, such as a browser's profile. */
+  get scratchPath(): string {
+    return path.join(this.#folder, 'scratch');
+  }
+
   get publicKeyText(): string {
     return exportPublicKey(this.keys.publicKey);
   }
@@ -60,11 +70,19 @@ export class StateFolder {
   /** A number greater than every one before, over restarts too. */
   nextCounter(): number {
     this.#counter++;
-    if (this.#counter > this.#reservedTo) {
-      this.#reservedTo = this.#counter + COUNTER_BLOCK;
-      this.#write('counter', String(this.#reservedTo));
-    }
+    if (this.#counter > this.#reservedTo) this.#reserveCounters();
     return this.#counter;
+  }
+
+  #reserveCounters(): void {
+    const to = this.#counter + COUNTER_BLOCK;
+    try {
+      this.#write('counter', String(to));
+      this.#reservedTo = to;
+    } catch {
+      // A full disk is to be told of, which takes a counter. The next one tries again; a process that starts before that begins at the clock,
+      // which is ahead of all that were given.
+    }
   }
 
   #loadKeys(): KeyPair {

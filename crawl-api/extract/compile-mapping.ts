@@ -1,97 +1,113 @@
-/**
- * Turns a mapping into one table that a page is matched against while it streams by: done once per process, used for
- * every page. What cannot be matched in one pass is refused here.
- */
+/** Turns a mapping into what pages are read by: done once per process, used for every page. */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Field, FieldType, Mapping } from '../../shared/domain/mapping.ts';
-import { fieldType } from '../../shared/domain/mapping.ts';
-import type { Combinator, Compound } from '../../shared/adapters/selector-check.ts';
-import { readSelector } from '../../shared/adapters/selector-check.ts';
-import { parsePath } from './json-ld.ts';
-
-/**
- * One position in a selector: the element meets `compound` and stands to an element of state `previous` as `combinator`
- * says. `field` is set on the last position: an element in this state is a match.
- */
-export interface MatchState {
-  id: number;
-  compound: Compound;
-  combinator: Combinator | null;
-  previous: number;
-  field: number;
-}
+import type { Field, Mapping, PageMapping, Step } from '../../shared/domain/mapping.ts';
+import { fieldType, isSelectStep } from '../../shared/domain/mapping.ts';
+import type { StepChecks } from '../../shared/adapters/step-faults.ts';
+import { findFaultsOfPage } from '../../shared/adapters/step-faults.ts';
+import type { CompiledChain, Source } from './chain.ts';
+import { compileOperation } from './compile-operation.ts';
+import { SourceCompiler } from './compile-source.ts';
+import type { Libraries } from './libraries.ts';
+import { loadLibraries, loaded } from './libraries.ts';
+import type { PagePlan } from './page-plan.ts';
+import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 
 export interface CompiledField {
   field: Field;
-  type: FieldType;
-  /** Set for JSON-LD fields. */
-  path: string[] | null;
-  /** The attribute to take instead of the text. */
-  attribute: string | null;
+  chain: CompiledChain;
+}
+
+/** One page mapping, ready for pages. */
+export interface CompiledPage {
+  name: string;
+  /** What it was compiled from. */
+  mapping: PageMapping;
+  plan: PagePlan;
+  fields: CompiledField[];
+  links: CompiledChain[];
+  rows: { key: string; empty: Source | null } | null;
 }
 
 export interface CompiledMapping {
-  fields: CompiledField[];
-  /** Number of states; ids are 0 … count - 1. */
-  stateCount: number;
-  /** States that only an element of this name can be in. */
-  byTag: ReadonlyMap<string, readonly MatchState[]>;
-  /** States that any element can be in. */
-  anyTag: readonly MatchState[];
-  /** True when some selector counts elements by their name. */
-  countsTypes: boolean;
-  /** True when some field reads JSON-LD. */
-  readsJson: boolean;
+  /** The first page mapping for this URL; null when there is none. */
+  forUrl(url: string): CompiledPage | null;
 }
 
-/** Lists what in the mapping cannot be matched, each with its field; empty when all is well. */
-export function findMappingFaults(mapping: Mapping): string[] {
-  return mapping.fields.flatMap((field) => {
-    if (field.select.type !== 'css') return [];
-    const { fault } = readSelector(field.select.selector);
-    return fault === null ? [] : [`field ${field.name}: ${fault}`];
-  });
+export interface CompileOptions {
+  /** For tests: matches every selector in the tree, none while streaming. */
+  allByTree?: boolean;
 }
 
-/** Throws `config-invalid` with every fault of findMappingFaults. */
-export function compileMapping(mapping: Mapping): CompiledMapping {
-  const faults = findMappingFaults(mapping);
+/** Loads the libraries only of the steps that are used. Throws `config-invalid` with every fault of the mapping. */
+export async function compileMapping(mapping: Mapping, options: CompileOptions = {}): Promise<CompiledMapping> {
+  const allByTree = options.allByTree ?? false;
+  const libraries = await loadLibraries(mapping, allByTree);
+  const checks = checksOf(libraries);
+  const faults = mapping.pages.flatMap((page) => findFaultsOfPage(page, checks));
   if (faults.length > 0)
     throw new AppError('config-invalid', `the mapping cannot be used: ${faults.join('; ')}`, {
-      hint: 'Write the selectors with what comes before the element in the page, or use json_ld.',
+      hint: 'Try the mapping on one page with `orchestrator extract`.',
     });
-  const states: MatchState[] = [];
-  const fields = mapping.fields.map((field, index): CompiledField => {
-    const { select } = field;
-    if (select.type === 'json_ld')
-      return { field, type: fieldType(field), path: parsePath(select.path), attribute: null };
-    for (const selector of readSelector(select.selector).selectors ?? []) {
-      selector.forEach(({ combinator, compound }, at) => {
-        const id = states.length;
-        states.push({ id, compound, combinator, previous: id - 1, field: at === selector.length - 1 ? index : -1 });
-      });
-    }
-    return { field, type: fieldType(field), path: null, attribute: select.attribute?.toLowerCase() ?? null };
-  });
-  return { fields, ...indexStates(states), readsJson: fields.some((f) => f.path !== null) };
+  const pages = mapping.pages.map((page) => ({
+    fits: compileUrlPatterns(page.urlPatterns, libraries),
+    page: compilePage(page, libraries, allByTree),
+  }));
+  return { forUrl: (url) => pages.find(({ fits }) => fits(url))?.page ?? null };
 }
 
-function indexStates(states: MatchState[]): Pick<CompiledMapping, 'stateCount' | 'byTag' | 'anyTag' | 'countsTypes'> {
-  const byTag = new Map<string, MatchState[]>();
-  const anyTag: MatchState[] = [];
-  for (const state of states) {
-    const { tag } = state.compound;
-    if (tag === null) anyTag.push(state);
-    else if (byTag.has(tag)) byTag.get(tag)!.push(state);
-    else byTag.set(tag, [state]);
-  }
-  return { stateCount: states.length, byTag, anyTag, countsTypes: states.some((s) => countsTypes(s.compound)) };
+function checksOf({ regex, jsonPath, date }: Libraries): StepChecks {
+  return {
+    findPatternFault: (pattern, group) => loaded(regex).findPatternFault(pattern, group),
+    findJsonPathFault: (expression) => loaded(jsonPath).findJsonPathFault(expression),
+    findDateFault: (reading) => loaded(date).findDateFault(reading),
+  };
 }
 
-function countsTypes(compound: Compound): boolean {
-  return compound.tests.some(
-    (test) =>
-      (test.kind === 'position' && test.ofType) ||
-      ((test.kind === 'is' || test.kind === 'not') && test.any.some(countsTypes)),
-  );
+function compileUrlPatterns(patterns: readonly string[], { regex }: Libraries): (url: string) => boolean {
+  if (patterns.length === 0) return () => true;
+  const compiled = patterns.map((pattern) => loaded(regex).compilePattern(pattern));
+  return (url) => compiled.some((pattern) => pattern.isIn(url));
+}
+
+function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean): CompiledPage {
+  const compiler = new SourceCompiler(libraries, allByTree);
+  const chain = (steps: readonly Step[], inRecord: boolean): CompiledChain =>
+    compileChain(steps, inRecord, compiler, libraries, allByTree);
+  const fields = page.fields.map((field) => ({ field, chain: chain(field.steps, page.rows !== null) }));
+  const links = page.urlParsers.map(({ steps }) => chain(steps, false));
+  const empty = page.rows?.empty
+    ? compiler.source(page.rows.empty, { limit: 1, maxChars: MAX_TEXT_CHARS, inRecord: false })
+    : null;
+  const records = page.rows ? compiler.records(page.rows.each) : null;
+  const usesUrls = links.length > 0 || page.fields.some(({ steps }) => steps.some(({ type }) => type === 'url'));
+  return {
+    name: page.name,
+    mapping: page,
+    plan: compiler.plan(records, usesUrls),
+    fields,
+    links,
+    rows: page.rows && { key: page.rows.key, empty },
+  };
+}
+
+function compileChain(
+  steps: readonly Step[],
+  inRecord: boolean,
+  compiler: SourceCompiler,
+  libraries: Libraries,
+  allByTree: boolean,
+): CompiledChain {
+  const [first, ...rest] = steps;
+  if (!first || !isSelectStep(first)) throw new Error('a chain begins with a step that selects');
+  const isSingle = !steps.some(({ type }) => ['first', 'all', 'join', 'split'].includes(type));
+  // What a later step selects from, such as a script with the page's data, may be longer than a value.
+  const maxChars = rest.some(isSelectStep) ? MAX_JSON_CHARS : MAX_TEXT_CHARS;
+  const limit = isSingle ? 1 : MAX_VALUES;
+  return {
+    first,
+    source: compiler.source(first, { limit, maxChars, inRecord }),
+    operations: rest.map((step) => compileOperation(step, libraries, allByTree, maxChars)),
+    isSingle,
+    type: fieldType({ steps: [...steps] }),
+  };
 }

@@ -1,13 +1,16 @@
 /** Whether one element meets one compound of a selector: everything a start tag and its place in the page can tell. */
+import type { Attributes } from './markup/markup-events.ts';
 import type { AttributeOperator, Compound, ElementTest } from '../../shared/adapters/selector-check.ts';
 
 /** An element as its start tag shows it. Positions count from 1. */
 export interface ElementView {
   name: string;
-  attributes: Record<string, string>;
+  attributes: Attributes;
   position: number;
   positionOfType: number;
   isRoot: boolean;
+  /** True where the element is the record whose fields are looked for. */
+  isScope: boolean;
 }
 
 /** True when the element has the compound's name and passes all its tests. */
@@ -20,9 +23,8 @@ export function meetsCompound(compound: Compound, element: ElementView): boolean
 function passes(test: ElementTest, element: ElementView): boolean {
   switch (test.kind) {
     case 'attribute': {
-      const value = element.attributes[test.name];
-      // Not only undefined: `[constructor]` would find what every object inherits.
-      if (typeof value !== 'string') return false;
+      const value = element.attributes.get(test.name);
+      if (value === undefined) return false;
       return compare(test.operator, test.ignoreCase ? value.toLowerCase() : value, test.value);
     }
     case 'position': {
@@ -31,6 +33,8 @@ function passes(test: ElementTest, element: ElementView): boolean {
     }
     case 'root':
       return element.isRoot;
+    case 'scope':
+      return element.isScope;
     case 'is':
       return test.any.some((compound) => meetsCompound(compound, element));
     case 'not':

@@ -10,11 +10,7 @@
 
 /** The block's value; undefined when it is broken beyond repair. */
 export function parseJsonBlock(text: string): unknown {
-  const bare = text
-    .trim()
-    .replace(/^(?:\/\/|\/\*)?\s*(?:<!--|<!\[CDATA\[)\s*(?:\*\/)?/, '')
-    .replace(/(?:\/\/|\/\*)?\s*(?:-->|\]\]>)\s*(?:\*\/)?\s*$/, '')
-    .trim();
+  const bare = unwrap(text.trim());
   // The second try repairs what is seen most: raw line ends inside strings, and a semicolon after the block.
   for (const candidate of [bare, bare.replace(/\p{Cc}+/gu, ' ').replace(/;\s*$/, '')]) {
     try {
@@ -24,6 +20,19 @@ export function parseJsonBlock(text: string): unknown {
     }
   }
   return undefined;
+}
+
+const OPENING = ['//', '/*', '<!--', '<![CDATA['];
+const CLOSING = ['*/', '-->', ']]>', '//', '/*'];
+
+/** Without the comment or CDATA marks that scripts are put in; JSON itself neither begins nor ends with one. */
+function unwrap(text: string): string {
+  let bare = text;
+  for (let mark; (mark = OPENING.find((m) => bare.startsWith(m))) !== undefined;)
+    bare = bare.slice(mark.length).trimStart();
+  for (let mark; (mark = CLOSING.find((m) => bare.endsWith(m))) !== undefined;)
+    bare = bare.slice(0, -mark.length).trimEnd();
+  return bare;
 }
 
 /** Splits `offers.0.price` once, when the mapping is compiled. */

@@ -1,188 +1,170 @@
+/** Reads one page as it streams in and gives the rows and links that the mapping asks for. */
+import type { FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { CompiledChain, StepObserver } from './chain.ts';
+import { runChain } from './chain.ts';
+import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
+import { MAX_LINKS } from './page-limits.ts';
+import { PagePass } from './page-pass.ts';
+import type { Contents, PageContents, PageKind } from './page-plan.ts';
+import type { ProcessPlace } from './processors.ts';
+import { toUrl } from './processors.ts';
+import { rowBytes } from './row-size.ts';
+import type { Trace } from './trace.ts';
+import { observeField } from './trace.ts';
+import { fitValues } from './values.ts';
+
+export type { PageKind } from './page-plan.ts';
+
 /**
- * Reads one page as it streams in and gives the row the mapping asks for.
- *
- * The text of an element is all text inside it, entities decoded, without what stands in script and style; of a matched
- * script or style itself it is its source. Without `all` the first element that matches (and has the attribute, where
- * one is asked for) decides; if its value is empty or no number where one is wanted, the field has no value.
+ * rows: one `{key: null, row}` for a plain mapping, any number with `rows`. missing: the first required field without a
+ * value (or 'rows': neither records nor the sign that there are none; or 'mapping': none is for this URL).
+ * links: absolute URLs from url_parsers, each once. partial: what a page without a required field gave all the same;
+ * further pages of the product may have the rest. Left out with `rows`, and where the page has no value at all.
+ * onlyDefaults: what values the row has come from the mapping's defaults, none from the page.
  */
-import { Parser } from 'htmlparser2';
-import type { FieldValue, Row } from '../../shared/domain/mapping.ts';
-import type { CompiledField, CompiledMapping } from './compile-mapping.ts';
-import { findJsonValues, parseJsonBlock } from './json-ld.ts';
-import { processValue } from './processors.ts';
-import { SelectorMatcher } from './selector-matcher.ts';
-import { MAX_VALUES, MAX_VALUE_BYTES, cleanText, fitValue } from './values.ts';
+export type Extraction =
+  | { rows: KeyedRow[]; missing: null; links: string[]; onlyDefaults?: true }
+  | { rows: null; missing: string; links: string[]; partial?: PartialRow };
 
-export type PageKind = 'html' | 'xml' | 'json';
-export type Extraction = { row: Row; missing: null } | { row: null; missing: string };
-
-/** Text collected for one matched element until it closes. */
-interface Capture {
-  field: number;
-  index: number;
-  depth: number;
-  text: string;
+export interface PartialRow {
+  row: Row;
+  /** Every required field without a value. */
+  missing: string[];
 }
 
-/** White space is trimmed after collecting, so more is collected than a value may have. */
-const MAX_COLLECTED = MAX_VALUE_BYTES * 4;
-/** JSON-LD blocks larger than this are not read. */
-const MAX_JSON = 2_000_000;
+export interface ExtractorOptions {
+  /** Keeps what every step gave, for trace(). */
+  trace?: boolean;
+}
 
 export class PageExtractor {
-  readonly #mapping: CompiledMapping;
-  readonly #kind: PageKind;
-  readonly #parser: Parser | null;
-  readonly #matcher: SelectorMatcher;
-  /** Raw values by field, in the order in which their elements open. */
-  readonly #values: (string | null)[][];
-  readonly #blocks: unknown[] = [];
-  #captures: Capture[] = [];
-  /** Depth of the open script or style; 0 outside. */
-  #silentDepth = 0;
-  #json: string | null = null;
-  #opening: Record<string, string> = {};
+  readonly #page: CompiledPage | null;
+  readonly #pass: PagePass | null;
+  readonly #url: string;
+  readonly #trace: Trace | null;
 
-  constructor(mapping: CompiledMapping, kind: PageKind) {
-    this.#mapping = mapping;
-    this.#kind = kind;
-    this.#matcher = new SelectorMatcher(mapping);
-    this.#values = mapping.fields.map(() => []);
-    if (kind === 'json') {
-      this.#parser = null;
-      this.#json = '';
-    } else {
-      this.#parser = new Parser(
-        {
-          onopentag: (name, attributes) => this.#open(name, attributes),
-          onclosetag: () => this.#close(),
-          ontext: (text) => this.#text(text),
-        },
-        kind === 'xml'
-          ? { xmlMode: true, lowerCaseTags: true, lowerCaseAttributeNames: true }
-          : { recognizeSelfClosing: false },
-      );
-    }
+  /** `url`: the page's own; it chooses the page mapping, and links are relative to it. */
+  constructor(mapping: CompiledMapping, kind: PageKind, url: string, options: ExtractorOptions = {}) {
+    this.#page = mapping.forUrl(url);
+    this.#pass = this.#page && new PagePass(this.#page.plan, kind);
+    this.#url = url;
+    this.#trace = options.trace ? new Map() : null;
   }
 
-  /** Takes the next piece of the page; throws only TooDeepError. */
+  /** Name of the page mapping that is used; null when none is for this URL. */
+  get mappingName(): string | null {
+    return this.#page?.name ?? null;
+  }
+
+  /** Takes the next piece of the page, of any length. Throws PageLimitError, and nothing else whatever the page. */
   write(text: string): void {
-    if (this.#parser) this.#parser.write(text);
-    else this.#addJson(text);
+    this.#pass?.write(text);
   }
 
-  /** The row once the whole page was written, or the first required field that has no value. */
+  /** Call once, when the whole page was written. Throws PageLimitError. */
   end(): Extraction {
-    this.#parser?.end();
-    if (this.#kind === 'json') this.#endJson();
-    const row: Row = {};
-    for (const [index, compiled] of this.#mapping.fields.entries()) {
-      const value = this.#valueOf(compiled, index);
-      if (value === null && compiled.field.required) return { row: null, missing: compiled.field.name };
-      row[compiled.field.name] = value;
-    }
-    return { row, missing: null };
+    if (this.#page === null || this.#pass === null) return { rows: null, missing: 'mapping', links: [] };
+    const contents = this.#pass.end();
+    const base = contents.base === null ? null : toUrl(contents.base, this.#url);
+    const run = new PageRun(this.#page, contents, { base: base ?? this.#url, budget: contents.budget }, this.#trace);
+    const links = run.links();
+    return { ...run.rows(), links };
   }
 
-  #valueOf(compiled: CompiledField, index: number): FieldValue {
-    const { field, path, type } = compiled;
-    const raw = path ? findJsonValues(this.#blocks, path, field.all ? MAX_VALUES : 1) : this.#values[index]!;
-    const values: (string | number)[] = [];
-    let bytes = 0;
-    for (const one of raw) {
-      const processed =
-        one === null ? null : processValue(typeof one === 'string' ? cleanText(one) : one, field.process);
-      const value = processed === null ? null : fitValue(processed, type);
-      if (!field.all) return value;
-      if (value === null) continue;
-      // The whole list is one column, so the limit of one value is the limit of all together.
-      bytes += typeof value === 'string' ? Buffer.byteLength(value) + 3 : 25;
-      if (bytes > MAX_VALUE_BYTES) break;
-      values.push(value);
-    }
-    return values.length > 0 ? values : null;
-  }
-
-  readonly #onMatch = (field: number): void => {
-    const values = this.#values[field]!;
-    const { attribute, field: wanted } = this.#mapping.fields[field]!;
-    if (values.length >= (wanted.all ? MAX_VALUES : 1)) return;
-    if (attribute !== null) {
-      const value = this.#opening[attribute];
-      // Selectors of one list may match the same element; it counts once.
-      if (typeof value === 'string' && this.#matchedHere.add(field)) values.push(value);
-      return;
-    }
-    if (!this.#matchedHere.add(field)) return;
-    this.#captures.push({ field, index: values.length, depth: this.#matcher.depth, text: '' });
-    values.push(null);
-  };
-
-  /** Fields matched by the element that is opening. */
-  readonly #matchedHere = new FewNumbers();
-
-  #open(name: string, attributes: Record<string, string>): void {
-    this.#opening = attributes;
-    this.#matchedHere.clear();
-    // SVG's mixed-case names come through as they are written in its specification.
-    this.#matcher.open(name.toLowerCase(), attributes, this.#onMatch);
-    if (this.#silentDepth > 0 || (name !== 'script' && name !== 'style')) return;
-    this.#silentDepth = this.#matcher.depth;
-    const isJson = name === 'script' && /^\s*application\/ld\+json\s*(;|$)/i.test(attributes.type ?? '');
-    if (isJson && this.#mapping.readsJson) this.#json = '';
-  }
-
-  #close(): void {
-    const depth = this.#matcher.depth;
-    if (this.#captures.length > 0) this.#finishCaptures(depth);
-    if (depth === this.#silentDepth) {
-      this.#silentDepth = 0;
-      this.#endJson();
-    }
-    this.#matcher.close();
-  }
-
-  #finishCaptures(depth: number): void {
-    let kept = 0;
-    for (const capture of this.#captures) {
-      if (capture.depth < depth) this.#captures[kept++] = capture;
-      else this.#values[capture.field]![capture.index] = capture.text;
-    }
-    this.#captures.length = kept;
-  }
-
-  #text(text: string): void {
-    if (this.#json !== null) this.#addJson(text);
-    for (const capture of this.#captures) {
-      if (this.#silentDepth > 0 && capture.depth !== this.#silentDepth) continue;
-      if (capture.text.length < MAX_COLLECTED) capture.text += text;
-    }
-  }
-
-  #addJson(text: string): void {
-    if (this.#json !== null && this.#json.length < MAX_JSON) this.#json += text;
-  }
-
-  #endJson(): void {
-    if (this.#json === null) return;
-    const block = parseJsonBlock(this.#json);
-    if (block !== undefined) this.#blocks.push(block);
-    this.#json = null;
+  /** What every step of each field gave; empty unless asked for, and before end(). */
+  trace(): Trace {
+    return this.#trace ?? new Map();
   }
 }
 
-/** A set for a handful of numbers that is cleared for every start tag: cheaper than Set. */
-class FewNumbers {
-  readonly #numbers: number[] = [];
+type Rows =
+  { rows: KeyedRow[]; missing: null; onlyDefaults?: true } | { rows: null; missing: string; partial?: PartialRow };
 
-  clear(): void {
-    if (this.#numbers.length > 0) this.#numbers.length = 0;
+interface FoundValue {
+  value: FieldValue;
+  isDefault: boolean;
+}
+
+/** The chains of a page mapping at work on what was taken from one page. */
+class PageRun {
+  readonly #page: CompiledPage;
+  readonly #contents: PageContents;
+  readonly #place: ProcessPlace;
+  readonly #trace: Trace | null;
+  /** What chains gave that read the page as a whole: the same for all its records. */
+  readonly #ofPage = new Map<CompiledChain, FoundValue>();
+
+  constructor(page: CompiledPage, contents: PageContents, place: ProcessPlace, trace: Trace | null) {
+    this.#page = page;
+    this.#contents = contents;
+    this.#place = place;
+    this.#trace = trace;
   }
 
-  /** False when the number was there already. */
-  add(number: number): boolean {
-    if (this.#numbers.includes(number)) return false;
-    this.#numbers.push(number);
-    return true;
+  rows(): Rows {
+    if (this.#page.rows) return this.#manyRows(this.#page.rows);
+    const { row, missing, hasValue } = this.#rowOf(this.#contents.page, this.#trace);
+    this.#contents.budget.keep(rowBytes(row));
+    const [first] = missing;
+    if (first === undefined)
+      return { rows: [{ key: null, row }], missing: null, ...(hasValue ? {} : { onlyDefaults: true }) };
+    return { rows: null, missing: first, ...(hasValue ? { partial: { row, missing } } : {}) };
+  }
+
+  links(): string[] {
+    const links = new Set<string>();
+    for (const chain of this.#page.links) {
+      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page), this.#place);
+      for (const value of values) {
+        const link = toUrl(String(value), this.#place.base);
+        if (link !== null && links.size < MAX_LINKS) links.add(link);
+      }
+    }
+    return [...links];
+  }
+
+  /** A record without its key or a required field is left out; of two with the same key the first stays. */
+  #manyRows({ key, empty }: NonNullable<CompiledPage['rows']>): Rows {
+    const { page, records } = this.#contents;
+    const rows = new Map<string, KeyedRow>();
+    let firstMissing: string | null = null;
+    for (const [i, record] of records.entries()) {
+      const { row, missing } = this.#rowOf(record, i === 0 ? this.#trace : null);
+      const name = row[key] ?? null;
+      if (missing.length > 0 || name === null) firstMissing ??= missing[0] ?? key;
+      else if (!rows.has(String(name))) {
+        this.#contents.budget.keep(rowBytes(row));
+        rows.set(String(name), { key: String(name), row });
+      }
+    }
+    if (rows.size > 0) return { rows: [...rows.values()], missing: null };
+    // Records of which none is whole: the mapping does not fit the page.
+    if (firstMissing !== null) return { rows: null, missing: firstMissing };
+    const saysEmpty = empty?.read(this.#contents, page).some((value) => value !== false && value !== 0);
+    return saysEmpty ? { rows: [], missing: null } : { rows: null, missing: 'rows' };
+  }
+
+  /** The record's values, and the names of required fields without one. `hasValue`: one of them comes from the page. */
+  #rowOf(record: Contents, trace: Trace | null): { row: Row; missing: string[]; hasValue: boolean } {
+    const row: Row = {};
+    const missing: string[] = [];
+    let hasValue = false;
+    for (const { field, chain } of this.#page.fields) {
+      const observer = trace && observeField(trace, field.name);
+      const { value, isDefault } = this.#valueOf(chain, record, observer);
+      hasValue ||= value !== null && !isDefault;
+      if (value === null && field.required) missing.push(field.name);
+      row[field.name] = value;
+    }
+    return { row, missing, hasValue };
+  }
+
+  #valueOf(chain: CompiledChain, record: Contents, observer: StepObserver | null): FoundValue {
+    const known = this.#ofPage.get(chain);
+    if (known) return known;
+    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), this.#place, observer);
+    const found = { value: fitValues(values, chain.type), isDefault };
+    if (chain.source.isOfPage) this.#ofPage.set(chain, found);
+    return found;
   }
 }

@@ -1,102 +1,111 @@
 /**
- * What `trim`, `number` and `integer` do to a value.
+ * What each processor makes of values. A value that it can make nothing of gives none. Results are bounded: no step makes
+ * a text longer than the place it was given allows, or more than MAX_VALUES values.
  *
  * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; none stays at the ends.
- *
- * number: the first number in the text, whatever stands around it (`¥1,234 (税込)` → 1234). Full-width digits count.
- *   Which mark is the decimal one:
- *   - `.` and `,` both there: the one that comes last (`1,234.50` and `1.234,50` are both 1234.5);
- *   - one of them more than once: it separates thousands (`1.234.567`);
- *   - a single `,` before exactly three digits separates thousands (`1,234` → 1234), otherwise it is decimal (`12,5`);
- *   - a single `.` is decimal (`1.234` → 1.234).
- *   Spaces and apostrophes before exactly three digits separate thousands (`1 234,50`, `1'234`). A minus sign counts when no letter
- *   or digit stands before it (`-5`, `-¥100`; `A-100` → 100). Marks that fit none of this (`1,2,3`) give no number.
- *
- * integer: the number, if it is a whole one that fits 53 bits; otherwise no value.
+ * number, boolean, date, url: see number.ts, boolean.ts, date-format.ts and below.
+ * integer: the number, if it is a whole one that fits 53 bits.
  */
-import type { Processor } from '../../shared/domain/mapping.ts';
+import type { Processor, Scalar } from '../../shared/domain/mapping.ts';
+import { toBoolean } from './boolean.ts';
+import { toNumber } from './number.ts';
+import type { PageBudget } from './page-limits.ts';
+import { MAX_VALUES } from './values.ts';
 
-/** The value after all steps; null when a step finds nothing usable in it. */
-export function processValue(value: string | number, steps: readonly Processor[]): string | number | null {
-  let current: string | number = value;
-  for (const step of steps) {
-    const next = apply(step, current);
-    if (next === null) return null;
-    current = next;
-  }
-  return current;
+/** What a processor may ask of the page. */
+export interface ProcessPlace {
+  /** Links are relative to this: the page's URL or its <base>. */
+  base: string;
+  budget: PageBudget;
 }
 
-function apply(step: Processor, value: string | number): string | number | null {
+/** The values after one step; dates are read elsewhere, by a library that few mappings need. `maxChars`: so long may a text become. */
+export function processValues(
+  step: Exclude<Processor, { type: 'date' }>,
+  values: readonly Scalar[],
+  place: ProcessPlace,
+  maxChars: number,
+): Scalar[] {
   switch (step.type) {
     case 'trim':
-      return typeof value === 'number' ? value : trim(value);
+      return values.map((value) => (typeof value === 'string' ? trim(value) : value));
+    case 'lower':
+      return values.map((value) => String(value).toLowerCase());
+    case 'upper':
+      return values.map((value) => String(value).toUpperCase().slice(0, maxChars));
     case 'number':
-      return toNumber(value);
-    case 'integer': {
-      const number = toNumber(value);
-      return number !== null && Number.isSafeInteger(number) ? number : null;
-    }
+      return mapValues(values, readNumber);
+    case 'integer':
+      return mapValues(values, (value) => {
+        const number = readNumber(value);
+        return number !== null && Number.isSafeInteger(number) ? number : null;
+      });
+    case 'boolean':
+      return mapValues(values, toBoolean);
+    case 'replace':
+      return values.map((value) => replaceAll(String(value), step.find, step.with, maxChars));
+    case 'split':
+      return values.flatMap((value) => String(value).split(step.by, MAX_VALUES)).slice(0, MAX_VALUES);
+    case 'join':
+      return values.length === 0 ? [] : [joinAll(values, step.by, maxChars)];
+    case 'first':
+      return values.slice(0, 1);
+    case 'all':
+      return [...values];
+    case 'default':
+      return values.length > 0 ? [...values] : [step.value];
+    case 'url':
+      return mapValues(values, (value) => toUrl(String(value), place.base));
   }
+}
+
+/** The results of `read` that are values. */
+export function mapValues(values: readonly Scalar[], read: (value: Scalar) => Scalar | null): Scalar[] {
+  const results: Scalar[] = [];
+  for (const value of values) {
+    const result = read(value);
+    if (result !== null) results.push(result);
+  }
+  return results;
 }
 
 export function trim(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-const SPACES = String.raw` \u00a0\u2009\u202f'’`;
-const NUMBER = new RegExp(
-  String.raw`((?<![\p{L}\p{N}])[-−]\s?\p{Sc}?\s?|(?<![\p{L}\p{N}])\p{Sc}\s?[-−]\s?)?(\d(?:[.,${SPACES}]?\d)*)`,
-  'u',
-);
-
-/** The first number in the text by the rules above; null when there is none. */
-export function toNumber(value: string | number): number | null {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  const match = NUMBER.exec(value.slice(0, 1_000).normalize('NFKC'));
-  if (!match) return null;
-  const plain = toPlain(match[2]!);
-  if (plain === null) return null;
-  const number = Number(plain);
-  if (!Number.isFinite(number)) return null;
-  return match[1] === undefined || number === 0 ? number : -number;
+function readNumber(value: Scalar): number | null {
+  return typeof value === 'boolean' ? null : toNumber(value);
 }
 
-const SPACE = new RegExp(`[${SPACES}]`, 'u');
-
-/** Digits with marks → digits with at most one `.`; null when the marks make no sense. */
-function toPlain(digits: string): string | null {
-  // Spaces that do not separate groups of three end the number: `3 500` is one number, `2 10` is a 2 and a 10.
-  const groups = digits.split(SPACE);
-  let text = groups[0]!;
-  if (groups.length > 1 && !/[.,]/.test(text) && text.length <= 3) {
-    for (const group of groups.slice(1)) {
-      if (!/^\d{3}(?:[.,]\d+)?$/.test(group) || /[.,]/.test(text)) break;
-      text += group;
-    }
+/** Stops at the limit: a short text to find and a long one to put in its place would make gigabytes of a page. */
+function replaceAll(text: string, find: string, by: string, maxChars: number): string {
+  let result = '';
+  let from = 0;
+  while (result.length < maxChars) {
+    const at = text.indexOf(find, from);
+    if (at === -1) break;
+    result += text.slice(from, at) + by;
+    from = at + find.length;
   }
-  const dots = count(text, '.');
-  const commas = count(text, ',');
-  if (dots > 0 && commas > 0) {
-    const decimal = text.lastIndexOf('.') > text.lastIndexOf(',') ? '.' : ',';
-    return count(text, decimal) === 1 ? join(text, decimal === '.' ? ',' : '.', decimal) : null;
+  return (result + text.slice(from)).slice(0, maxChars);
+}
+
+function joinAll(values: readonly Scalar[], by: string, maxChars: number): string {
+  let result = '';
+  for (const [i, value] of values.entries()) {
+    if (result.length >= maxChars) break;
+    result += (i === 0 ? '' : by) + String(value);
   }
-  if (commas === 1) return /^\d{1,3},\d{3}$/.test(text) ? join(text, ',', null) : text.replace(',', '.');
-  if (commas > 1) return join(text, ',', null);
-  return dots > 1 ? join(text, '.', null) : text;
+  return result.slice(0, maxChars);
 }
 
-function join(text: string, thousands: string, decimal: string | null): string | null {
-  const [whole = '', fraction] = decimal === null ? [text] : text.split(decimal);
-  const groups = whole.split(thousands);
-  // The last group has three digits and the others two or three: 1,234,567 and the Indian 12,34,567.
-  const good = groups.every((g, i) =>
-    (i === 0 ? /^\d{1,3}$/ : i === groups.length - 1 ? /^\d{3}$/ : /^\d{2,3}$/).test(g),
-  );
-  if (!good) return null;
-  return groups.join('') + (fraction === undefined ? '' : `.${fraction}`);
-}
+const MAX_URL_CHARS = 2_048;
 
-function count(text: string, mark: string): number {
-  return text.split(mark).length - 1;
+/** The absolute form of a web address; null for what is none (`mailto:`, `javascript:`, `#` of nowhere, garbage). */
+export function toUrl(link: string, base: string): string | null {
+  const text = link.trim();
+  if (text === '' || text.length > MAX_URL_CHARS) return null;
+  const url = URL.canParse(text, base) ? new URL(text, base) : null;
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;
+  return url.href.length > MAX_URL_CHARS ? null : url.href;
 }

@@ -1,64 +1,58 @@
 /**
- * Follows the elements of a page as they open and close, and says which selectors each one matches. There is no
- * tree: for each open element it keeps which states (positions in selectors) the element, its ancestors and its earlier
- * siblings are in, which is all that descendant, child, + and ~ ask for.
+ * Says of the elements of a page, as they open and close, which selectors each one matches. There is no tree: for each
+ * open element it keeps which states (positions in selectors) the element, its ancestors and its earlier siblings are
+ * in, which is all that descendant, child, + and ~ ask for.
  */
-import type { CompiledMapping, MatchState } from './compile-mapping.ts';
 import { meetsCompound } from './element-test.ts';
 import type { ElementView } from './element-test.ts';
+import type { MatchState, StateTable } from './state-table.ts';
 
-/** Deeper pages are refused: the parser searches its stack for every stray end tag, so depth costs quadratic time. */
-export const MAX_DEPTH = 4_000;
+// Of each open element there are four sets of states, one bit each, side by side in one array: a page has thousands of
+// elements, and sets of their own would have to be made or cleared one by one.
+/** The element's own states. */
+const OWN = 0;
+/** Its own and all its ancestors'. */
+const PATH = 1;
+/** Those of the child that opened last. */
+const LAST_CHILD = 2;
+/** Those of all children so far. */
+const CHILDREN = 3;
+const SETS = 4;
 
-export class TooDeepError extends Error {}
-
-/** Sets of states, one bit each, of one open element. */
-interface Frame {
-  /** The element's own. */
-  own: Uint32Array;
-  /** Its own and all its ancestors'. */
-  path: Uint32Array;
-  /** Those of the child that opened last. */
-  lastChild: Uint32Array;
-  /** Those of all children so far. */
-  children: Uint32Array;
-  childCount: number;
-  types: Map<string, number> | null;
-}
+const FIRST_DEPTHS = 64;
 
 export class SelectorMatcher {
-  readonly #mapping: CompiledMapping;
+  readonly #table: StateTable;
+  /** Length of one set, and of the sets of one element. */
   readonly #words: number;
-  readonly #frames: Frame[] = [];
-  /** Kept for its sets: one is needed for every start tag. */
-  readonly #view: ElementView = { name: '', attributes: {}, position: 0, positionOfType: 0, isRoot: false };
+  readonly #frame: number;
+  #sets: Int32Array;
   #depth = 0;
 
-  constructor(mapping: CompiledMapping) {
-    this.#mapping = mapping;
-    this.#words = Math.ceil(mapping.stateCount / 32);
-    this.#frames.push(this.#createFrame());
+  constructor(table: StateTable) {
+    this.#table = table;
+    this.#words = Math.max(1, Math.ceil(table.stateCount / 32));
+    this.#frame = SETS * this.#words;
+    this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
   }
 
-  /** Number of elements open now. */
-  get depth(): number {
-    return this.#depth;
-  }
-
-  /** Call at every start tag; `onMatch` hears the number of each field whose selector the element matches, maybe twice. */
-  open(name: string, attributes: Record<string, string>, onMatch: (field: number) => void): void {
-    if (this.#depth >= MAX_DEPTH) throw new TooDeepError(`the page nests deeper than ${MAX_DEPTH} elements`);
-    const parent = this.#frames[this.#depth]!;
-    this.#depth++;
-    const frame = (this.#frames[this.#depth] ??= this.#createFrame());
-    this.#enter(frame, parent, name, attributes);
-    const special = this.#mapping.byTag.get(name);
-    if (special) this.#match(special, frame, parent, onMatch);
-    if (this.#mapping.anyTag.length > 0) this.#match(this.#mapping.anyTag, frame, parent, onMatch);
-    for (let w = 0; w < this.#words; w++) {
-      frame.path[w] = parent.path[w]! | frame.own[w]!;
-      parent.lastChild[w] = frame.own[w]!;
-      parent.children[w] = parent.children[w]! | frame.own[w]!;
+  /** Call at every start tag; `onMatch` hears the number of each target whose selector the element matches, maybe twice. */
+  open(view: ElementView, onMatch: (target: number) => void): void {
+    const words = this.#words;
+    const parent = this.#depth++ * this.#frame;
+    const frame = parent + this.#frame;
+    if (frame >= this.#sets.length) this.#grow();
+    const sets = this.#sets;
+    for (let w = 0; w < this.#frame; w++) sets[frame + w] = 0;
+    const { byTag, anyTag } = this.#table;
+    const special = byTag.get(view.name);
+    if (special !== undefined) this.#match(special, frame, parent, view, onMatch);
+    if (anyTag.length > 0) this.#match(anyTag, frame, parent, view, onMatch);
+    for (let w = 0; w < words; w++) {
+      const own = sets[frame + OWN * words + w]!;
+      sets[frame + PATH * words + w] = sets[parent + PATH * words + w]! | own;
+      sets[parent + LAST_CHILD * words + w] = own;
+      sets[parent + CHILDREN * words + w]! |= own;
     }
   }
 
@@ -67,57 +61,43 @@ export class SelectorMatcher {
     if (this.#depth > 0) this.#depth--;
   }
 
-  #enter(frame: Frame, parent: Frame, name: string, attributes: Record<string, string>): void {
-    frame.own.fill(0);
-    frame.lastChild.fill(0);
-    frame.children.fill(0);
-    frame.childCount = 0;
-    frame.types?.clear();
-    parent.childCount++;
-    let ofType = 0;
-    if (this.#mapping.countsTypes) {
-      parent.types ??= new Map();
-      ofType = (parent.types.get(name) ?? 0) + 1;
-      parent.types.set(name, ofType);
-    }
-    const view = this.#view;
-    view.name = name;
-    view.attributes = attributes;
-    view.position = parent.childCount;
-    view.positionOfType = ofType;
-    view.isRoot = this.#depth === 1;
-  }
-
-  #match(states: readonly MatchState[], frame: Frame, parent: Frame, onMatch: (field: number) => void): void {
+  #match(
+    states: readonly MatchState[],
+    frame: number,
+    parent: number,
+    view: ElementView,
+    onMatch: (target: number) => void,
+  ): void {
     for (const state of states) {
-      if (!isReachable(state, parent) || !meetsCompound(state.compound, this.#view)) continue;
-      frame.own[state.id >>> 5]! |= 1 << (state.id & 31);
-      if (state.field !== -1) onMatch(state.field);
+      if (!this.#isReachable(state, parent) || !meetsCompound(state.compound, view)) continue;
+      this.#sets[frame + OWN * this.#words + (state.id >>> 5)]! |= 1 << (state.id & 31);
+      if (state.target !== -1) onMatch(state.target);
     }
   }
 
-  #createFrame(): Frame {
-    const set = (): Uint32Array => new Uint32Array(this.#words);
-    return { own: set(), path: set(), lastChild: set(), children: set(), childCount: 0, types: null };
+  /** Whether an element of the state before this one stands where the combinator wants it. */
+  #isReachable(state: MatchState, parent: number): boolean {
+    switch (state.combinator) {
+      case null:
+        return true;
+      case 'descendant':
+        return this.#has(parent, PATH, state.previous);
+      case 'child':
+        return this.#has(parent, OWN, state.previous);
+      case 'adjacent':
+        return this.#has(parent, LAST_CHILD, state.previous);
+      case 'sibling':
+        return this.#has(parent, CHILDREN, state.previous);
+    }
   }
-}
 
-/** Whether an element of the state before this one stands where the combinator wants it. */
-function isReachable(state: MatchState, parent: Frame): boolean {
-  switch (state.combinator) {
-    case null:
-      return true;
-    case 'descendant':
-      return hasState(parent.path, state.previous);
-    case 'child':
-      return hasState(parent.own, state.previous);
-    case 'adjacent':
-      return hasState(parent.lastChild, state.previous);
-    case 'sibling':
-      return hasState(parent.children, state.previous);
+  #has(element: number, set: number, id: number): boolean {
+    return ((this.#sets[element + set * this.#words + (id >>> 5)]! >>> (id & 31)) & 1) === 1;
   }
-}
 
-function hasState(set: Uint32Array, id: number): boolean {
-  return ((set[id >>> 5]! >>> (id & 31)) & 1) === 1;
+  #grow(): void {
+    const larger = new Int32Array(this.#sets.length * 2);
+    larger.set(this.#sets);
+    this.#sets = larger;
+  }
 }

@@ -1,10 +1,14 @@
 /** Limits on crawled values, and making them fit their columns. */
-import type { FieldType } from '../../shared/domain/mapping.ts';
+import type { FieldType, FieldValue, Scalar } from '../../shared/domain/mapping.ts';
 
 /** A value is cut here, in UTF-8 bytes: what MySQL's TEXT holds. */
 export const MAX_VALUE_BYTES = 65_535;
-/** A field with `all` keeps at most this many values. */
+/** So many values go through a chain. */
 export const MAX_VALUES = 1_000;
+/** White space is trimmed after collecting, so more characters are collected than a value may have. */
+export const MAX_TEXT_CHARS = MAX_VALUE_BYTES * 4;
+/** Of a value that a later step still selects from, such as a script with the page's data. */
+export const MAX_JSON_CHARS = 2_000_000;
 
 /** Text as a database takes it: no NUL, no lone surrogates, at most MAX_VALUE_BYTES. */
 export function cleanText(text: string): string {
@@ -22,8 +26,39 @@ export function cutToBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** The value as its column wants it; null for an empty text, which counts as no value. */
-export function fitValue(value: string | number, type: FieldType): string | number | null {
-  if (typeof value === 'string') return value === '' ? null : value;
-  return type === 'text' ? String(value) : value;
+/** What a chain has led to, as its column wants it: the first value, or with `json` the list; null without any. */
+export function fitValues(values: readonly Scalar[], type: FieldType): FieldValue {
+  if (type === 'json') return fitList(values);
+  const [first] = values;
+  return first === undefined ? null : fitValue(first, type);
+}
+
+function fitValue(value: Scalar, type: Exclude<FieldType, 'json'>): Scalar | null {
+  switch (type) {
+    case 'number':
+      return typeof value === 'number' && Number.isFinite(value) ? value : null;
+    case 'integer':
+      return Number.isSafeInteger(value) ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'text':
+    case 'date':
+    case 'datetime': {
+      const text = cleanText(String(value));
+      return text === '' ? null : text;
+    }
+  }
+}
+
+/** The whole list is one column, so the limit of one value is the limit of all together. */
+function fitList(values: readonly Scalar[]): Scalar[] | null {
+  const list: Scalar[] = [];
+  let bytes = 2;
+  for (const value of values) {
+    const fitting = typeof value === 'string' ? cleanText(value) : value;
+    bytes += Buffer.byteLength(JSON.stringify(fitting)) + 1;
+    if (bytes > MAX_VALUE_BYTES) break;
+    if (fitting !== '') list.push(fitting);
+  }
+  return list.length > 0 ? list : null;
 }

@@ -1,51 +1,79 @@
 /**
- * Bytes of a page into text as they come. The encoding is the first of: byte order mark, charset of the content-type
- * header, `<meta charset>` or the XML declaration in the first 1,024 bytes, UTF-8. Labels that TextDecoder does not know count as none;
- * broken bytes become U+FFFD.
+ * Which encoding the bytes of a page are in, by the first of:
+ *
+ *   1. byte order mark
+ *   2. UTF-8, when the bytes are that beyond chance, whatever is declared
+ *   3. the charset of the content-type header, or of `<meta>` or the XML declaration, if the bytes agree
+ *   4. a guess by the frequency of letters, when the declaration is wrong or missing
+ *   5. the declaration all the same, else windows-1252 as in browsers
+ *
+ * Labels that TextDecoder does not know count as none.
  */
+import { isAscii, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
+import { headerCharset, knownCharset, metaCharset } from './charset-labels.ts';
 
-const PRESCAN_BYTES = 1_024;
+/** So much of a page decides; the rest is decoded as it comes. */
+export const HEAD_BYTES = 65_536;
 
-export class TextReader {
-  readonly #declared: string | null;
-  readonly #onText: (text: string) => void;
-  #head: Uint8Array[] = [];
-  #headBytes = 0;
-  #decoder: TextDecoder | null = null;
+/** Says what letters the bytes spell best, the likeliest first, each with a confidence of 0 to 100. */
+export type Guess = (bytes: Uint8Array) => { name: string; confidence: number }[];
 
-  constructor(contentType: string | undefined, onText: (text: string) => void) {
-    this.#declared = charsetOf(contentType ?? '');
-    this.#onText = onText;
-  }
-
-  push(bytes: Uint8Array): void {
-    if (this.#decoder) {
-      this.#emit(this.#decoder.decode(bytes, { stream: true }));
-      return;
-    }
-    this.#head.push(bytes);
-    this.#headBytes += bytes.length;
-    // With a declared charset only a byte order mark could still change it.
-    if (this.#headBytes >= (this.#declared === null ? PRESCAN_BYTES : 4)) this.#start();
-  }
-
-  end(): void {
-    if (!this.#decoder) this.#start();
-    this.#emit(this.#decoder!.decode());
-  }
-
-  #start(): void {
-    const head = this.#head.length === 1 ? this.#head[0]! : Buffer.concat(this.#head);
-    this.#head = [];
-    this.#decoder = new TextDecoder(markOf(head) ?? this.#declared ?? prescan(head) ?? 'utf-8');
-    this.#emit(this.#decoder.decode(head, { stream: true }));
-  }
-
-  #emit(text: string): void {
-    if (text !== '') this.#onText(text);
-  }
+export interface CharsetChoice {
+  charset: string;
+  /** True when a guess by the bytes could do better than `charset`. */
+  doubtful: boolean;
 }
+
+/**
+ * The encoding of a page by its first bytes.
+ *
+ * @param head the first HEAD_BYTES, or all of the page when `isAll`
+ */
+export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: string): CharsetChoice {
+  const sure = (charset: string): CharsetChoice => ({ charset, doubtful: false });
+  const header = headerCharset(contentType);
+  const mark = markOf(head) ?? (header?.startsWith('utf-16') ? header : null);
+  if (mark !== null) return sure(mark);
+  const ascii = isAscii(head);
+  const whole = isAll ? head : withoutCutCharacter(head);
+  // Nearly every page ends at one of these, before anything is looked for in it.
+  if (ascii && head.includes(ESCAPE)) return sure(escapedCharset(head, isAll) ?? header ?? 'utf-8');
+  if (ascii && (isAll || header !== null)) return sure(header ?? 'utf-8');
+  const utf8 = ascii || isUtf8(whole);
+  if (utf8 && (header === 'utf-8' || hasManyCharacters(whole))) return sure('utf-8');
+  if (!utf8 && header !== null && isMultiByte(header) && decodesCleanly(header, head, isAll)) return sure(header);
+
+  const declared = declarations(header, head);
+  const first = declared[0];
+  if (utf8) return sure(declared.includes('utf-8') ? 'utf-8' : (first ?? 'utf-8'));
+  const { wide, broken } = countCharacters(whole);
+  // A text cut in the middle of a character by the shop itself leaves a broken byte or two in a page that is UTF-8 nevertheless.
+  if (wide >= MANY && wide >= broken * 10) return sure('utf-8');
+  // A server that says latin1 to everything knows less than a page that names a charset with larger characters.
+  const fitting = [...declared.filter(isMultiByte), ...declared].find(
+    (label) => label !== 'utf-8' && decodesCleanly(label, head, isAll),
+  );
+  if (fitting !== undefined) return sure(fitting);
+  return { charset: first ?? 'windows-1252', doubtful: first === undefined || broken >= FEW };
+}
+
+/** A better charset than the doubtful one: the likeliest that can decode the bytes without fault; null when none is likely enough. */
+export function guessCharset(head: Uint8Array, isAll: boolean, guess: Guess): string | null {
+  for (const { name, confidence } of guess(withoutTags(head))) {
+    const charset = knownCharset(name);
+    if (charset === null || charset === 'utf-8' || charset.startsWith('utf-16')) continue;
+    if (confidence < (isMultiByte(charset) ? 40 : 20)) continue;
+    if (decodesCleanly(charset, head, isAll)) return charset;
+  }
+  return null;
+}
+
+/** Characters that chance alone does not make. */
+const MANY = 5;
+/** Broken bytes that say nothing against a declaration yet. */
+const FEW = 3;
+const ESCAPE = 0x1b;
 
 function markOf(head: Uint8Array): string | null {
   if (head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf) return 'utf-8';
@@ -54,25 +82,66 @@ function markOf(head: Uint8Array): string | null {
   return null;
 }
 
-function charsetOf(contentType: string): string | null {
-  return known(/;\s*charset\s*=\s*["']?\s*([^\s;"']+)/i.exec(contentType)?.[1]);
+/** All that is declared, each once, the header first. */
+function declarations(header: string | null, head: Uint8Array): string[] {
+  return [...new Set([header, metaCharset(head)].filter((label) => label !== null))];
 }
 
-/** https://html.spec.whatwg.org/multipage/parsing.html#prescan-a-byte-stream-to-determine-its-encoding, in short. */
-function prescan(head: Uint8Array): string | null {
-  const text = Buffer.from(head.subarray(0, PRESCAN_BYTES)).toString('latin1');
-  const xml = known(/^\s*<\?xml[^>]*\sencoding\s*=\s*["']([\w:.-]+)/i.exec(text)?.[1]);
-  const label =
-    xml ?? known(/<meta\s[^>]*charset\s*=\s*["']?\s*([\w:.-]+)/i.exec(text.replace(/<!--.*?-->/gs, ''))?.[1]);
-  // A page whose declaration could be read as ASCII is not UTF-16.
-  return label?.startsWith('utf-16') ? 'utf-8' : label;
+/** ISO-2022-JP is made of ASCII bytes and escapes, so it passes for ASCII. */
+function escapedCharset(head: Uint8Array, isAll: boolean): string | null {
+  const text = Buffer.from(head.buffer, head.byteOffset, head.length);
+  const isJapanese = text.includes('\x1b$B') || text.includes('\x1b$@');
+  return isJapanese && decodesCleanly('iso-2022-jp', head, isAll) ? 'iso-2022-jp' : null;
 }
 
-function known(label: string | undefined): string | null {
-  if (label === undefined) return null;
-  try {
-    return new TextDecoder(label).encoding;
-  } catch {
-    return null;
+/** Without the bytes of a UTF-8 character that continues beyond the end. */
+function withoutCutCharacter(bytes: Uint8Array): Uint8Array {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!;
+    if (byte < 0x80) break;
+    if (byte < 0xc0) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
   }
+  return bytes;
+}
+
+/** True for valid UTF-8 with so many characters beyond ASCII that it is no chance. */
+function hasManyCharacters(bytes: Uint8Array): boolean {
+  let found = 0;
+  for (let i = 0; i < bytes.length && found < MANY; i++) if (bytes[i]! >= 0xc0) found++;
+  return found >= MANY;
+}
+
+/** Characters beyond ASCII, and bytes that are none, when read as UTF-8. */
+function countCharacters(bytes: Uint8Array): { wide: number; broken: number } {
+  const text = new TextDecoder().decode(bytes);
+  let wide = 0;
+  let broken = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit === 0xfffd) broken++;
+    else if (unit >= 0x80) wide++;
+  }
+  return { wide, broken };
+}
+
+/** True when the bytes are valid and no control character comes of them that no page has. */
+function decodesCleanly(charset: string, bytes: Uint8Array, isAll: boolean): boolean {
+  try {
+    const text = new TextDecoder(charset, { fatal: true }).decode(bytes, { stream: !isAll });
+    return !/[\u0080-\u0084\u0086-\u009f]/.test(text);
+  } catch {
+    return false;
+  }
+}
+
+const MULTI_BYTE = ['shift_jis', 'euc-jp', 'iso-2022-jp', 'gbk', 'gb18030', 'big5', 'euc-kr'];
+
+const isMultiByte = (charset: string): boolean => MULTI_BYTE.includes(charset);
+
+/** Names of tags and attributes are English in every page and would outweigh its own words. */
+function withoutTags(bytes: Uint8Array): Uint8Array {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+  return Buffer.from(text.replace(/<[^<>]*>/g, ' '), 'latin1');
 }

@@ -1,51 +1,65 @@
 /** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events come after. */
 import type { Dispatcher } from 'undici';
-import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
-import { TooDeepError } from '../extract/selector-matcher.ts';
-import { TextReader } from './charset.ts';
-import type { ContentDecoder } from './content-decoder.ts';
-import { createContentDecoder } from './content-decoder.ts';
-import type { FetchHooks, PageResult } from './page-result.ts';
+import { describeNetworkError } from './network-error.ts';
+import { PageBody } from './page-body.ts';
+import { classifyContent } from './page-kind.ts';
+import type { FetchHooks, PageResult, Reply } from './page-result.ts';
+import type { Finding } from './reply-head.ts';
+import { judgeHead, plainHeaders, resultOf } from './reply-head.ts';
 
 export interface ExchangeOptions {
+  url: string;
   maxPageBytes: number;
   hooks: FetchHooks;
+  clock: Clock;
   openExtractor: (kind: PageKind) => PageExtractor;
 }
 
-/** A body nobody needs is read up to here, because that keeps the connection; a longer one costs the connection. */
-const MAX_DISCARDED = 65_536;
+/** Of a reply that is no page, so much is read: the ban rules look at it, and a connection read to its end can be used again. */
+const MAX_NOTE_BYTES = 65_536;
 
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly result: Promise<PageResult>;
   readonly #options: ExchangeOptions;
   readonly #settle: (result: PageResult) => void;
-  readonly #fail: (error: unknown) => void;
+  readonly #reject: (error: unknown) => void;
   #settled = false;
   /** Known from the head of the reply; given out when its body is read or dropped. */
-  #verdict: PageResult | null = null;
+  #verdict: Finding | null = null;
   #controller: Dispatcher.DispatchController | null = null;
-  #decoder: ContentDecoder | null = null;
-  #bytes = 0;
+  #reply: Omit<Reply, 'body' | 'complete'> | null = null;
+  #body: PageBody | null = null;
+  #startedMs = 0;
+  #waitMs = 0;
   /** True once the head of the request was written. */
   sent = false;
-  status: number | null = null;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>();
     this.result = promise;
     this.#settle = resolve;
-    this.#fail = reject;
+    this.#reject = reject;
   }
 
-  /** Ends the exchange with this result, unless it has one, and drops the connection if the reply is not complete. */
-  stop(result: PageResult): void {
+  /** True once the head of the reply is there. */
+  get answered(): boolean {
+    return this.#reply !== null;
+  }
+
+  /** Ends the exchange with this finding, unless the head of the reply has decided, and drops the connection if the reply is not complete. */
+  stop(finding: Finding): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#decoder?.destroy();
-    this.#settle(this.#verdict ?? result);
+    this.#body?.destroy();
+    const reply = this.#reply && {
+      ...this.#reply,
+      body: this.#body?.kept ?? '',
+      complete: this.#body?.complete ?? false,
+    };
+    this.#settle(resultOf(this.#verdict ?? finding, reply));
     this.#controller?.abort(new Error('the exchange has ended'));
   }
 
@@ -58,124 +72,63 @@ export class Exchange implements Dispatcher.DispatchHandler {
     try {
       this.#options.hooks.onStart();
       this.sent = true;
+      this.#startedMs = this.#options.clock.monotonic();
     } catch (error) {
       this.#settled = true;
-      this.#fail(error);
+      this.#reject(error);
       controller.abort(new Error('the request was not to be sent'));
     }
   }
 
   onResponseStarted(): void {
-    if (!this.#settled) this.#options.hooks.onFirstByte();
+    if (this.#settled) return;
+    this.#waitMs = this.#options.clock.monotonic() - this.#startedMs;
+    this.#options.hooks.onFirstByte();
   }
 
   onResponseStart(
-    controller: Dispatcher.DispatchController,
+    _controller: Dispatcher.DispatchController,
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#settled || status < 200) return;
-    this.status = status;
-    const header = (name: string): string => String(headers[name] ?? '');
-    this.#verdict = judgeHead(status, header);
-    const kind = kindOf(header('content-type'));
-    if (this.#verdict || kind === null) {
-      this.#verdict ??= { kind: 'failed', reason: 'content-type', detail: `content-type ${header('content-type')}` };
-      const isShort =
-        header('transfer-encoding') !== '' || Number(header('content-length') || Infinity) <= MAX_DISCARDED;
-      // What is no page may be of any length: a video, an archive. It is not read at all.
-      if (!isShort || kind === null) this.stop(this.#verdict);
+    const { url, clock, maxPageBytes, openExtractor } = this.#options;
+    const plain = plainHeaders(headers);
+    const header = (name: string): string => plain[name] ?? '';
+    this.#reply = { url, status, headers: plain, waitMs: this.#waitMs };
+    this.#verdict = judgeHead(status, header, url, clock.now());
+    const isEmpty = status === 204 || status === 205;
+    const contentType = isEmpty ? '' : header('content-type');
+    const content = classifyContent(contentType, header('content-disposition'));
+    if (content === 'other') {
+      // It may be of any length, so it is not read at all.
+      this.stop({ kind: 'failed', reason: 'content-type', detail: `content-type ${contentType.slice(0, 200)}` });
       return;
     }
-    const extractor = this.#options.openExtractor(kind);
-    const text = new TextReader(header('content-type'), (piece) => extractor.write(piece));
-    const encoding = header('content-encoding').trim().toLowerCase();
-    this.#decoder = createContentDecoder(encoding, {
-      onBytes: (bytes) => this.#read(bytes, text),
-      onDrain: () => controller.resume(),
-      onEnd: () => this.#finish(text, extractor),
-      onError: (error) =>
-        this.stop({ kind: 'failed', reason: 'network', detail: `broken ${encoding}: ${error.message}` }),
+    const isNote = this.#verdict !== null;
+    this.#body = new PageBody({
+      contentType,
+      encoding: isEmpty ? '' : header('content-encoding'),
+      content,
+      maxBytes: isNote ? MAX_NOTE_BYTES : maxPageBytes,
+      openExtractor: isNote ? null : openExtractor,
+      onDrain: () => this.#controller?.resume(),
+      onDone: (finding) => this.stop(finding ?? { kind: 'failed', reason: 'network', detail: 'an empty reply' }),
     });
-    if (!this.#decoder)
-      this.stop({
-        kind: 'failed',
-        reason: 'content-type',
-        detail: `content-encoding ${encoding.slice(0, 100)} is not supported`,
-      });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    if (this.#settled) return;
-    if (this.#decoder) {
-      if (!this.#decoder.push(chunk)) controller.pause();
-      return;
-    }
-    this.#bytes += chunk.length;
-    if (this.#verdict && this.#bytes > MAX_DISCARDED) this.stop(this.#verdict);
+    if (!this.#settled && this.#body && !this.#body.push(chunk)) controller.pause();
   }
 
   onResponseEnd(): void {
     if (this.#settled) return;
     this.#controller = null;
-    if (this.#decoder) this.#decoder.end();
-    else this.stop(this.#verdict ?? { kind: 'failed', reason: 'network', detail: 'an empty reply' });
+    this.#body?.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#controller = null;
-    this.stop({ kind: 'failed', reason: 'network', detail: describeError(error) || error.name });
+    this.stop({ kind: 'failed', reason: 'network', detail: describeNetworkError(error) });
   }
-
-  #read(bytes: Uint8Array, text: TextReader): void {
-    if (this.#settled) return;
-    this.#bytes += bytes.length;
-    if (this.#bytes > this.#options.maxPageBytes) {
-      this.stop({ kind: 'failed', reason: 'too-large', detail: `more than ${this.#options.maxPageBytes} bytes` });
-      return;
-    }
-    this.#guarded(() => text.push(bytes));
-  }
-
-  #finish(text: TextReader, extractor: PageExtractor): void {
-    if (this.#settled) return;
-    this.#guarded(() => {
-      text.end();
-      this.stop({ kind: 'page', extraction: extractor.end() });
-    });
-  }
-
-  #guarded(parse: () => void): void {
-    try {
-      parse();
-    } catch (error) {
-      const reason = error instanceof TooDeepError ? 'too-large' : 'parse';
-      this.stop({ kind: 'failed', reason, detail: describeError(error) });
-    }
-  }
-}
-
-/** The result that status and location decide alone; null for a good reply. */
-function judgeHead(status: number, header: (name: string) => string): PageResult | null {
-  if (status === 404 || status === 410) return { kind: 'gone', status };
-  if (status >= 300 && status < 400) {
-    const location = header('location');
-    return {
-      kind: 'failed',
-      reason: 'redirect',
-      detail: `${status} ${location === '' ? 'without a location' : `to ${location}`}`,
-    };
-  }
-  if (status >= 400) return { kind: 'failed', reason: 'http-status', detail: `status ${status}` };
-  return null;
-}
-
-/** How to read a content-type; null for what is no page. Without one it is taken for HTML, as browsers do. */
-function kindOf(contentType: string): PageKind | null {
-  const type = contentType.split(';')[0]!.trim().toLowerCase();
-  if (type === '' || type === 'text/html' || type === 'application/xhtml+xml') return 'html';
-  if (type.startsWith('image/')) return null;
-  if (type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml')) return 'xml';
-  if (type === 'application/json' || type === 'text/json' || type.endsWith('+json')) return 'json';
-  return null;
 }

@@ -1,38 +1,48 @@
-/** Gets one page: sends the request, judges the reply, and streams the text of a good one into an extractor. */
+/** Gets one page over HTTP: sends the request, judges the reply, and streams the text of a good one into an extractor. */
 import type { Agent } from 'undici';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
-import { ACCEPT_ENCODING } from './content-decoder.ts';
+import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
-import type { FetchHooks, FetchSettings, PageResult } from './page-result.ts';
+import type { FetchHooks, FetchSettings, PageResult, PageSource } from './page-result.ts';
+import { resultOf } from './reply-head.ts';
 
-export class PageFetcher {
+/** A new extractor for one page of this kind and address. */
+export type OpenExtractor = (kind: PageKind, url: string) => PageExtractor;
+
+/** Given, so that no error is made for each page. */
+const PAGE_IS_DONE = 'the page is done';
+
+export class PageFetcher implements PageSource {
   readonly #dispatcher: Agent;
   readonly #settings: FetchSettings;
   readonly #clock: Clock;
-  readonly #openExtractor: (kind: PageKind) => PageExtractor;
+  readonly #openExtractor: OpenExtractor;
 
-  constructor(
-    dispatcher: Agent,
-    settings: FetchSettings,
-    clock: Clock,
-    openExtractor: (kind: PageKind) => PageExtractor,
-  ) {
+  /** @param dispatcher is closed with this fetcher */
+  constructor(dispatcher: Agent, settings: FetchSettings, clock: Clock, openExtractor: OpenExtractor) {
     this.#dispatcher = dispatcher;
     this.#settings = settings;
     this.#clock = clock;
     this.#openExtractor = openExtractor;
   }
 
-  /** Never rejects, except with what `onStart` throws. No redirect is followed. */
   async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
     const parts = splitUrl(url);
-    if (!parts)
-      return { kind: 'failed', reason: 'network', detail: `${url.slice(0, 300)} is not an http or https URL` };
+    if (!parts) {
+      const detail = `${url.slice(0, 300)} is not an http or https URL`;
+      return resultOf({ kind: 'failed', reason: 'network', detail }, null);
+    }
     if (signal.aborted) return { kind: 'stopped' };
     const { maxPageBytes, userAgent } = this.#settings;
-    const exchange = new Exchange({ maxPageBytes, hooks, openExtractor: this.#openExtractor });
+    const exchange = new Exchange({
+      url,
+      maxPageBytes,
+      hooks,
+      clock: this.#clock,
+      openExtractor: (kind) => this.#openExtractor(kind, url),
+    });
     const timer = new AbortController();
     const onAbort = (): void => exchange.stop({ kind: 'stopped' });
     signal.addEventListener('abort', onAbort, { once: true });
@@ -60,9 +70,13 @@ export class PageFetcher {
     try {
       return await exchange.result;
     } finally {
-      timer.abort();
+      timer.abort(PAGE_IS_DONE);
       signal.removeEventListener('abort', onAbort);
     }
+  }
+
+  async close(): Promise<void> {
+    await this.#dispatcher.destroy();
   }
 
   async #stopLater(exchange: Exchange, done: AbortSignal): Promise<void> {
@@ -73,7 +87,7 @@ export class PageFetcher {
 }
 
 function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
-  const stage = exchange.sent ? (exchange.status === null ? 'no reply' : 'the reply did not end') : 'no connection';
+  const stage = exchange.sent ? (exchange.answered ? 'the reply did not end' : 'no reply') : 'no connection';
   return `${stage} within ${timeoutMs} ms`;
 }
 

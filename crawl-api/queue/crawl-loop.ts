@@ -1,29 +1,38 @@
 /**
- * Crawls the granted products one by one at the pace, until nothing more will come, the deadline, or an order to stop.
+ * Crawls the granted products one by one at the pace, until nothing more will come, the deadline, or an order to stop; and does what the
+ * watch over the address advises.
  *
  * Signals: `wait` ends waiting (order to drain, deadline, power off) and lets a request that is under way finish;
  * `work` cuts that request off too (deadline, power off).
  */
-import type { Clock } from '../../shared/ports/clock.ts';
-import { productUrl } from '../../shared/domain/product.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { SignalFlag } from '../control/signal-flag.ts';
-import type { FetchHooks, PageResult } from '../fetch/page-result.ts';
-import type { Pacer } from '../politeness/pacer.ts';
-import type { PageTimes } from '../politeness/page-times.ts';
-import type { Queue } from './queue.ts';
+import type { AddressWatch } from '../politeness/address-watch.ts';
+import type { Judgement } from '../politeness/judgement.ts';
+import { createEvidence } from '../politeness/judgement.ts';
+import { HabitWatch } from '../politeness/habit-watch.ts';
+import { LatencyWatch } from '../politeness/latency-watch.ts';
+import type { RenderChoice } from '../politeness/render-choice.ts';
+import type { SiteRules } from '../politeness/site-rules.ts';
+import { findBarrier } from './barrier.ts';
+import { toFailure } from './item-result.ts';
+import type { KnownPages } from './known-pages.ts';
+import type { RequestParts } from './paced-requests.ts';
+import { PacedRequests } from './paced-requests.ts';
 import type { Item } from './queue-state.ts';
-import { toItemResult } from './item-result.ts';
+import { recordFitting } from './record-fitting.ts';
+import { KNOWN_PAGE } from './records.ts';
+import type { TroubleKeeper } from './trouble-keeper.ts';
+import type { VisitEnd, VisitParts } from './visit.ts';
+import { visitProduct } from './visit.ts';
 
-export interface CrawlLoopParts {
-  queue: Queue;
-  pacer: Pacer;
-  clock: Clock;
-  pageTimes: PageTimes;
+export interface CrawlLoopParts extends RequestParts {
   productUrl: string;
-  fetchPage: (url: string, hooks: FetchHooks, signal: AbortSignal) => Promise<PageResult>;
-  /** Raised by others when the queue or the orders have changed. */
-  changed: SignalFlag;
+  rules: SiteRules;
+  render: RenderChoice;
+  watch: AddressWatch;
+  knownPages: KnownPages;
+  troubles: TroubleKeeper;
   /** Called after every outcome. */
   onResult: () => void;
   /** Called when the queue has become empty. */
@@ -32,19 +41,31 @@ export interface CrawlLoopParts {
   idleMs: number;
 }
 
+type Outcome = Extract<VisitEnd, { kind: 'outcome' }>;
+
 export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
 /** How long to wait before writing again to a disk that refused. */
 const DISK_RETRY_MS = 1_000;
+/** A product that the site puts off so often has failed. */
+const MAX_PAUSES = 3;
+/** With no page that was ever right: the site is believed about so many products, and about no more. A ban may be a 404 from the first request on. */
+const MAX_BELIEVED = 3;
+/** Products that need no request are not done in one go: others have to get a turn. */
+const BREATHER_MS = 1;
 
 export class CrawlLoop {
   readonly #parts: CrawlLoopParts;
-  /** Wall-clock time of monotonic zero: starts are written with fractions, and a clock that is set does not move their gaps. */
-  readonly #wallMs: number;
+  readonly #visit: VisitParts;
+  readonly #latency = new LatencyWatch();
+  readonly #habit = new HabitWatch();
+  /** The deadline has cut the work off: there is no way back, whatever becomes of the clock or the orders. */
+  #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
+    const { rules, render, clock, productUrl } = parts;
     this.#parts = parts;
-    this.#wallMs = parts.clock.now() - parts.clock.monotonic();
+    this.#visit = { requests: new PacedRequests(parts), rules, render, clock, productUrl, habit: this.#habit };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it at once. */
@@ -59,12 +80,21 @@ export class CrawlLoop {
       for (;;) {
         const end = this.#endedBy(stop);
         if (end) return end;
-        const item = queue.state.peek(queue.isSealed || idle);
+        if (await this.#waitAtBarrier(work.signal)) continue;
+        const isEnd = queue.isSealed || idle;
+        const item = queue.state.peek(isEnd);
         if (item) {
           // Second tries follow each other at the pace; only something new ends them.
-          if (item.first === null) idle = false;
-          await this.#crawlWhenDue(item, work.signal);
+          if (!item.again) idle = false;
+          queue.visiting = item.n;
+          try {
+            await this.#crawl(item, work.signal);
+          } finally {
+            queue.visiting = null;
+          }
           if (queue.state.pendingCount === 0) onEmpty();
+        } else if (isEnd && queue.state.heldCount > 0) {
+          await this.#proveHeld(work.signal);
         } else {
           idle = !(await changed.wait(clock, idleMs, work.signal));
         }
@@ -80,7 +110,7 @@ export class CrawlLoop {
     const { queue, clock } = this.#parts;
     if (stop.aborted) return 'stopped';
     if (queue.isDraining) return 'drained';
-    if (clock.now() >= queue.deadlineMs) return 'deadline';
+    if (this.#isOver || clock.now() >= queue.deadlineMs) return 'deadline';
     return queue.isFinished ? 'finished' : null;
   }
 
@@ -89,56 +119,155 @@ export class CrawlLoop {
     const { queue, clock } = this.#parts;
     while (!work.signal.aborted) {
       const leftMs = queue.deadlineMs - clock.now();
-      if (leftMs <= 0) work.abort();
-      else await clock.sleep(Math.min(leftMs, 1_000), work.signal);
+      if (leftMs <= 0) {
+        this.#isOver = true;
+        work.abort();
+      } else await clock.sleep(Math.min(leftMs, 1_000), work.signal);
     }
   }
 
-  async #crawlWhenDue(item: Item, work: AbortSignal): Promise<void> {
-    const { queue, pacer, clock, changed } = this.#parts;
-    for (let ms = pacer.waitMs(); ms > 0; ms = pacer.waitMs()) {
-      // An order may have ended the crawl or changed what is next: the caller looks again.
-      if (await changed.wait(clock, Math.ceil(ms), work)) return;
-      if (work.aborted) return;
-    }
-    if (work.aborted || queue.isDraining) return;
-    await this.#crawl(item, work);
+  /** True after some waiting, when there was something that forbids any request. */
+  async #waitAtBarrier(work: AbortSignal): Promise<boolean> {
+    const { queue, clock, changed, idleMs, robots, troubles } = this.#parts;
+    const barrier = findBarrier(queue, robots, clock.now());
+    if (!barrier) return false;
+    const leftMs = barrier.untilMs === null ? idleMs : barrier.untilMs - clock.now();
+    if (leftMs > 0) await changed.wait(clock, Math.min(leftMs, idleMs), work);
+    else if (barrier.kind === 'trouble') await this.#write(() => troubles.endWhenOver(), work);
+    return true;
   }
 
   async #crawl(item: Item, work: AbortSignal): Promise<void> {
-    const { queue, pacer, clock, pageTimes, fetchPage, onResult } = this.#parts;
-    const url = productUrl(this.#parts.productUrl, item.id);
-    const beganMs = clock.monotonic();
-    let sent = false;
-    const hooks: FetchHooks = {
-      onStart: () => {
-        queue.recordStart(item.n, this.#wallMs + clock.monotonic());
-        pacer.requestStarted();
-        sent = true;
-      },
-      onFirstByte: () => pacer.replyStarted(),
-    };
-    let page: PageResult;
-    try {
-      page = await fetchPage(url, hooks, work);
-    } catch {
-      // Only the journal throws here: nothing was sent, and the product stays where it is until the disk takes writes again.
-      await clock.sleep(DISK_RETRY_MS, work);
-      return;
-    }
-    // A try that sent nothing (no connection, no such name) keeps the pace too: a shop that is down is not to be hammered.
-    if (!sent) pacer.requestStarted(beganMs);
-    if (page.kind === 'stopped') return;
-    if (sent) pageTimes.add(clock.monotonic() - beganMs);
-    await this.#record(item, toItemResult(item, url, page, clock.now()), work);
+    const { queue, clock, watch, knownPages } = this.#parts;
+    const requestsBefore = queue.state.requests;
+    const end = await visitProduct(this.#visit, item, work);
+    if (end.kind === 'not-now') return this.#breakOff();
+    if (end.kind === 'wait') return this.#pause(item, end, work);
+    const { judgement, result } = end;
+    // Its own page was right, after all that is held: only what came behind that page is in doubt.
+    if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
+      await this.#write(() => queue.recordProof(), work);
+    const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
+    const { canAsk } = knownPages;
+    const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
+    const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
+    const evidence =
+      judgement.evidence ?? createEvidence(judgement.kind === 'gone' ? 'gone-in-row' : 'slow', result.url, null);
+    // What a right page gave stands, whatever becomes of the address.
+    if (judgement.kind === 'right') await this.#accept(item, result, true, work);
+    if (advice === 'hold') await this.#hold(item, end, work);
+    else if (advice === 'ban' || advice === 'suspect') await this.#beginTrouble(advice, evidence, work);
+    else if (advice === 'ask') await this.#acceptIfServed(item, end, evidence, work);
+    else if (judgement.kind !== 'right') await this.#accept(item, result, false, work);
+    if (queue.state.requests === requestsBefore) await clock.sleep(BREATHER_MS, work);
+  }
+
+  async #accept(item: Item, result: ItemResult, proves: boolean, work: AbortSignal): Promise<void> {
+    const { queue, onResult } = this.#parts;
+    await this.#write(() => recordFitting(result, (fitting) => queue.recordResult(item, fitting, proves)), work);
     onResult();
   }
 
-  /** A result is not thrown away because the disk is full for a while. */
-  async #record(item: Item, result: ItemResult, work: AbortSignal): Promise<void> {
+  #hold(item: Item, { result, judgement }: Outcome, work: AbortSignal): Promise<void> {
+    const { queue } = this.#parts;
+    const held: ItemResult = isLessStored(judgement, result) ? { ...item.first!, attempts: result.attempts } : result;
+    return this.#write(() => recordFitting(held, (fitting) => queue.recordHeld(fitting)), work);
+  }
+
+  /** A known page decides whether the page is odd or the address is not served. */
+  async #acceptIfServed(item: Item, end: Outcome, evidence: Evidence, work: AbortSignal): Promise<void> {
+    const answer = await this.#ask(work, evidence);
+    const isOpen = end.judgement.kind !== 'right';
+    if (answer === 'not-now') this.#breakOff();
+    if (answer === 'none' && isOpen) await this.#hold(item, end, work);
+    if (answer === 'accept' && isOpen) await this.#accept(item, end.result, true, work);
+  }
+
+  /** Asks known pages until one has answered; begins the trouble when it is one. `none`: robots.txt allows none of them. */
+  async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'trouble' | 'not-now' | 'none'> {
+    const { queue, watch, knownPages } = this.#parts;
+    for (;;) {
+      const answer = await knownPages.ask(this.#visit, work);
+      if (typeof answer === 'string') return answer;
+      const { judgement, retryAfterMs } = answer;
+      const advice = watch.answered(judgement);
+      if (judgement.kind === 'wait' && retryAfterMs !== null) {
+        const paused = await this.#pauseAddress(KNOWN_PAGE, retryAfterMs, work);
+        if (!paused) return 'trouble';
+        if (advice === 'ask') return 'not-now';
+      }
+      if (advice === 'ask') continue;
+      if (advice === 'accept') {
+        this.#habit.reset();
+        await this.#write(() => queue.recordProof(), work);
+        return 'accept';
+      }
+      await this.#beginTrouble(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);
+      return 'trouble';
+    }
+  }
+
+  /** At the end of the shard: a page that is right must follow the last ones that were not. */
+  async #proveHeld(work: AbortSignal): Promise<void> {
+    const { knownPages, onResult } = this.#parts;
+    const answer = knownPages.canAsk ? await this.#ask(work, null) : 'none';
+    if (answer === 'none') await this.#endUnproven(work);
+    onResult();
+  }
+
+  /** There is no page to ask that could prove what is held. */
+  async #endUnproven(work: AbortSignal): Promise<void> {
+    const { queue, knownPages, clock } = this.#parts;
+    if (knownPages.isLastForbidden) {
+      // Other pages were right, so it is no sign of a ban; nor is anything gone on the word of an address that may not be asked.
+      const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult =>
+        toFailure(item, url, 'robots', `${outcome}, but robots.txt allows no page that could prove it`, clock.now());
+      return this.#write(() => queue.giveUpHeld(giveUp), work);
+    }
+    const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone() : null;
+    if (gone === null) return this.#write(() => queue.acceptHeld(), work);
+    const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
+    return this.#beginTrouble('suspect', evidence, work);
+  }
+
+  #beginTrouble(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, leastMs = 0): Promise<void> {
+    const verdict = advice === 'ban' ? 'banned' : 'suspect';
+    return this.#write(() => this.#parts.troubles.begin(verdict, evidence, leastMs), work);
+  }
+
+  async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
+    const isLast = item.pauses + 1 >= MAX_PAUSES;
+    const paused = await this.#pauseAddress(item.n, forMs, work, result);
+    if (paused && isLast) await this.#accept(item, result, false, work);
+  }
+
+  /** False when the site asks for more time than there is: that is a ban. */
+  async #pauseAddress(n: number, forMs: number, work: AbortSignal, result?: ItemResult): Promise<boolean> {
+    const { queue, clock } = this.#parts;
+    const untilMs = clock.now() + forMs;
+    if (untilMs < queue.deadlineMs) {
+      await this.#write(() => queue.recordPause(n, untilMs), work);
+      return true;
+    }
+    const seen = result?.outcome === 'failed' ? result.evidence : undefined;
+    const evidence = seen ? { ...seen, rule: 'retry-after' } : createEvidence('retry-after', '', null);
+    await this.#beginTrouble('ban', evidence, work, forMs);
+    return false;
+  }
+
+  #breakOff(): void {
+    try {
+      this.#parts.queue.recordBrokenOff();
+    } catch {
+      // A disk without any room: at worst the product counts as under way when the process died.
+    }
+  }
+
+  /** Nothing that is known is thrown away because the disk is full for a while. */
+  async #write(write: () => void, work: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        this.#parts.queue.recordResult(item, result);
+        write();
         return;
       } catch {
         if (work.aborted) return;
@@ -146,4 +275,12 @@ export class CrawlLoop {
       }
     }
   }
+}
+
+/**
+ * A product that has less than usual for the second time. Only a known page that is right at this moment shows that this is all there
+ * is: it is never held as stored. Without such a page its first result, a failure, stands.
+ */
+function isLessStored(judgement: Judgement, result: ItemResult): boolean {
+  return judgement.kind === 'odd' && result.outcome === 'stored';
 }

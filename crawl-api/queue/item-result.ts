@@ -1,38 +1,90 @@
-/** A fetched page into the line of a part. */
+/** What came of a product into the line of a part. */
+import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PageResult } from '../fetch/page-result.ts';
+import type { Judgement } from '../politeness/judgement.ts';
+import { LESS_THAN_USUAL, createEvidence } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
 
-/** The outcome of a try; `nowMs` is when it was known. A page without a required value is failed(parse). */
+/**
+ * The outcome of a try; `nowMs` is when it was known. Only a page that was judged right is stored, and the second one with less than
+ * pages usually have: that one only when a known page is right just then, which the caller sees to.
+ */
 export function toItemResult(
   item: Item,
   url: string,
   page: Exclude<PageResult, { kind: 'stopped' }>,
+  judgement: Judgement,
   nowMs: number,
 ): ItemResult {
-  const common = {
-    n: item.n,
-    id: item.id,
-    url,
-    at: new Date(nowMs).toISOString(),
-    attempts: item.state === 'postponed' ? 2 : 1,
-  };
+  const fail = (reason: FailureReason, detail: string): ItemResult =>
+    toFailure(item, url, reason, detail, nowMs, judgement.evidence ?? evidenceOf(reason, url, page));
   switch (page.kind) {
     case 'gone':
-      return { ...common, outcome: 'gone', status: page.status };
+      return judgement.kind === 'gone'
+        ? { ...commonOf(item, url, nowMs), outcome: 'gone', status: page.reply.status }
+        : fail('http-status', `status ${page.reply.status}, judged ${judgement.rule}`);
+    case 'redirect':
+      return fail('redirect', `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.rule})`);
     case 'failed':
-      return { ...common, outcome: 'failed', reason: page.reason, detail: oneLine(page.detail) };
+      return fail(page.reason, page.detail);
     case 'page': {
-      const { row, missing } = page.extraction;
-      if (row !== null) return { ...common, outcome: 'stored', row };
-      return { ...common, outcome: 'failed', reason: 'parse', detail: `the required field ${missing} has no value` };
+      const { rows, missing } = page.extraction;
+      if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement)))
+        return { ...commonOf(item, url, nowMs), outcome: 'stored', rows };
+      return fail('parse', parseDetail(missing, judgement));
     }
   }
+}
+
+/** A product that failed without or beside a page. */
+export function toFailure(
+  item: Item,
+  url: string,
+  reason: FailureReason,
+  detail: string,
+  nowMs: number,
+  evidence: Evidence | null = null,
+): ItemResult {
+  return {
+    ...commonOf(item, url, nowMs),
+    outcome: 'failed',
+    reason,
+    detail: oneLine(detail),
+    ...(evidence === null ? {} : { evidence }),
+  };
+}
+
+function commonOf(item: Item, url: string, nowMs: number) {
+  return { n: item.n, id: item.id, url, at: new Date(nowMs).toISOString(), attempts: item.again ? 2 : 1 };
+}
+
+/** A page that passes (the site is busy) has less once; a product that is sold out has less each time. */
+function isLessAgain({ first }: Item, { rule }: Judgement): boolean {
+  return rule === LESS_THAN_USUAL && first?.outcome === 'failed' && first.evidence?.rule === LESS_THAN_USUAL;
+}
+
+function parseDetail(missing: string | null, { rule }: Judgement): string {
+  if (rule === LESS_THAN_USUAL) return 'half of the fields that pages of this site usually fill have no value';
+  if (missing === null) return 'no field has a value';
+  if (missing === 'mapping') return 'no mapping is for this URL';
+  if (missing === 'rows') return 'the page has neither a record nor what says that there is none';
+  return `the required field ${missing} has no value`;
+}
+
+function evidenceOf(
+  reason: FailureReason,
+  url: string,
+  page: { reply: Parameters<typeof createEvidence>[2] },
+): Evidence | null {
+  return page.reply === null ? null : createEvidence(reason, url, page.reply);
 }
 
 /** Details come from the network: no control characters, no more than fits. */
 function oneLine(text: string): string {
   return text
+    .slice(0, 2_000)
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .toWellFormed()
     .slice(0, 490)

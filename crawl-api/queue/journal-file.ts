@@ -9,9 +9,12 @@ import { crc32 } from 'node:zlib';
 import type { JournalRecord } from './records.ts';
 
 const HEAD_BYTES = 8;
-/** No record is near this: a longer length is damage. */
-const MAX_PAYLOAD = 64_000_000;
+/** No record is near this: a longer length is damage, and a longer record is refused. */
+export const MAX_PAYLOAD = 64_000_000;
 const READ_BYTES = 65_536;
+
+/** A record that the journal could not read again. Nothing is wrong with the disk: it must not be tried again. */
+export class RecordTooLargeError extends Error {}
 
 /** The calls that a full disk can fail; tests make them fail. */
 export interface FileCalls {
@@ -65,7 +68,7 @@ export class JournalFile {
     return { file: new JournalFile(fd, end, calls), replay };
   }
 
-  /** Writes the records behind the last one. They survive a killed process; `sync` makes them survive a lost machine. Throws when the disk refuses, with nothing written. */
+  /** Writes the records behind the last one. They survive a killed process; `sync` makes them survive a lost machine. Throws when the disk refuses, and RecordTooLargeError, with nothing written. */
   append(records: readonly JournalRecord[]): void {
     const bytes = Buffer.concat(records.map(encodeRecord));
     try {
@@ -112,6 +115,8 @@ export class JournalFile {
 
 function encodeRecord(record: JournalRecord): Buffer {
   const payload = Buffer.from(JSON.stringify(record));
+  if (payload.length > MAX_PAYLOAD)
+    throw new RecordTooLargeError(`a record of ${payload.length} bytes: the journal takes ${MAX_PAYLOAD}`);
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
   bytes.writeUInt32LE(payload.length, 0);
   bytes.writeUInt32LE(crc32(payload), 4);

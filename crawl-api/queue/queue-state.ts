@@ -1,30 +1,42 @@
 /**
- * What the journal's records add up to: chunks, products, results waiting for upload, parts, orders. Pure: the same records
- * in the same order always give the same state. Only `apply` changes it.
+ * What the journal's records add up to: chunks, products, results waiting for upload, parts, orders, the state of the address. Pure: the
+ * same records in the same order always give the same state. Only `apply` changes it.
  *
- * A product goes pending → stored | gone | failed, or pending → postponed → stored | gone | failed.
+ *   pending ─▶ stored | gone | failed
+ *   pending ─▶ postponed            failed in a way that may go away, or died under way: a second try at the end
+ *   pending | postponed ─▶ held     its result stands when the address is proven fine; after a ban it is pending again
  */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { JournalRecord } from './records.ts';
+import { NumberQueue } from './number-queue.ts';
+import type { AddressTrouble, JournalRecord } from './records.ts';
+import { KNOWN_PAGE } from './records.ts';
+import { ResultLines } from './result-lines.ts';
 
-export const ITEM_STATES = ['pending', 'postponed', 'stored', 'gone', 'failed'] as const;
+export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;
 export type ItemState = (typeof ITEM_STATES)[number];
+const OPEN_STATES: readonly ItemState[] = ['pending', 'postponed', 'held'];
 
 export interface Item extends Product {
   chunk: string;
   state: ItemState;
   reason: FailureReason | null;
-  /** The first result of a postponed product: it stands if there is no time for a second try. */
+  /** The result of a failed first try: it stands if there is no time for a second one. */
   first: ItemResult | null;
-}
-
-export interface Cut {
-  seq: number;
-  from: number;
-  to: number;
+  /** The result that waits for a proof. */
+  held: ItemResult | null;
+  /** True when this is, or was, its second try. */
+  again: boolean;
+  /** True once a request was sent for it. */
+  asked: boolean;
+  /** How often the site asked for a pause instead of answering. */
+  pauses: number;
+  /** How often the process died while it was under way. */
+  deaths: number;
 }
 
 interface Chunk {
@@ -39,31 +51,40 @@ const SEQ_JUMP = 1_000;
 export class QueueState {
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Map<number, Item>();
-  /** Numbers of products, in the order in which they are to be crawled. */
-  #pending: number[] = [];
-  #pendingHead = 0;
-  #postponed: number[] = [];
-  #postponedHead = 0;
+  readonly #pending = new NumberQueue();
+  readonly #postponed = new NumberQueue();
+  readonly #held = new NumberQueue();
+  readonly lines = new ResultLines();
+  /** Chunks given back untouched that the main server may not know of yet. */
+  readonly yielded = new Set<string>();
+  /** Chunks of which nobody here knows for sure that they are still its own: records were lost. Nothing is crawled before it is known. */
+  readonly #doubtful = new Set<string>();
   /** Products in chunks held, granted or not, whatever became of them. */
   held = 0;
   orders: { intervalMs: number; deadline: string; sealed: boolean; drain: boolean } | null = null;
+  robots: RobotsPolicy | null = null;
   drained = false;
+  trouble: AddressTrouble | null = null;
+  /** Wall clock; no request before it. */
+  pausedUntilMs = 0;
   counts = { stored: 0, gone: 0, failed: 0 };
   requests = 0;
+  rendered = 0;
+  canaries = 0;
   /** Wall clock; null before the first request. */
   lastStartMs: number | null = null;
   minGapMs: number | null = null;
-  /** Lines of results that are not in the bucket; the first one has number `linesFrom`. */
-  #lines: string[] = [];
-  #linesFrom = 0;
-  /** Characters in results that no cut covers yet. */
-  uncutChars = 0;
-  #cutTo = 0;
-  /** Cuts that are not in the bucket yet, in order. */
-  readonly cuts: Cut[] = [];
+  /** When a page was last right; wall clock. */
+  okAtMs: number | null = null;
+  /** Number of the product that was stored last; before the first one, of one that waits for a proof: its own page was right. */
+  lastStored: number | null = null;
+  /** The product whose request has no end in the journal. */
+  underWay: number | null = null;
   readonly parts: PartRef[] = [];
   nextSeq = 0;
   ackedSeq = -1;
+  /** Records were lost: there may be parts that are not in `parts`. */
+  damaged = false;
   manifestText: string | null = null;
   closed = false;
 
@@ -78,41 +99,72 @@ export class QueueState {
         for (const chunk of record.chunks) this.#grant(chunk);
         return;
       case 'dropped':
-        for (const id of record.chunks) {
-          const chunk = this.chunks.get(id);
-          if (!chunk || chunk.products === null) continue;
-          this.held -= chunk.size;
-          this.chunks.delete(id);
-        }
+        for (const id of record.chunks) this.#drop(id);
         return;
-      case 'ordered':
-        this.orders = {
-          intervalMs: record.intervalMs,
-          deadline: record.deadline,
-          sealed: record.sealed,
-          drain: record.drain,
-        };
+      case 'ordered': {
+        const { intervalMs, deadline, sealed, drain } = record;
+        this.orders = { intervalMs, deadline, sealed, drain };
+        return;
+      }
+      case 'robots':
+        this.robots = record.policy;
         return;
       case 'drained':
         this.drained = true;
         return;
       case 'started':
-        this.#start(record.atMs);
+        this.#start(record);
+        return;
+      case 'broken-off':
+        this.underWay = null;
+        return;
+      case 'died':
+        this.#die(record.n);
         return;
       case 'postponed':
-        this.#postpone(record.result);
+        this.#postpone(record.result.n, record.result);
+        return;
+      case 'paused':
+        this.#pause(record.n, record.untilMs);
+        return;
+      case 'held':
+        this.#hold(record.result);
+        return;
+      case 'proved':
+        this.underWay = null;
+        this.okAtMs = Math.max(this.okAtMs ?? 0, record.atMs);
+        this.#acceptHeld();
+        return;
+      case 'accepted':
+        this.#acceptHeld();
+        return;
+      case 'trouble':
+        this.underWay = null;
+        this.trouble = record.trouble;
+        if (record.trouble.verdict === 'banned') this.#returnHeld();
+        return;
+      case 'reopened':
+        this.trouble = null;
+        return;
+      case 'released':
+        this.#release();
+        return;
+      case 'yielded':
+        for (const id of record.chunks) this.#yield(id);
+        return;
+      case 'taken':
+        for (const id of record.chunks) this.yielded.delete(id);
         return;
       case 'result':
         this.#finish(record.result);
         return;
       case 'cut':
-        this.cuts.push({ seq: record.seq, from: record.from, to: record.to });
+        this.lines.cut({ seq: record.seq, from: record.from, to: record.to });
         this.nextSeq = record.seq + 1;
-        this.#cutTo = record.to;
-        this.uncutChars = this.#charsFrom(record.to);
         return;
       case 'part':
-        this.#store(record.part);
+        this.parts.push(record.part);
+        this.lines.store(record.part);
         return;
       case 'acked':
         this.ackedSeq = Math.max(this.ackedSeq, record.seq);
@@ -124,54 +176,103 @@ export class QueueState {
         this.closed = true;
         return;
       case 'damaged':
+        this.damaged = true;
         this.nextSeq += SEQ_JUMP;
+        // One of the lost records may have given a chunk back.
+        for (const { state, chunk } of this.items.values()) if (OPEN_STATES.includes(state)) this.#doubtful.add(chunk);
         return;
     }
   }
 
-  /** The product to crawl now, without taking it: the next granted one, or with `retry` one that failed before. */
+  /** The product to crawl now, without taking it: the next granted one, or with `retry` one that is to be tried again. */
   peek(retry: boolean): Item | null {
-    const n = this.#pending[this.#pendingHead] ?? (retry ? this.#postponed[this.#postponedHead] : undefined);
+    if (this.#doubtful.size > 0) return null;
+    const n = this.#pending.first ?? (retry ? this.#postponed.first : undefined);
     return n === undefined ? null : this.items.get(n)!;
   }
 
   get pendingCount(): number {
-    return this.#pending.length - this.#pendingHead;
+    return this.#pending.size;
   }
 
   get postponedCount(): number {
-    return this.#postponed.length - this.#postponedHead;
+    return this.#postponed.size;
   }
 
-  /** Ids of chunks held under no grant. */
+  get heldCount(): number {
+    return this.#held.size;
+  }
+
+  /** A product that is held as gone; null when there is none. */
+  firstHeldGone(): Extract<ItemResult, { outcome: 'gone' }> | null {
+    for (const { held } of this.items.values()) if (held?.outcome === 'gone') return held;
+    return null;
+  }
+
+  /** Granted products without an outcome. */
+  get openCount(): number {
+    return this.#pending.size + this.#postponed.size + this.#held.size;
+  }
+
+  /** Ids of chunks held under no grant, or under one that may be past. In trouble nobody is granted anything: then doubts wait. */
   offeredChunks(): string[] {
-    return [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
+    const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
+    return this.trouble === null ? [...offered, ...this.#doubtful] : offered;
   }
 
-  /** Results without a cut: their numbers are [from, to). */
-  uncut(): { from: number; to: number } {
-    return { from: this.#cutTo, to: this.#linesFrom + this.#lines.length };
+  /** True when nothing of the chunk was begun: it can be given back, and nobody will have asked for its products twice. */
+  isUntouched(id: string): boolean {
+    const chunk = this.chunks.get(id);
+    if (!chunk || chunk.products !== null) return true;
+    const items = this.#itemsOf(id);
+    // Products that are here under an older generation stay here.
+    return items.length === chunk.size && items.every((i) => i.state === 'pending' && !i.asked && i.deaths === 0);
   }
 
-  /** The lines of results [from, to), which no part in the bucket holds yet. */
-  linesOf(cut: { from: number; to: number }): string[] {
-    return this.#lines.slice(cut.from - this.#linesFrom, cut.to - this.#linesFrom);
+  #itemsOf(chunk: string): Item[] {
+    return [...this.items.values()].filter((item) => item.chunk === chunk);
   }
 
   #grant(id: string): void {
+    this.#doubtful.delete(id);
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
     for (const { n, id: productId } of chunk.products) {
       // The same product under an older generation of its chunk: it is ours already.
       if (this.items.has(n)) continue;
-      this.items.set(n, { n, id: productId, chunk: id, state: 'pending', reason: null, first: null });
+      this.items.set(n, {
+        n,
+        id: productId,
+        chunk: id,
+        state: 'pending',
+        reason: null,
+        first: null,
+        held: null,
+        again: false,
+        asked: false,
+        pauses: 0,
+        deaths: 0,
+      });
       this.#pending.push(n);
     }
     chunk.products = null;
   }
 
-  #start(atMs: number): void {
+  #drop(id: string): void {
+    if (this.#doubtful.delete(id)) this.#forgetOpen(id);
+    const chunk = this.chunks.get(id);
+    if (!chunk || chunk.products === null) return;
+    this.held -= chunk.size;
+    this.chunks.delete(id);
+  }
+
+  #start({ n, atMs, browser }: Extract<JournalRecord, { t: 'started' }>): void {
     this.requests++;
+    if (browser) this.rendered++;
+    if (n === KNOWN_PAGE) this.canaries++;
+    this.underWay = n === KNOWN_PAGE ? null : n;
+    const item = this.items.get(n);
+    if (item) item.asked = true;
     if (this.lastStartMs !== null) {
       const gapMs = atMs - this.lastStartMs;
       if (this.minGapMs === null || gapMs < this.minGapMs) this.minGapMs = gapMs;
@@ -179,54 +280,117 @@ export class QueueState {
     this.lastStartMs = atMs;
   }
 
-  #postpone(result: ItemResult): void {
-    const item = this.items.get(result.n);
+  #die(n: number): void {
+    this.underWay = null;
+    const item = this.items.get(n);
+    if (!item || !OPEN_STATES.includes(item.state)) return;
+    item.deaths++;
+    this.#postpone(n, item.first);
+  }
+
+  #pause(n: number, untilMs: number): void {
+    this.underWay = null;
+    this.pausedUntilMs = Math.max(this.pausedUntilMs, untilMs);
+    const item = this.items.get(n);
+    if (item) item.pauses++;
+  }
+
+  #postpone(n: number, first: ItemResult | null): void {
+    this.underWay = null;
+    const item = this.items.get(n);
     if (item?.state !== 'pending') return;
     this.#leaveQueue(item);
     item.state = 'postponed';
-    item.first = result;
-    this.#postponed.push(item.n);
+    item.first = first;
+    item.again = true;
+    this.#postponed.push(n);
+  }
+
+  #hold(result: ItemResult): void {
+    this.underWay = null;
+    const item = this.items.get(result.n);
+    if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
+    this.#leaveQueue(item);
+    item.state = 'held';
+    item.held = result;
+    if (result.outcome === 'stored') this.lastStored ??= item.n;
+    this.#held.push(item.n);
+  }
+
+  /** As if each held result had come just now, with nothing against it. */
+  #acceptHeld(): void {
+    for (let n = this.#held.first; n !== undefined; n = this.#held.first) {
+      const item = this.items.get(n)!;
+      const result = item.held!;
+      const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
+      this.#unhold(item);
+      if (retry) this.#postpone(n, result);
+      else this.#finish(result);
+    }
+  }
+
+  #returnHeld(): void {
+    for (let n = this.#held.first; n !== undefined; n = this.#held.first) this.#unhold(this.items.get(n)!);
+  }
+
+  #unhold(item: Item): void {
+    this.#held.remove(item.n);
+    item.state = 'pending';
+    item.held = null;
+    this.#pending.push(item.n);
+  }
+
+  #yield(id: string): void {
+    this.#drop(id);
+    this.#forgetOpen(id);
+    this.yielded.add(id);
+  }
+
+  /** What is open of the chunk is somebody else's. */
+  #forgetOpen(id: string): void {
+    for (const item of this.#itemsOf(id)) {
+      if (!OPEN_STATES.includes(item.state)) continue;
+      this.#leaveQueue(item);
+      this.items.delete(item.n);
+      this.held--;
+    }
+    this.chunks.delete(id);
+  }
+
+  #release(): void {
+    for (const [id, chunk] of this.chunks) if (chunk.products !== null) this.#drop(id);
+    this.#doubtful.clear();
+    for (const item of this.items.values()) {
+      if (!OPEN_STATES.includes(item.state)) continue;
+      this.items.delete(item.n);
+      this.held--;
+      // The same chunk may be offered here once more: it must not pass for one that is held.
+      this.chunks.delete(item.chunk);
+    }
+    this.#pending.clear();
+    this.#postponed.clear();
+    this.#held.clear();
   }
 
   #finish(result: ItemResult): void {
+    this.underWay = null;
     const item = this.items.get(result.n);
-    if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
+    if (!item || !OPEN_STATES.includes(item.state)) return;
     this.#leaveQueue(item);
     item.state = result.outcome;
     item.reason = result.outcome === 'failed' ? result.reason : null;
     item.first = null;
+    item.held = null;
     this.counts[result.outcome]++;
-    const line = JSON.stringify(result);
-    this.#lines.push(line);
-    this.uncutChars += line.length;
+    if (result.outcome === 'stored') {
+      this.lastStored = result.n;
+      this.okAtMs = Math.max(this.okAtMs ?? 0, Date.parse(result.at));
+    }
+    this.lines.add(result);
   }
 
   #leaveQueue(item: Item): void {
-    const isPending = item.state === 'pending';
-    const queue = isPending ? this.#pending : this.#postponed;
-    const head = isPending ? this.#pendingHead : this.#postponedHead;
-    if (queue[head] === item.n) {
-      if (isPending) this.#pendingHead++;
-      else this.#postponedHead++;
-      return;
-    }
-    const at = queue.indexOf(item.n, head);
-    if (at !== -1) queue.splice(at, 1);
-  }
-
-  #store(part: PartRef): void {
-    this.parts.push(part);
-    const at = this.cuts.findIndex((cut) => cut.seq === part.seq);
-    if (at === -1) return;
-    const [cut] = this.cuts.splice(at, 1);
-    // Parts go up in order, so what is in the bucket is always the beginning.
-    this.#lines.splice(0, cut!.to - this.#linesFrom);
-    this.#linesFrom = cut!.to;
-  }
-
-  #charsFrom(index: number): number {
-    let chars = 0;
-    for (let i = index - this.#linesFrom; i < this.#lines.length; i++) chars += this.#lines[i]!.length;
-    return chars;
+    const queue = item.state === 'pending' ? this.#pending : item.state === 'postponed' ? this.#postponed : this.#held;
+    queue.remove(item.n);
   }
 }

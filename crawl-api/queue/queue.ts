@@ -1,43 +1,52 @@
 /**
- * The instance's queue: every change is written to the journal first and then to the state, so that what was answered
- * to anybody is still true after a crash.
+ * The instance's queue: takes offers, follows orders, and keeps what becomes of the products. Every change is in the journal before
+ * anybody is told.
  */
+import { isRetryable } from '../../shared/domain/outcome.ts';
+import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import { describeError } from '../../shared/domain/errors.ts';
-import { isRetryable } from '../../shared/domain/outcome.ts';
-import { paceMarginMs } from '../../shared/domain/pacing.ts';
-import type { Cut, Item, QueueState } from './queue-state.ts';
-import type { JournalRecord } from './records.ts';
-
-/** The journal as the queue uses it. */
-export interface Journal {
-  append(records: readonly JournalRecord[]): void;
-  sync(): Promise<void>;
-}
-
-/** Results reach the disk at the latest this long after they are known; a power cut may cost that much. */
-const LAZY_SYNC_MS = 1_000;
+import type { Journal } from './journal-writer.ts';
+import { JournalWriter } from './journal-writer.ts';
+import type { Item, QueueState } from './queue-state.ts';
+import type { AddressTrouble, JournalRecord } from './records.ts';
+import type { Reserve } from './reserve-file.ts';
+import { NO_RESERVE } from './reserve-file.ts';
+import type { Cut } from './result-lines.ts';
 
 export type OfferAnswer = { taken: true; held: number } | ({ taken: false } & Refusal);
 
 export class Queue {
   readonly state: QueueState;
-  readonly #journal: Journal;
+  readonly #writer: JournalWriter;
   readonly #clock: Clock;
   readonly #defaults: { intervalMs: number; deadlineMs: number };
-  #syncPlanned = false;
+  /** Chunks given back whose record is on the disk for sure: only of those may anybody be told. */
+  readonly #givenBack = new Set<string>();
   #closing = false;
-  /** What is wrong with the disk; null when nothing is. */
-  diskProblem: string | null = null;
+  /** Products it is to hold at most; null: as offers say. After a restart the main server says it again. */
+  #most: number | null = null;
+  /** The product that is being visited, also while its turn is waited for. */
+  visiting: number | null = null;
 
-  constructor(state: QueueState, journal: Journal, clock: Clock, defaults: { intervalMs: number; deadlineMs: number }) {
+  constructor(
+    state: QueueState,
+    journal: Journal,
+    clock: Clock,
+    defaults: { intervalMs: number; deadlineMs: number },
+    reserve: Reserve = NO_RESERVE,
+  ) {
     this.state = state;
-    this.#journal = journal;
+    this.#writer = new JournalWriter(state, journal, reserve, clock);
     this.#clock = clock;
     this.#defaults = defaults;
+  }
+
+  /** What is wrong with the disk; null when nothing is. */
+  get diskProblem(): string | null {
+    return this.#writer.problem;
   }
 
   get intervalMs(): number {
@@ -60,19 +69,19 @@ export class Queue {
 
   /** True when everything that will ever be granted has its outcome. */
   get isFinished(): boolean {
-    return this.isSealed && this.state.pendingCount === 0 && this.state.postponedCount === 0;
+    return this.isSealed && this.state.openCount === 0;
   }
 
   /** Takes a chunk on offer, on disk when it resolves; the same chunk again is taken again. */
   async offer(offer: Offer): Promise<OfferAnswer> {
-    if (!this.state.chunks.has(offer.chunk)) {
-      const refusal = this.#refuse(offer);
-      if (refusal) return { taken: false, ...refusal };
-    }
+    // A late copy of the offer that brought it here: it is to go to somebody else.
+    if (this.state.yielded.has(offer.chunk)) return { taken: false, refused: 'share', room: 0 };
+    const isHeld = this.state.chunks.has(offer.chunk);
+    const refusal = isHeld ? null : this.#refuse(offer);
+    if (refusal) return { taken: false, ...refusal };
     try {
-      if (!this.state.chunks.has(offer.chunk))
-        this.#write([{ t: 'offered', chunk: offer.chunk, products: offer.products }]);
-      await this.#sync();
+      if (!isHeld) this.#writer.takeOn({ t: 'offered', chunk: offer.chunk, products: offer.products });
+      await this.#writer.sync();
     } catch {
       return { taken: false, refused: 'disk', room: 0 };
     }
@@ -82,8 +91,9 @@ export class Queue {
   #refuse(offer: Offer): Refusal | null {
     if (this.isDraining) return { refused: 'draining', room: 0 };
     if (this.isSealed) return { refused: 'sealed', room: 0 };
+    if (this.state.trouble) return { refused: 'banned', room: 0 };
     const size = offer.products.length;
-    const due = offer.share - this.state.held;
+    const due = Math.min(offer.share, this.#most ?? Infinity) - this.state.held;
     if (size > due) return { refused: 'share', room: Math.max(0, due) };
     const paceMs = this.intervalMs + paceMarginMs(this.intervalMs);
     const open = this.state.held - this.#ended();
@@ -96,8 +106,36 @@ export class Queue {
     return stored + gone + failed;
   }
 
-  /** Carries out the orders about chunks, pace and end; on disk when it resolves. Says what changed. */
-  async follow(orders: Orders): Promise<{ granted: number; changed: boolean }> {
+  /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Says what changed. */
+  async follow(orders: Orders): Promise<{ granted: number; yielded: number; changed: boolean }> {
+    this.#most = orders.most;
+    const followed = await this.#followRest(orders);
+    const yielded = await this.#yield(orders.yield);
+    return { ...followed, yielded, changed: followed.changed || yielded > 0 };
+  }
+
+  /** Gives back those of the chunks of which nothing was begun; returns how many may now be told of that were not before. */
+  async #yield(wanted: readonly string[]): Promise<number> {
+    const { state } = this;
+    const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
+    const chunks = this.isDraining
+      ? []
+      : wanted.filter((id) => id !== visited && !state.yielded.has(id) && state.isUntouched(id));
+    if (chunks.length > 0) this.#writer.note({ t: 'yielded', chunks });
+    const untold = [...state.yielded].filter((id) => !this.#givenBack.has(id));
+    if (untold.length === 0) return 0;
+    // After a restart, too: what was read back may not have reached the disk.
+    await this.#writer.sync();
+    for (const id of untold) this.#givenBack.add(id);
+    return untold.length;
+  }
+
+  /** Chunks given back that the main server has not confirmed. */
+  yieldedChunks(): string[] {
+    return [...this.state.yielded].filter((id) => this.#givenBack.has(id));
+  }
+
+  async #followRest(orders: Orders): Promise<{ granted: number; changed: boolean }> {
     const offered = new Set(this.state.offeredChunks());
     const grants = orders.grants.filter((chunk) => offered.has(chunk));
     const drops = orders.drops.filter((chunk) => offered.has(chunk) && !grants.includes(chunk));
@@ -109,74 +147,162 @@ export class Queue {
     if (grants.length > 0) records.push({ t: 'granted', chunks: grants });
     const { intervalMs, deadline, sealed, drain } = orders;
     const now = this.state.orders;
-    const changed =
+    let changed =
       now === null ||
       now.intervalMs !== intervalMs ||
       now.deadline !== deadline ||
       now.sealed !== sealed ||
       now.drain !== drain;
     if (changed) records.push({ t: 'ordered', intervalMs, deadline, sealed, drain });
+    if (orders.robots !== null && orders.robots.version !== this.state.robots?.version) {
+      records.push({ t: 'robots', policy: orders.robots });
+      changed = true;
+    }
     if (orders.partsAck > this.state.ackedSeq) records.push({ t: 'acked', seq: orders.partsAck });
+    const taken = orders.taken.filter((id) => this.state.yielded.has(id));
+    if (taken.length > 0) records.push({ t: 'taken', chunks: taken });
     if (records.length === 0) return { granted: 0, changed: false };
-    this.#write(records);
-    if (grants.length > 0) await this.#sync();
-    else this.#syncSoon();
+    this.#writer.note(...records);
+    if (grants.length > 0) await this.#writer.sync();
+    else this.#writer.syncSoon();
     return { granted: grants.length, changed };
   }
 
   /** Told by somebody on the box to stop: no order takes that back. */
   drain(): void {
-    this.#write([{ t: 'drained' }]);
-    this.#syncSoon();
+    this.#note({ t: 'drained' });
   }
 
-  /** A request is about to be sent. Throws when that cannot be written down: then it must not be sent. */
-  recordStart(n: number, atMs: number): void {
-    this.#write([{ t: 'started', n, atMs: Math.round(atMs * 1_000) / 1_000 }]);
-    this.#syncSoon();
+  /** A request is about to be sent, for product `n` or KNOWN_PAGE. Throws when that cannot be written down: then it must not be sent. */
+  recordStart(n: number, atMs: number, browser = false): void {
+    const at = Math.round(atMs * 1_000) / 1_000;
+    this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}) });
+    this.#writer.syncSoon();
   }
 
-  /** Writes the outcome of a try; a failure that may go away is kept for a second one unless it was that. */
-  recordResult(item: Item, result: ItemResult): void {
-    const again = item.state === 'pending' && result.outcome === 'failed' && isRetryable(result.reason);
-    this.#write([{ t: again ? 'postponed' : 'result', result }]);
-    this.#syncSoon();
+  /** False on a full disk, which also ends when somebody has made room. */
+  hasRoom(): boolean {
+    return this.#writer.hasRoom();
   }
 
-  /** No request will be sent any more: what failed once has failed. */
+  /** The request was cut off by an order, the deadline or the end of the process. */
+  recordBrokenOff(): void {
+    if (this.state.underWay !== null) this.#note({ t: 'broken-off' });
+  }
+
+  /**
+   * Writes the outcome of a try; a failure that may go away is kept for a second one unless it was that. `proves`: it came from a page
+   * that was right, so what was held stands.
+   */
+  recordResult(item: Item, result: ItemResult, proves = false): void {
+    const again = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
+    const records: JournalRecord[] = [{ t: again ? 'postponed' : 'result', result }];
+    if (proves && this.state.heldCount > 0) records.push({ t: 'proved', atMs: this.#clock.now() });
+    this.#note(...records);
+  }
+
+  /** Keeps a result that stands only when the address is proven fine. */
+  recordHeld(result: ItemResult): void {
+    this.#note({ t: 'held', result });
+  }
+
+  /** A known page was right: what is held stands. */
+  recordProof(): void {
+    this.#note({ t: 'proved', atMs: this.#clock.now() });
+  }
+
+  /** There is no page that could prove what is held: it stands. */
+  acceptHeld(): void {
+    this.#note({ t: 'accepted' });
+  }
+
+  /** Nobody may ask for a page that could prove what is held: failures stand, and what is more than a failure ends as `giveUp` says. */
+  giveUpHeld(giveUp: (item: Item, held: ItemResult) => ItemResult): void {
+    const records: JournalRecord[] = [];
+    for (const item of this.state.items.values()) {
+      const { held } = item;
+      if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
+    }
+    this.#note(...records, { t: 'accepted' });
+  }
+
+  /** The site asked for a pause: no request before `untilMs` (wall clock), and the product is tried again. */
+  recordPause(n: number, untilMs: number): void {
+    this.#note({ t: 'paused', n, untilMs });
+  }
+
+  recordTrouble(trouble: AddressTrouble): void {
+    this.#note({ t: 'trouble', trouble });
+  }
+
+  recordReopened(): void {
+    this.#note({ t: 'reopened' });
+  }
+
+  /** Forgets what is not crawled, once everything that is lies in the bucket (`uploading`: not yet). */
+  release(): 'uploading' | 'released' | 'nothing-left' {
+    const { lines, openCount, chunks } = this.state;
+    const { from, to } = lines.uncut();
+    if (from !== to || lines.cuts.length > 0) return 'uploading';
+    if (openCount === 0 && [...chunks.values()].every((chunk) => chunk.products === null)) return 'nothing-left';
+    this.#note({ t: 'released' });
+    return 'released';
+  }
+
+  /**
+   * After a start: the product that was under way when the process died goes to the end, and at the second death it is given up, because
+   * it may be what kills. Returns the product, for the log; null when none was under way.
+   */
+  recoverDeath(poisoned: (item: Item) => ItemResult): Item | null {
+    const n = this.state.underWay;
+    const item = n === null ? undefined : this.state.items.get(n);
+    if (!item) return null;
+    // A process that cannot start for a full disk would free no room by being started again.
+    this.#writer.noteAnyway({ t: 'died', n: item.n });
+    if (item.deaths >= 2) this.#writer.noteAnyway({ t: 'result', result: poisoned(item) });
+    this.#writer.syncSoon();
+    return item;
+  }
+
+  /** Records were lost to a damaged file. */
+  recordDamage(): void {
+    this.#writer.noteAnyway({ t: 'damaged' });
+    this.#writer.syncSoon();
+  }
+
+  /** No request will be sent any more: what failed once has failed. What is held for a proof that nobody can give gets no outcome here, unless it is a failure. */
   stopCrawling(): void {
     this.#closing = true;
     const records: JournalRecord[] = [];
-    for (const item of this.state.items.values()) {
-      if (item.state === 'postponed' && item.first) records.push({ t: 'result', result: item.first });
+    for (const { state, first, held } of this.state.items.values()) {
+      if (state === 'postponed' && first) records.push({ t: 'result', result: first });
+      if (state === 'held' && held?.outcome === 'failed') records.push({ t: 'result', result: held });
     }
-    if (records.length > 0) this.#write(records);
-    this.#syncSoon();
+    if (records.length > 0) this.#note(...records);
   }
 
-  /** Makes the oldest results without a part, at most `limit`, the next part's; on disk when it resolves. */
-  async cut(limit: number): Promise<Cut | null> {
-    const { from, to } = this.state.uncut();
+  /** Makes the oldest results without a part the next part's: at most `limit`, and as many as `maxChars` hold, but one. On disk when it resolves. */
+  async cut(limit: number, maxChars = Infinity): Promise<Cut | null> {
+    const { from, to } = this.state.lines.uncut();
     if (from === to) return null;
-    const cut: Cut = { seq: this.state.nextSeq, from, to: Math.min(to, from + limit) };
-    this.#write([{ t: 'cut', ...cut }]);
-    await this.#sync();
+    const last = this.state.lines.lastWithin(Math.min(to, from + limit), maxChars);
+    const cut: Cut = { seq: this.state.nextSeq, from, to: last };
+    this.#writer.note({ t: 'cut', ...cut });
+    await this.#writer.sync();
     return cut;
   }
 
   recordPart(part: PartRef): void {
-    this.#write([{ t: 'part', part }]);
-    this.#syncSoon();
+    this.#note({ t: 'part', part });
   }
 
   async recordManifest(text: string): Promise<void> {
-    this.#write([{ t: 'manifest', text }]);
-    await this.#sync();
+    this.#writer.note({ t: 'manifest', text });
+    await this.#writer.sync();
   }
 
   recordClosed(): void {
-    this.#write([{ t: 'closed' }]);
-    this.#syncSoon();
+    this.#note({ t: 'closed' });
   }
 
   /** Uploaded parts that the main server has not confirmed, oldest first. */
@@ -184,41 +310,25 @@ export class Queue {
     return this.state.parts.filter((part) => part.seq > this.state.ackedSeq).slice(0, limit);
   }
 
-  progress(pageMs: number | null): Progress {
-    const { items, pendingCount, postponedCount, counts, requests, minGapMs } = this.state;
-    return { assigned: items.size, pending: pendingCount + postponedCount, ...counts, requests, minGapMs, pageMs };
+  progress(pageMs: number | null, uploadMs: number | null = null): Progress {
+    const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs } = this.state;
+    const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
+    return {
+      assigned: items.size,
+      pending: openCount,
+      ...counts,
+      requests,
+      minGapMs,
+      pageMs,
+      uploadMs,
+      rendered,
+      canaries,
+      okAgoMs,
+    };
   }
 
-  #write(records: JournalRecord[]): void {
-    try {
-      this.#journal.append(records);
-    } catch (error) {
-      this.diskProblem = `the journal cannot be written: ${describeError(error)}`;
-      throw error;
-    }
-    this.diskProblem = null;
-    for (const record of records) this.state.apply(record);
-  }
-
-  async #sync(): Promise<void> {
-    try {
-      await this.#journal.sync();
-    } catch (error) {
-      this.diskProblem = `the journal cannot be written to the disk: ${describeError(error)}`;
-      throw error;
-    }
-  }
-
-  #syncSoon(): void {
-    if (this.#syncPlanned) return;
-    this.#syncPlanned = true;
-    void this.#syncLater();
-  }
-
-  async #syncLater(): Promise<void> {
-    await this.#clock.sleep(LAZY_SYNC_MS);
-    this.#syncPlanned = false;
-    // The problem is kept for the heartbeat; the next write tries again.
-    await this.#sync().catch(() => undefined);
+  #note(...records: JournalRecord[]): void {
+    this.#writer.note(...records);
+    this.#writer.syncSoon();
   }
 }

@@ -4,7 +4,20 @@
  */
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { Product } from '../../shared/domain/product.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+
+/** `started` of a page that is asked only to know whether the address is served. */
+export const KNOWN_PAGE = 0;
+
+/** Why the address sends no request; `untilMs` is null as long as only the main server can end it. */
+export interface AddressTrouble {
+  verdict: 'suspect' | 'banned';
+  sinceMs: number;
+  untilMs: number | null;
+  evidence: Evidence;
+}
 
 export type JournalRecord =
   /** Chunks taken from the balancer, not ours yet. */
@@ -17,10 +30,33 @@ export type JournalRecord =
   | { t: 'ordered'; intervalMs: number; deadline: string; sealed: boolean; drain: boolean }
   /** Somebody on the box said stop; no order takes that back. */
   | { t: 'drained' }
-  /** The request for product `n` was written at this wall-clock time (fractions of a millisecond kept). */
-  | { t: 'started'; n: number; atMs: number }
+  /** robots.txt to follow. */
+  | { t: 'robots'; policy: RobotsPolicy }
+  /** A request for product `n`, or KNOWN_PAGE, was written at this wall-clock time (fractions of a millisecond kept). */
+  | { t: 'started'; n: number; atMs: number; browser?: true }
+  /** The request was broken off on purpose: nothing is known about the product, and it did no harm. */
+  | { t: 'broken-off' }
+  /** The process died while product `n` was under way: it goes to the end. */
+  | { t: 'died'; n: number }
   /** Failed once in a way that may go away: tried again at the end of the shard. */
   | { t: 'postponed'; result: ItemResult }
+  /** The site asked for a pause until then; the product is tried again after it. */
+  | { t: 'paused'; n: number; untilMs: number }
+  /** A result that stands only when the address is proven fine. */
+  | { t: 'held'; result: ItemResult }
+  /** A page was right at this time: what was held stands. */
+  | { t: 'proved'; atMs: number }
+  /** Nothing can prove the held results, or nothing has to: they stand. */
+  | { t: 'accepted' }
+  /** The address sends no request until the trouble is over. A ban makes held products pending again. */
+  | { t: 'trouble'; trouble: AddressTrouble }
+  | { t: 'reopened' }
+  /** A banned instance has given back what it has not crawled. */
+  | { t: 'released' }
+  /** Chunks given back untouched, because the main server wants them: never crawled here after this record. */
+  | { t: 'yielded'; chunks: string[] }
+  /** The main server knows of these: they need not be told any more. */
+  | { t: 'taken'; chunks: string[] }
   /** The product's outcome. Results are numbered from 0 in the order of these records. */
   | { t: 'result'; result: ItemResult }
   /** Results with numbers in [from, to) make part `seq`. Written before the upload, so that every try has the same bytes. */

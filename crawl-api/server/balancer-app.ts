@@ -17,19 +17,21 @@ export interface BalancerAppParts {
   runPublicKey: KeyObject;
   /** True once the main server has accepted this instance. */
   isReady: () => boolean;
+  /** True while the site refuses this address, or seems to: the balancer is to send nothing here. */
+  isBanned: () => boolean;
   takeOffer: (offer: Offer) => Promise<OfferAnswer>;
 }
 
 export function createBalancerApp(parts: BalancerAppParts): express.Express {
-  const { instanceId, isReady } = parts;
+  const { instanceId, isReady, isBanned } = parts;
   const app = createApp();
   app.use((_request, response, next) => {
     response.setHeader(HEADER.instance, instanceId);
     next();
   });
   app.get(HEALTH_PATH, (_request, response) => {
-    const ready = isReady();
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'starting' });
+    const status = !isReady() ? 'starting' : isBanned() ? 'banned' : 'ready';
+    response.status(status === 'ready' ? 200 : 503).json({ status });
   });
   const rawBody = express.raw({ type: () => true, limit: MAX_OFFER_BYTES, inflate: false });
   app.post('/v1/runs/:run/products', rawBody, (request, response, next) => {

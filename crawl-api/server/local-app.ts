@@ -55,6 +55,7 @@ export function createLocalApp({ owner, instanceId, queue, describe, drain }: Lo
       intervalMs,
       deadline: new Date(deadlineMs).toISOString(),
       postponed: state.postponedCount,
+      unproven: state.heldCount,
       partsStored: state.parts.length,
     });
   });

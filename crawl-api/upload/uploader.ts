@@ -26,7 +26,7 @@ export interface UploaderParts {
   onChange: () => void;
 }
 
-/** Long rows make a part before there are many: what waits is in memory. */
+/** Long rows make a part before there are many: what waits is in memory here, and a whole part where it is loaded. */
 const PART_CHARS = 4_000_000;
 const RETRY = { firstMs: 500, maxMs: 30_000 };
 
@@ -36,8 +36,11 @@ export class Uploader {
   #store: ObjectStore | null = null;
   #oldestMs: number | null = null;
   #flushing = false;
+  #hurrying = false;
   /** What keeps results from the bucket; null when nothing does. */
   problem: string | null = null;
+  /** Longest time that an object took to be stored; null before the first. */
+  slowestMs: number | null = null;
 
   constructor(parts: UploaderParts) {
     this.#parts = parts;
@@ -53,7 +56,7 @@ export class Uploader {
   async run(stop: AbortSignal): Promise<void> {
     const { queue, clock, partMs } = this.#parts;
     while (!stop.aborted) {
-      if (queue.state.cuts.length > 0) {
+      if (queue.state.lines.cuts.length > 0) {
         await this.#uploadFirst(stop);
         continue;
       }
@@ -65,6 +68,12 @@ export class Uploader {
       const waitedMs = this.#oldestMs === null ? 0 : clock.monotonic() - this.#oldestMs;
       await this.#wake.wait(clock, Math.max(1, partMs - waitedMs), stop);
     }
+  }
+
+  /** What there is goes up now; more may follow. */
+  hurry(): void {
+    this.#hurrying = true;
+    this.#wake.raise();
   }
 
   /** No result will follow: everything goes up now, and `run` ends after that. */
@@ -79,7 +88,9 @@ export class Uploader {
     for (let failures = 0; !stop.aborted; failures++) {
       try {
         this.#store ??= await openStore();
+        const beganMs = clock.monotonic();
         await this.#store.putIfAbsent(key, bytes, contentType);
+        this.slowestMs = Math.max(this.slowestMs ?? 0, Math.round(clock.monotonic() - beganMs));
         if (this.problem !== null) {
           this.problem = null;
           onChange();
@@ -97,24 +108,26 @@ export class Uploader {
   }
 
   #isFull(): boolean {
-    const { from, to } = this.#parts.queue.state.uncut();
-    return to - from >= PART_PRODUCTS || this.#parts.queue.state.uncutChars >= PART_CHARS;
+    const { from, to } = this.#parts.queue.state.lines.uncut();
+    return to - from >= PART_PRODUCTS || this.#parts.queue.state.lines.uncutChars >= PART_CHARS;
   }
 
   #isDue(): boolean {
-    const { from, to } = this.#parts.queue.state.uncut();
+    const { from, to } = this.#parts.queue.state.lines.uncut();
     if (from === to) {
       this.#oldestMs = null;
+      this.#hurrying = false;
       return false;
     }
     // Results that a former process left have no time: theirs begins now.
     this.#oldestMs ??= this.#parts.clock.monotonic();
-    return this.#flushing || this.#isFull() || this.#parts.clock.monotonic() - this.#oldestMs >= this.#parts.partMs;
+    if (this.#flushing || this.#hurrying || this.#isFull()) return true;
+    return this.#parts.clock.monotonic() - this.#oldestMs >= this.#parts.partMs;
   }
 
   async #cut(stop: AbortSignal): Promise<void> {
     try {
-      await this.#parts.queue.cut(PART_PRODUCTS);
+      await this.#parts.queue.cut(PART_PRODUCTS, PART_CHARS);
       this.#oldestMs = null;
     } catch {
       // A full disk: the queue tells it in the heartbeat, and here we try again.
@@ -124,8 +137,8 @@ export class Uploader {
 
   async #uploadFirst(stop: AbortSignal): Promise<void> {
     const { queue, owner, clock, onChange } = this.#parts;
-    const cut = queue.state.cuts[0]!;
-    const { bytes, part } = buildPart(owner, cut.seq, queue.state.linesOf(cut));
+    const cut = queue.state.lines.cuts[0]!;
+    const { bytes, part } = buildPart(owner, cut.seq, queue.state.lines.linesOf(cut));
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
     for (;;) {
       try {

@@ -1,18 +1,21 @@
 /** Runs a session to its end, or to the moment it is left, and says what came of it. The same for `run` and `resume`. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunRecord } from '../control/stores.ts';
 import type { Config } from './config/load-config.ts';
+import { hasLeftovers } from './find-run.ts';
 import type { Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
 import type { ProgressPrinter } from './progress.ts';
 import { renderReport } from './render-report.ts';
 import type { Session, Stores } from './run-session.ts';
 import { stateDirOf } from './run-session.ts';
+import { writeUnfinished } from './unfinished-file.ts';
 
 export interface CarryOutOptions {
   runId: string;
@@ -34,8 +37,14 @@ export async function carryOut(options: CarryOutOptions): Promise<{ exitCode: Ex
   });
   await session.run(interrupts.leave).finally(() => progress.end());
   const record = await stores.runs.get(runId);
-  if (!record || !isRunEnd(record.phase)) {
-    output.line(`Left run ${runId} as it is; its instances go on until the deadline. Take it up again with:`);
+  const ended = record !== null && isRunEnd(record.phase);
+  // Only who leaves early leaves something: otherwise the loop has waited until all was gone, or for as long as that makes sense.
+  if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores.fleet, record)))) {
+    output.line(
+      ended
+        ? `Left run ${runId} as it is: ${record.phase}, but its instances or its balancer are not gone yet. Finish it with:`
+        : `Left run ${runId} as it is; its instances go on until the deadline. Take it up again with:`,
+    );
     output.line(`  orchestrator resume ${runId} --config ${config.file}`);
     output.document({
       run: runId,
@@ -47,19 +56,40 @@ export async function carryOut(options: CarryOutOptions): Promise<{ exitCode: Ex
   }
   const report = await session.report();
   publishReport(report, record, config, output);
+  await tellUnfinished(stores, runId, config, output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
+}
+
+/** A disk that does not take the list costs the list: the database has it (`orchestrator status RUN --failed`). */
+async function tellUnfinished({ work }: Stores, runId: string, config: Config, output: Output): Promise<void> {
+  try {
+    const left = await writeUnfinished(work, runId, stateDirOf(config.file).run(runId));
+    if (left) output.line(`  unfinished  ${left.products} products, in ${left.file}`);
+  } catch (error) {
+    output.line(`! the list of unfinished products cannot be written: ${describeError(error)}`);
+  }
 }
 
 /** Prints the report and writes it beside the configuration. */
 export function publishReport(report: RunReport, run: RunRecord, config: Config, output: Output): void {
-  const folder = stateDirOf(config.file).run(run.id);
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, 'report.json');
-  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+  const file = writeReport(report, stateDirOf(config.file).run(run.id), output);
   output.line(renderReport(report));
   output.line();
   output.line(`  rows        table ${config.values.results.table}`);
   output.line(`  report      ${file}`);
   output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
   output.document(report);
+}
+
+/** The path of the copy beside the configuration. A full disk costs the copy: the run's row has the report. */
+function writeReport(report: RunReport, folder: string, output: Output): string {
+  const file = join(folder, 'report.json');
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+    return file;
+  } catch (error) {
+    output.line(`! the report cannot be written to ${file}: ${describeError(error)}`);
+    return `in the database only: orchestrator status ${report.run}`;
+  }
 }

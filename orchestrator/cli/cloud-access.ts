@@ -1,7 +1,7 @@
 /** Makes the adapters for where a run goes: SDK clients with the right endpoint and credentials. */
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
-import { createAwsAdapters } from '../cloud/aws-clients.ts';
+import { createAwsAdapters, createStandInAdapters } from '../cloud/aws-clients.ts';
 import type { AwsOptions } from '../cloud/lazy-sdk.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
@@ -14,6 +14,12 @@ export interface CloudAccess {
   close(): void;
 }
 
+export interface CloudOptions {
+  onTime?: (ms: number) => void;
+  /** Endpoint of the sandbox that has the machines and the balancer of `aws.endpoint`. */
+  standIn?: string;
+}
+
 /** Keys for an endpoint on this machine; they open nothing anywhere else. */
 const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
 
@@ -21,8 +27,13 @@ const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 
 export function openCloud(
   aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
   dryRun: boolean,
+  { onTime, standIn }: CloudOptions = {},
 ): CloudAccess {
-  const { compute, balancers, close } = createAwsAdapters(awsOptions(aws, dryRun));
+  const options = { ...awsOptions(aws, dryRun), ...(onTime ? { onTime } : {}) };
+  const { compute, balancers, close } =
+    standIn === undefined
+      ? createAwsAdapters(options)
+      : createStandInAdapters(options, { ...options, endpoint: standIn });
   const objects = openBucket(aws, dryRun);
   return {
     compute,

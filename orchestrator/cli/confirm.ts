@@ -15,10 +15,26 @@ export async function confirmRun(options: {
     if (options.dryRun) return true;
     throw new AppError('usage', 'nobody is there to confirm the plan', { hint: 'Add --yes to launch without asking.' });
   }
+  return /^(y|yes|)$/i.test(await ask('Proceed? [Y/n] ', options.signal));
+}
+
+/** True to throw something away. Nothing but `y` or `yes` will do; without a terminal it needs --yes. */
+export async function confirmLoss(options: {
+  yes: boolean;
+  json: boolean;
+  question: string;
+  signal: AbortSignal;
+}): Promise<boolean> {
+  if (options.yes) return true;
+  if (!process.stdin.isTTY || !process.stdout.isTTY || options.json)
+    throw new AppError('usage', 'nobody is there to confirm this', { hint: 'Add --yes to do it without asking.' });
+  return /^(y|yes)$/i.test(await ask(`${options.question} [y/N] `, options.signal));
+}
+
+async function ask(question: string, signal: AbortSignal): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const answer = await terminal.question('Proceed? [Y/n] ', { signal: options.signal });
-    return /^(y|yes|)$/i.test(answer.trim());
+    return (await terminal.question(question, { signal })).trim();
   } finally {
     terminal.close();
   }

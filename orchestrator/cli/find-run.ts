@@ -1,7 +1,21 @@
 /** Finds the run that a command is about. */
 import { AppError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { RunRecord, RunStore } from '../control/stores.ts';
+import type { FleetStore, RunRecord, RunStore } from '../control/stores.ts';
+import type { Database } from '../db/connect.ts';
+import { createStores } from '../db/create-stores.ts';
+import { hasTables, migrate } from '../db/migrate.ts';
+import type { Stores } from './run-session.ts';
+
+/**
+ * The stores of a database for a command about a run that is there. Where there are no tables of ours it makes none, for it
+ * may be the wrong database: then it throws `run-unknown`.
+ */
+export async function storesOf(database: Database): Promise<Stores> {
+  if (!(await hasTables(database))) throw noRun();
+  await migrate(database);
+  return createStores(database);
+}
 
 /** The named run. Throws `run-unknown`. */
 export async function getRun(runs: RunStore, id: string): Promise<RunRecord> {
@@ -28,7 +42,19 @@ export async function findRun(
       hint: 'Look at them with: orchestrator status',
     });
   }
-  throw new AppError('run-unknown', 'there is no run in this database', { hint: 'Start one with: orchestrator run' });
+  throw noRun();
 }
 
+const noRun = (): AppError =>
+  new AppError('run-unknown', 'there is no run in this database', {
+    hint: 'Start one with: orchestrator run. If there should be some, check --config and its database.url',
+  });
+
+/** A run gets its report when nothing of it is left: one that has ended without is for `resume`, too. */
 export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
+
+/** True while instances or the balancer of the run are not known to be gone. */
+export async function hasLeftovers(fleet: Pick<FleetStore, 'instances'>, run: RunRecord): Promise<boolean> {
+  if (run.balancer !== null) return true;
+  return (await fleet.instances(run.id)).some((i) => i.phase !== 'terminated');
+}

@@ -2,7 +2,7 @@
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
-import { isAlive, startSandbox } from './sandbox-process.ts';
+import { isAlive, sandboxPid, startSandbox } from './sandbox-process.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** After a start that failed. */
@@ -15,7 +15,7 @@ const TRY_AGAIN_MS = 5_000;
  */
 export function keepSandbox(
   handle: SandboxHandle,
-  options: Pick<SandboxOptions, 'bundles' | 'endsAtMs'>,
+  options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
   say: (text: string) => void,
 ): () => Promise<void> {
   const stop = new AbortController();
@@ -23,6 +23,12 @@ export function keepSandbox(
     while (!stop.signal.aborted) {
       await systemClock.sleep(LOOK_EVERY_MS, stop.signal);
       if (stop.signal.aborted || isAlive(handle.pid)) continue;
+      // Somebody else may have put another one in its place already.
+      const pid = await sandboxPid(handle);
+      if (pid !== null) {
+        handle.pid = pid;
+        continue;
+      }
       say('the sandbox has died, and its instances with it; another one takes its place');
       const port = Number(new URL(handle.endpoint).port);
       try {

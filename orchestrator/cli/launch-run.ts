@@ -2,9 +2,10 @@
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { buildBundle } from '../../userdata/bundle.ts';
+import type { Bundle } from '../../userdata/bundle.ts';
 import { ensureBucket } from '../cloud/bucket.ts';
 import { checkUserData } from '../control/launch.ts';
+import { writeRunDescription } from '../control/run-description.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import { newRunKeys } from '../control/start-run.ts';
 import type { NewRun } from '../control/stores.ts';
@@ -12,20 +13,25 @@ import type { Database } from '../db/connect.ts';
 import { createResultTable } from '../db/result-table.ts';
 import type { Plan } from '../plan/plan.ts';
 import { carryOut } from './carry-out.ts';
+import { provideBrowser } from './dry-run-browser.ts';
+import type { EndpointProfile } from '../cloud/probe.ts';
+import { needsStandIn, renderParts } from '../cloud/probe.ts';
 import type { CloudAccess } from './cloud-access.ts';
 import { awsOptions, openCloud } from './cloud-access.ts';
 import type { Config } from './config/load-config.ts';
 import type { Interrupts } from './interrupts.ts';
 import { keepSandbox } from './keep-sandbox.ts';
-import type { Bundle } from './launch-kit.ts';
-import { prepareLaunch } from './launch-kit.ts';
+import { bundleFor, prepareLaunch } from './launch-kit.ts';
+import { ownNetwork } from './network-kit.ts';
 import type { Output } from './output.ts';
-import type { ProductList, Target } from './prepare.ts';
-import { settingsOf } from './prepare.ts';
+import type { ProductList } from './products.ts';
+import type { Target } from './target.ts';
+import { settingsOf } from './settings-of.ts';
 import { createProgressPrinter } from './progress.ts';
 import type { RunLock } from './run-lock.ts';
 import type { Stores } from './run-session.ts';
 import { openSession, stateDirOf } from './run-session.ts';
+import { robotsReader } from './site-robots.ts';
 import type { SandboxHandle } from './sandbox-process.ts';
 import { startSandbox, stopSandbox } from './sandbox-process.ts';
 import { VERSION } from './version.ts';
@@ -40,34 +46,64 @@ export interface LaunchRunOptions {
   interrupts: Interrupts;
   plan: Plan;
   products: ProductList;
+  /** The run whose failed products these are. */
+  parentId: string | null;
   output: Output;
+  /** What answers at the endpoint of a dry run; null when there is none, and on AWS. */
+  profile: EndpointProfile | null;
+  /** Hears the run's ID right before the run is stored. */
+  bindRun: (runId: string) => Promise<void>;
 }
 
 export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
-  const { config, target, plan, output, runId } = options;
+  const { config, target, plan, output, runId, profile } = options;
   if (!target.dryRun && config.values.server.url === null) {
     throw new AppError('config-invalid', `a run on AWS needs server.url in ${config.file}`, {
       hint: 'It is how instances reach this server, for example http://10.0.0.5:8700',
     });
   }
-  const bundle = await buildBundle();
-  if (target.kind !== 'sandbox') return (await launchOn(options, bundle, null)).exitCode;
-  output.line('EC2, ELBv2 and S3 are played by the sandbox on this machine.');
-  const endsAtMs = systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000;
-  const bundles = [bundle.sha256];
-  const sandbox = await startSandbox({ dataDir: stateDirOf(config.file).sandbox(runId), port: 0, bundles, endsAtMs });
-  const unwatch = keepSandbox(sandbox, { bundles, endsAtMs }, (text) => output.line(`! ${text}`));
-  let finished = true;
+  const { render } = config.values.site;
+  if (target.dryRun) await provideBrowser(render, process.env);
+  const bundle = await bundleFor({
+    render,
+    onAws: target.kind === 'aws',
+    instanceType: plan.instanceType,
+    configFile: config.file,
+    output,
+    signal: options.interrupts.leave,
+  });
+  for (const line of profile === null ? [] : renderParts(profile)) output.line(line);
+  const isPlayed = target.kind === 'sandbox';
+  const standInFor = profile !== null && needsStandIn(profile) ? { endpoint: profile.endpoint, runId } : null;
+  if (!isPlayed && standInFor === null) return (await launchOn(options, bundle, null)).exitCode;
+  if (isPlayed) output.line('EC2, ELBv2 and S3 are played by the sandbox on this machine.');
+  const sandboxOptions = {
+    bundles: [bundle.sha256],
+    endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,
+    // Its own region is a name; that of another endpoint is where its instances are.
+    ...(standInFor === null ? {} : { standInFor, region: target.region }),
+  };
+  const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
+  const unwatch = keepSandbox(sandbox, sandboxOptions, (text) => output.line(`! ${text}`));
+  let [stored, finished] = [false, false];
+  const bindRun = async (id: string): Promise<void> => {
+    await options.bindRun(id);
+    stored = true;
+  };
   try {
-    const result = await launchOn(options, bundle, sandbox);
+    const result = await launchOn({ ...options, bindRun }, bundle, sandbox);
     finished = result.finished;
     return result.exitCode;
   } finally {
     await unwatch();
-    // A run that was left goes on without us: its instances crawl, and `resume` takes it up.
-    if (finished) await stopSandbox(sandbox);
+    // A run that was left, or that another main server has taken over, goes on without us: its instances crawl.
+    if (finished || !stored || (await isMissing(options.stores, runId))) await stopSandbox(sandbox);
   }
 }
+
+/** A run whose row was not written after all; one that cannot be asked for may be there. */
+const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
+  (await runs.get(runId).catch(() => undefined)) === null;
 
 async function launchOn(
   options: LaunchRunOptions,
@@ -75,11 +111,23 @@ async function launchOn(
   sandbox: SandboxHandle | null,
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, plan } = options;
-  const settings = settingsOf(config, { ...target, endpoint: sandbox?.endpoint ?? target.endpoint }, plan, VERSION);
-  const cloud = openCloud(settings.aws, target.dryRun);
+  const { render } = config.values.site;
+  // The endpoint of the configuration, unless there is none and the sandbox is all of it.
+  const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
+  const settings = settingsOf(config, { ...target, endpoint }, plan, VERSION);
+  const standIn = sandbox !== null && target.kind !== 'sandbox' ? { standIn: sandbox.endpoint } : {};
+  const cloud = openCloud(settings.aws, target.dryRun, standIn);
   try {
     if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
-    const kit = await prepareLaunch(cloud, settings.aws, plan.instanceType, bundle);
+    const kit = await prepareLaunch(
+      cloud,
+      settings.aws,
+      plan.instanceType,
+      bundle,
+      render,
+      ownNetwork(target.dryRun, process.env),
+    );
+    for (const note of kit.notes ?? []) options.output.line(note);
     return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(kit));
   } finally {
     cloud.close();
@@ -104,6 +152,11 @@ async function withSession(
     cloud,
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
     launchKit,
+    robots: {
+      reader: robotsReader(settings.site),
+      deadlineMs: settings.run.deadlineMs,
+      intervalMs: settings.site.intervalMs,
+    },
     logFile: `${stateDirOf(config.file).run(runId)}/log.ndjson`,
     onAlarm: (text) => output.line(`! ${text}`),
     onWorld: (world) => progress.show(world),
@@ -114,12 +167,14 @@ async function withSession(
       callbackUrl: config.values.server.url ?? `http://127.0.0.1:${port}`,
       callbackListen: `${host}:${port}`,
     };
-    const place =
-      sandbox === null ? null : { pid: sandbox.pid, controlToken: sandbox.controlToken, dataDir: sandbox.dataDir };
+    const place = sandbox === null ? null : placeOf(sandbox, target.kind !== 'sandbox');
     await createResultTable(options.database, settings.results.table, settings.mapping);
     if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
     const run = newRun(options, keys, { ...settings, server, sandbox: place });
     await checkUserData(run, await launchKit(), cloud.objects, systemClock);
+    await options.bindRun(runId);
+    // Before the run is in the database: from then on the bucket alone is enough to tell what its parts belong to.
+    await writeRunDescription(cloud.objects, run, options.products.ids, systemClock);
     await stores.runs.create(run, options.products.ids, lock.fence, systemClock.now());
     lock.setRun(runId);
     // They are in the ledger now; a million of them would stay in memory for hours.
@@ -131,16 +186,21 @@ async function withSession(
   }
 }
 
+/** How `resume` finds it again. */
+function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
+  return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };
+}
+
 /** The row of a new run. The deadline counts from here: from the plan's acceptance, before anything is launched. */
 export function newRun(
-  options: Pick<LaunchRunOptions, 'runId' | 'plan' | 'products' | 'target'>,
+  options: Pick<LaunchRunOptions, 'runId' | 'plan' | 'products' | 'target' | 'parentId'>,
   keys: { privateKey: string; publicKey: string },
   settings: RunSettings,
 ): NewRun {
   const startedAtMs = systemClock.now();
   return {
     id: options.runId,
-    parentId: null,
+    parentId: options.parentId,
     startedAtMs,
     deadlineAtMs: startedAtMs + settings.run.deadlineMs,
     dryRun: options.target.dryRun,

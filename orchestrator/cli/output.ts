@@ -43,7 +43,9 @@ export function renderTable(
   rows: readonly (readonly (string | number | null)[])[],
 ): string {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))));
-  const widths = headers.map((header, i) => Math.max(header.length, ...cells.map((row) => row[i]?.length ?? 0)));
+  const widths = headers.map((header, i) =>
+    cells.reduce((widest, row) => Math.max(widest, row[i]?.length ?? 0), header.length),
+  );
   const isNumber = headers.map(
     (_, i) => rows.length > 0 && rows.every((row) => row[i] === null || typeof row[i] === 'number'),
   );

@@ -1,22 +1,77 @@
 /** Opens and checks everything a plan or a run stands on, cheapest first, before anything is launched. */
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Quota } from '../cloud/quota-api.ts';
+import { quotaFor } from '../cloud/quota-api.ts';
+import { quotaCodeOf } from '../plan/quota-codes.ts';
 import { createProductSource } from '../db/product-source.ts';
 import type { Database } from '../db/connect.ts';
 import { openDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { checkResultTable } from '../db/result-table.ts';
+import { checkResultRights } from '../db/result-rights.ts';
 import { checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
+import { IGNORED_ROBOTS } from '../control/robots-keeper.ts';
 import type { Plan } from '../plan/plan.ts';
+import { browserBootOf } from './browser-boot.ts';
 import type { Config } from './config/load-config.ts';
-import type { ProductList, Target } from './prepare.ts';
-import { deadlineOf, makePlan, readProducts } from './prepare.ts';
+import type { ProductList } from './products.ts';
+import type { Target } from './target.ts';
+import { makePlan } from './make-plan.ts';
+import { readProducts } from './products.ts';
+import { deadlineOf } from './settings-of.ts';
+import { userAgentOf } from './user-agent.ts';
+import type { FreshPrices } from './fresh-prices.ts';
+import { freshPrices } from './fresh-prices.ts';
 import type { Stores } from './run-session.ts';
+import { stateDirOf } from './run-session.ts';
+import { readRobots } from './site-robots.ts';
+import { VERSION } from './version.ts';
+
+/** AWS's own prices where the run goes to AWS itself; everything else is priced by the shipped table. */
+export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
+  if (target.dryRun || target.endpoint !== null) return { list: null, warnings: [] };
+  return freshPrices({
+    file: stateDirOf(config.file).prices,
+    clock: systemClock,
+    region: target.region,
+    instanceTypes: config.values.aws.instance_types,
+  });
+}
+
+/** The account's vCPU quota less what runs already, where the run is to be paid for; on this machine what the configuration says. */
+export function quotaOf(config: Config, target: Target): Promise<Quota> {
+  const { vcpu_quota: configured, instance_types: instanceTypes } = config.values.aws;
+  const place = { region: target.region, endpoint: target.endpoint, instanceTypes };
+  if (!target.dryRun) return quotaFor({ ...place, configured });
+  const code = quotaCodeOf(instanceTypes[0] ?? '');
+  const source = configured === null ? 'unknown' : 'aws.vcpu_quota';
+  return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
+}
+
+/** robots.txt of the configured site, as its own User-Agent reads it. */
+export function robotsOf(config: Config): Promise<RobotsPolicy> {
+  const { site } = config.values;
+  return readRobots({
+    productUrl: site.product_url,
+    userAgent: userAgentOf(config, VERSION),
+    timeoutMs: site.timeout,
+    allowPrivate: site.allow_private,
+    robots: site.robots,
+  });
+}
 
 export interface Preflight {
+  config: Config;
   database: Database;
   stores: Stores;
+  /** The product query, not compared with the result table yet. */
   readProducts(): Promise<ProductList>;
-  plan(products: ProductList): Plan;
+  /** Throws when the result table does not fit the mapping or cannot tell these products apart. */
+  checkResults(ids: readonly string[]): Promise<void>;
+  /** Reads robots.txt first, where it is to be respected. */
+  plan(products: ProductList): Promise<Plan>;
 }
 
 /** With `migrate` our own tables are made; without it nothing in the database is changed. */
@@ -28,17 +83,25 @@ export async function preflight(config: Config, target: Target, options: { migra
       await checkRights(database);
       await migrate(database);
     }
+    const checkResults = async (ids: readonly string[]): Promise<void> => {
+      await checkResultTable(database, config.values.results.table, config.mapping, ids);
+      await checkResultRights(database, config.values.results.table, config.mapping);
+    };
     return {
+      config,
       database,
       stores: createStores(database),
-      async readProducts() {
-        const products = await readProducts(
-          createProductSource(config.values.database.url, config.values.products.query),
-        );
-        await checkResultTable(database, config.values.results.table, config.mapping, products.ids);
-        return products;
+      checkResults,
+      readProducts: () => readProducts(createProductSource(config.values.database.url, config.values.products.query)),
+      async plan(products) {
+        const robots = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+        const [prices, quota, browser] = await Promise.all([
+          pricesFor(config, target),
+          quotaOf(config, target),
+          browserBootOf(config, target),
+        ]);
+        return makePlan(config, target, products, robots, prices, quota, browser);
       },
-      plan: (products) => makePlan(config, target, products),
     };
   } catch (error) {
     await database.close();

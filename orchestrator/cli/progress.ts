@@ -1,8 +1,14 @@
 /** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
+import { limitsOf } from '../control/schedule-of-run.ts';
+import { project } from '../control/projection.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { World } from '../control/world.ts';
+import { openTrouble } from '../control/ban-policy.ts';
 import { isGivenUp, latestBySlot } from '../control/world.ts';
+
+/** What a line of progress is made of: all of it is in the database. */
+export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'instances' | 'work' | 'robots'>;
 
 export interface ProgressView {
   done: number;
@@ -12,10 +18,13 @@ export interface ProgressView {
   ratePerSecond: number | null;
   minGapMs: number | null;
   etaMs: number | null;
+  /** Addresses that stand still. */
+  banned: number;
+  suspect: number;
 }
 
 /** Sums over the instances' own counters: fresher than what is loaded. */
-export function viewOf(world: World): ProgressView {
+export function viewOf(world: ProgressFacts): ProgressView {
   const sum = { stored: 0, gone: 0, failed: 0 };
   let minGapMs: number | null = null;
   let firstMs: number | null = null;
@@ -28,20 +37,24 @@ export function viewOf(world: World): ProgressView {
     if (record.progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, record.claimedAtMs);
   }
   const done = sum.stored + sum.gone + sum.failed;
-  const pace = world.run.plan.paceMs;
-  const remaining = [...latestBySlot(world.instances).values()].map((r) =>
-    isGivenUp(r) ? 0 : (r.progress?.pending ?? 0),
-  );
+  const troubles = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openTrouble);
+  const troubled = {
+    banned: troubles.filter((t) => t?.verdict === 'banned').length,
+    suspect: troubles.filter((t) => t?.verdict === 'suspect').length,
+  };
   const rate = firstMs !== null && world.nowMs > firstMs ? (done * 1_000) / (world.nowMs - firstMs) : null;
-  const longest = Math.max(
-    0,
-    ...remaining,
-    Math.ceil(world.work.waiting / Math.max(1, remaining.length)) * world.run.plan.chunkSize,
-  );
-  return { done, ...sum, ratePerSecond: rate, minGapMs, etaMs: done >= world.run.planned ? 0 : longest * pace };
+  const endMs = project({ ...world, limits: limitsOf(world.run) }).p50Ms;
+  return {
+    done,
+    ...sum,
+    ratePerSecond: rate,
+    minGapMs,
+    etaMs: done >= world.run.planned ? 0 : endMs === null ? null : Math.max(0, endMs - world.nowMs),
+    ...troubled,
+  };
 }
 
-export function renderProgress(world: World): string {
+export function renderProgress(world: ProgressFacts): string {
   const view = viewOf(world);
   const counts = countPhases(world.instances);
   const parts = [
@@ -50,6 +63,9 @@ export function renderProgress(world: World): string {
     `${view.stored} stored`,
     ...(view.gone > 0 ? [`${view.gone} gone`] : []),
     ...(view.failed > 0 ? [`${view.failed} failed`] : []),
+    ...(view.banned > 0 ? [`${view.banned} BANNED`] : []),
+    ...(view.suspect > 0 ? [`${view.suspect} suspect`] : []),
+    ...(world.robots?.access === 'none' ? ['WAITING for robots.txt'] : []),
     ...(view.minGapMs === null ? [] : [`gap >= ${Math.floor(view.minGapMs)}ms`]),
     ...(world.run.phase === 'crawling' && view.etaMs !== null ? [`ETA ${formatDuration(view.etaMs)}`] : []),
     `${formatDuration(Math.max(0, world.run.deadlineAtMs - world.nowMs))} to deadline`,
@@ -65,7 +81,7 @@ function countPhases(instances: readonly InstanceRecord[]): string {
 }
 
 export interface ProgressPrinter {
-  show(world: World): void;
+  show(world: ProgressFacts): void;
   /** Takes the line off the terminal. */
   end(): void;
 }

@@ -15,7 +15,11 @@ export function renderReport(report: RunReport): string {
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
     ...(products.duplicates > 0 ? [`  duplicates  ${products.duplicates} listed again, crawled once`] : []),
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,
-    `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}`,
+    `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}; ${politeness.requests} requests${politeness.canaries > 0 ? `, ${politeness.canaries} of them for known pages` : ''}`,
+    ...(politeness.robots
+      ? [`  robots      ${politeness.robots.source}${crawlDelay(politeness.robots.crawlDelayMs)}`]
+      : []),
+    ...(report.rendered > 0 ? [`  rendered    ${report.rendered} pages with a browser`] : []),
     `  instances   ${report.instances.launched} launched, ${report.instances.replaced} of them replacements, ${report.instances.terminated} terminated`,
     `  cost        $${cost.actual.toFixed(4)} (planned $${cost.estimated.toFixed(4)})`,
     `  stages      ${stages(timings)}`,
@@ -35,8 +39,32 @@ export function renderReport(report: RunReport): string {
       ]),
     ),
   ];
+  if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${n}`));
   return lines.join('\n');
+}
+
+const crawlDelay = (ms: number | null): string => (ms === null ? '' : ` (Crawl-delay ${formatDuration(ms)})`);
+
+/** More of them are in report.json. */
+const SHOWN_BANS = 10;
+
+function renderBans(bans: RunReport['bans']): string {
+  const table = renderTable(
+    ['banned at', 'slot', 'address', 'rule', 'status', 'let in again', 'url'],
+    bans
+      .slice(0, SHOWN_BANS)
+      .map((b) => [
+        new Date(b.atMs).toISOString().slice(0, 19),
+        b.epoch > 1 ? `${b.slot} (epoch ${b.epoch})` : String(b.slot),
+        b.address,
+        b.rule,
+        b.evidence.status,
+        b.overAtMs === null ? '-' : new Date(b.overAtMs).toISOString().slice(0, 19),
+        b.evidence.url.slice(0, 80),
+      ]),
+  );
+  return bans.length > SHOWN_BANS ? `${table}\n  and ${bans.length - SHOWN_BANS} more in report.json` : table;
 }
 
 function stages(timings: RunReport['timings']): string {

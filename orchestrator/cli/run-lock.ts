@@ -1,12 +1,23 @@
-/** The lock that keeps two main servers off one database: a lease in a row, with a fence that every write carries. */
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+/**
+ * The lock that keeps two main servers off one database: a lease in a row with a fence that every write carries, and on
+ * MySQL a named lock on a connection of its own. What each is for stands in docs/decisions/locks.md.
+ */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { LockHolder, RunStore } from '../control/stores.ts';
+import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../control/stores.ts';
+import { isDeadHere, ownName } from './process-name.ts';
 
-const LEASE_MS = 20_000;
-const RENEW_MS = 4_000;
+/** How long things take around the lock. Every main server of a database must have the same. */
+export interface LockTimes {
+  leaseMs: number;
+  renewMs: number;
+  /** A lease that has run out is watched for so long: a holder that lives renews it twice in that time. */
+  watchMs: number;
+  /** Between the named lock and the lease another main server needs some milliseconds; on a busy machine more. */
+  settleMs: number;
+}
+
+const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, settleMs: 2_000 };
 
 export interface RunLock {
   fence: number;
@@ -17,41 +28,110 @@ export interface RunLock {
   release(): Promise<void>;
 }
 
-/** Takes the lock or throws `lock-held` with the holder's name. A dead holder on this host is replaced at once. */
-export async function takeLock(runs: RunStore, clock: Clock): Promise<RunLock> {
+/**
+ * Takes the lock or throws `lock-held` with the holder's name. A holder that has died on this host is replaced at once;
+ * one that is frozen or cut off when its lease has run out and it did not renew it within ten seconds.
+ */
+export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
   const owner = ownName();
-  let result = await runs.acquireLock(owner, clock.now(), LEASE_MS);
-  if ('heldBy' in result && isDeadHere(result.heldBy))
-    result = await runs.acquireLock(owner, clock.now(), LEASE_MS, result.heldBy);
-  if ('heldBy' in result) {
-    const { owner: holder, runId } = result.heldBy;
-    throw new AppError(
-      'lock-held',
-      `another main server (${holder}) ${runId ? `is running ${runId}` : 'is starting a run'} on this database`,
-      {
-        hint: 'Wait for it, or look at it with: orchestrator status',
-      },
-    );
+  const { guard } = runs;
+  const steal = guard ? await waitForHolder(guard, clock, times) : undefined;
+  const connection = guard?.connection ?? null;
+  if (guard && connection) await takeConnection(connection, guard, clock, times);
+  try {
+    const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
+    let result = await runs.acquireLock(owner, await now(), times.leaseMs, steal);
+    if ('heldBy' in result && isDeadHere(result.heldBy.owner))
+      result = await runs.acquireLock(owner, await now(), times.leaseMs, result.heldBy);
+    if ('heldBy' in result) throw held(result.heldBy);
+    return keepLock({ runs, clock, times, now, connection, fence: result.fence });
+  } catch (error) {
+    await connection?.release();
+    throw error;
   }
-  return keepLock(runs, clock, result.fence);
 }
 
-function keepLock(runs: RunStore, clock: Clock, fence: number): RunLock {
+export type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
+
+/** What is to be thought of the holder of the lease now. */
+export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {
+  const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
+  if (!holder) return { state: 'nobody', holder };
+  if (isDeadHere(holder.owner)) return { state: 'dead', holder };
+  return { state: holder.expiresAtMs <= nowMs ? 'expired' : 'alive', holder };
+}
+
+/** Throws `lock-held` for a holder that lives. Gives back the lease of a dead one, to be stolen. */
+async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
+  const { state, holder } = await lookAtHolder(guard);
+  if (state === 'nobody' || holder === null) return undefined;
+  if (state === 'dead') return holder;
+  if (state === 'alive') throw held(holder);
+  // By the clock it is over. But a clock may have jumped, and a database that was down could not be told of a renewal.
+  await clock.sleep(times.watchMs);
+  const later = await lookAtHolder(guard);
+  if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
+    throw held(later.holder);
+  return undefined;
+}
+
+/** Takes the named lock. The lease is free, over or a dead one's here, so whoever still has the lock is frozen, or quick. */
+async function takeConnection(
+  connection: ConnectionLock,
+  guard: LockGuard,
+  clock: Clock,
+  times: LockTimes,
+): Promise<void> {
+  if ((await connection.acquire()) === 'ours') return;
+  await clock.sleep(times.settleMs);
+  const { state, holder } = await lookAtHolder(guard);
+  if (state === 'alive') {
+    await connection.release();
+    throw held(holder);
+  }
+  if ((await connection.acquire()) === 'ours') return;
+  if (state !== 'nobody' && (await connection.evict()) === 'ours') return;
+  await connection.release();
+  throw held(holder);
+}
+
+function held(holder: LockHolder | null): AppError {
+  const who = holder ? ` (${holder.owner})` : '';
+  const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
+  return new AppError('lock-held', `another main server${who} ${what} on this database`, {
+    hint: 'Wait for it, or look at it with: orchestrator status',
+  });
+}
+
+interface Keeping {
+  runs: RunStore;
+  clock: Clock;
+  times: LockTimes;
+  now: () => Promise<number>;
+  connection: ConnectionLock | null;
+  fence: number;
+}
+
+function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunLock {
   const lost = new AbortController();
   const stop = new AbortController();
   let runId: string | null = null;
+  let oursAtMs = clock.monotonic();
+  const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
   const renew = async (): Promise<void> => {
-    let renewedMs = clock.monotonic();
     while (!stop.signal.aborted) {
-      await clock.sleep(RENEW_MS, stop.signal);
+      await clock.sleep(times.renewMs, stop.signal);
       if (stop.signal.aborted) return;
-      const kept = await runs.renewLock(fence, clock.now(), LEASE_MS, runId).catch(() => null);
-      if (kept) renewedMs = clock.monotonic();
-      // A database that does not answer is not a lost lock until the lease has run out.
-      if (kept === false || clock.monotonic() - renewedMs > LEASE_MS) {
-        lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
-        return;
-      }
+      // No answer is not a lost lock: nobody else can have it from a database that is down, and whoever takes it when
+      // it is back raises the fence, which the next answer tells.
+      const kept = await now()
+        .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, runId))
+        .catch(() => null);
+      if (kept === false) return lose();
+      const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
+      // Another one may have it for the moment it needs to find our lease alive; not for the time of a whole lease.
+      if (named !== 'others') oursAtMs = clock.monotonic();
+      else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
     }
   };
   const renewing = renew();
@@ -65,29 +145,7 @@ function keepLock(runs: RunStore, clock: Clock, fence: number): RunLock {
       stop.abort();
       await renewing;
       await runs.releaseLock(fence).catch(() => undefined);
+      await connection?.release();
     },
   };
-}
-
-/** `host:pid:start`: the start time tells a process from a later one with the same pid. */
-function ownName(): string {
-  return `${hostname()}:${process.pid}:${startOf(process.pid) ?? 0}`;
-}
-
-function isDeadHere(holder: LockHolder): boolean {
-  const match = /^(.*):(\d+):(\d+)$/.exec(holder.owner);
-  if (!match || match[1] !== hostname()) return false;
-  const start = startOf(Number(match[2]));
-  return start === null || start !== Number(match[3]);
-}
-
-/** Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat); null when there is none. */
-function startOf(pid: number): number | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in brackets, which may contain spaces.
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]);
-  } catch {
-    return null;
-  }
 }

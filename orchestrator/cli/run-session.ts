@@ -5,9 +5,13 @@ import type { Logger } from 'pino';
 import { destination, pino } from 'pino';
 import { systemRandom } from '../../shared/adapters/random.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { describeError } from '../../shared/domain/errors.ts';
+import { limitsFor } from '../../shared/domain/limits.ts';
 import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
 import { Callbacks } from '../control/callbacks.ts';
 import type { Core } from '../control/core.ts';
+import type { KeeperOptions } from '../control/robots-keeper.ts';
+import { RobotsKeeper } from '../control/robots-keeper.ts';
 import { createQueue, noMarks } from '../control/core.ts';
 import { Dispatcher } from '../control/dispatch.ts';
 import { buildReport } from '../control/finish.ts';
@@ -39,6 +43,8 @@ export interface SessionOptions {
   /** `host:port` of the call-back listener. */
   callbackListen: string;
   launchKit: () => Promise<LaunchKit>;
+  /** What the robots.txt of the site is read and re-read by. */
+  robots: Pick<KeeperOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
   logFile: string;
   onAlarm: (text: string) => void;
   onWorld: (world: World) => void;
@@ -55,9 +61,12 @@ export interface Session {
 }
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const log = openLog(options.logFile, options.runId);
+  const log = openLog(options.logFile, options.runId, options.onAlarm);
   const offers = new HttpOfferSender();
-  const core = createCore(options, log, offers);
+  const alarm = createAlarm(options, log);
+  const { heartbeatMs } = limitsFor(options.robots.deadlineMs);
+  const robots = new RobotsKeeper({ ...options.robots, clock: systemClock, alarm, heartbeatMs });
+  const core = createCore(options, log, offers, robots, alarm);
   const dispatcher = new Dispatcher(core);
   const loop = new ControlLoop(core, dispatcher, options.onWorld);
   const callbacks = new Callbacks(core, dispatcher, loop, options.privateKey);
@@ -65,8 +74,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   return {
     listener,
     async run(signal) {
+      const over = new AbortController();
       const either = AbortSignal.any([signal, options.lock.lost]);
-      await loop.run(either);
+      void robots.run(AbortSignal.any([either, over.signal]));
+      try {
+        await loop.run(either);
+      } finally {
+        over.abort();
+      }
       if (options.lock.lost.aborted) throw options.lock.lost.reason;
     },
     async stop() {
@@ -86,7 +101,33 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
 }
 
-function createCore(options: SessionOptions, log: Logger, offers: HttpOfferSender): Core {
+/** To the log, the terminal and the run's events, from where the report takes it. */
+export function createAlarm(
+  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores' | 'onAlarm'>,
+  log: Logger,
+): Core['alarm'] {
+  return async (detail, at) => {
+    log.warn({ ...at }, detail);
+    onAlarm(detail);
+    const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
+    await stores.runs.addEvent(runId, {
+      atMs: systemClock.now(),
+      kind: 'alarm',
+      ...place,
+      from: null,
+      to: null,
+      detail,
+    });
+  };
+}
+
+function createCore(
+  options: SessionOptions,
+  log: Logger,
+  offers: HttpOfferSender,
+  robots: RobotsKeeper,
+  alarm: Core['alarm'],
+): Core {
   const { stores, lock, cloud, runId } = options;
   let kit: Promise<LaunchKit> | null = null;
   return {
@@ -100,6 +141,7 @@ function createCore(options: SessionOptions, log: Logger, offers: HttpOfferSende
     balancers: cloud.balancers,
     objects: cloud.objects,
     offers,
+    robots,
     launchTurn: createTokenBucket(systemClock, 5, 2),
     launchKit() {
       // A failed preparation is tried again by the next launch.
@@ -109,38 +151,41 @@ function createCore(options: SessionOptions, log: Logger, offers: HttpOfferSende
       });
       return kit;
     },
-    async alarm(detail, at) {
-      log.warn({ ...at }, detail);
-      options.onAlarm(detail);
-      const slot = at?.slot ?? null;
-      const epoch = at?.epoch ?? null;
-      await stores.runs.addEvent(runId, {
-        atMs: systemClock.now(),
-        kind: 'alarm',
-        slot,
-        epoch,
-        from: null,
-        to: null,
-        detail,
-      });
-    },
+    alarm,
     oneAtATime: createQueue(),
     marks: noMarks(),
   };
 }
 
-function openLog(file: string, runId: string): Logger {
+/** A full disk costs log lines, never the run: all that it needs to know is in the database. Says so once. */
+export function openLog(file: string, runId: string, onAlarm: SessionOptions['onAlarm']): Logger {
   mkdirSync(dirname(file), { recursive: true });
-  return pino({ base: { run: runId } }, destination({ dest: file, sync: true }));
+  const target = destination({ dest: file, sync: true });
+  let said = false;
+  // Without a listener the first line that cannot be written would end the main server.
+  target.on('error', (error: unknown) => {
+    if (!said) onAlarm(`the log ${file} cannot be written, the run goes on without it: ${describeError(error)}`);
+    said = true;
+  });
+  return pino({ base: { run: runId } }, target);
 }
 
 /** Where the files of runs are: beside the configuration. */
 export interface StateDir {
   run(runId: string): string;
   sandbox(runId: string): string;
+  /** Prices as they were last asked for. */
+  prices: string;
+  /** What is made once and kept: the Node that instances run. */
+  cache: string;
 }
 
 export function stateDirOf(configFile: string): StateDir {
   const root = join(dirname(configFile), '.crawlfleet');
-  return { run: (id) => join(root, 'runs', id), sandbox: (id) => join(root, 'sandbox', id) };
+  return {
+    run: (id) => join(root, 'runs', id),
+    sandbox: (id) => join(root, 'sandbox', id),
+    prices: join(root, 'prices.json'),
+    cache: join(root, 'cache'),
+  };
 }

@@ -21,6 +21,10 @@ export interface SandboxOptions {
   bundles: string[];
   /** It ends itself then, whatever becomes of us; null to stay until told. */
   endsAtMs: number | null;
+  /** Left out: the sandbox's own default. */
+  region?: string;
+  /** Whose mock instances it boots; left out: it is an endpoint of its own. */
+  standInFor?: { endpoint: string; runId: string };
   /** For one that takes the place of another; left out: a new one. */
   controlToken?: string;
 }
@@ -41,6 +45,10 @@ export function sandboxArguments(options: SandboxOptions): string[] {
     '--port',
     String(options.port),
     ...options.bundles.flatMap((sha256) => ['--allow-bundle', sha256]),
+    ...(options.region === undefined ? [] : ['--region', options.region]),
+    ...(options.standInFor === undefined
+      ? []
+      : ['--stand-in-for', options.standInFor.endpoint, '--run', options.standInFor.runId]),
     ...(options.controlToken === undefined ? [] : ['--control-token', options.controlToken]),
     ...(options.endsAtMs === null ? [] : ['--ends-at', new Date(options.endsAtMs).toISOString()]),
   ];
@@ -92,8 +100,17 @@ async function readFirstLine(stream: NodeJS.ReadableStream, exited: Promise<unkn
 }
 
 /** True when that sandbox answers under its own token. */
-export async function isSandboxAlive(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<boolean> {
-  return (await control(sandbox, 'GET', 'status').catch(() => null))?.ok ?? false;
+export const isSandboxAlive = async (sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<boolean> =>
+  (await sandboxPid(sandbox)) !== null;
+
+/** The process of the sandbox that answers there under this token; null when none does. */
+export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<number | null> {
+  try {
+    const reply = await control(sandbox, 'GET', 'status');
+    return reply.ok ? ((await reply.json()) as { pid: number }).pid : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Ends the sandbox and everything it runs; one that is gone already is fine. Resolves when its process has ended. */

@@ -9,6 +9,8 @@ site:
   timeout: 30s
   max_page_bytes: 5MB
   mapping: mapping.yaml                            # which values become which columns
+  # render: auto                                   # http | browser | auto: a browser for pages built by script
+  # robots: respect                                # respect | ignore robots.txt
 
 products:
   query: "select id from products where active = 1"   # must yield a column named id
@@ -41,11 +43,36 @@ run:
 #   url: "http://10.0.0.5:8700"                    # how instances reach this server
 `;
 
-export const MAPPING_TEMPLATE = `# A field is a CSS selector (its trimmed text), or an object with css or json_ld and what to do with the value.
+export const MAPPING_TEMPLATE = `# Which values of a page become which columns. docs/mapping.md shows every option with examples. See what a page gives:
+#   orchestrator extract --mapping mapping.yaml --url https://shop.example/item/1
 fields:
+  # A field is a CSS selector (its trimmed text), or an object with a selector and what to do with the value.
   title: { css: "h1", required: true }             # required: a page without it counts as failed
   price: { css: ".price", attr: data-value, integer: true }
   brand: { json_ld: "brand.name" }                 # from <script type="application/ld+json">
-  image: { css: "img.main", attr: src }
+  image: { css: "img.main", attr: src, url: true } # url: absolute
   tags:  { css: "ul.tags li", all: true }          # every match, as a JSON array
+
+  # More of what there is:
+  # weight:   { xpath: "//th[.='Weight']/following-sibling::td", number: true }
+  # sku:      { css: ".codes", regex: "SKU ([A-Z0-9-]+)" }              # RE2; the first group, where there is one
+  # stock:    { jsonpath: "$.product.stock", integer: true }           # where the page is JSON
+  # in_stock: { json_ld: "offers.availability", boolean: true }
+  # released: { css: ".date", date: { format: "d MMMM yyyy", locale: en } }
+  # sizes:    { css: ".sizes", split: ",", all: true }
+  # crumbs:   { css: "nav a", join: " > " }
+  # name:     { css: "h2", replace: { find: "(new)", with: "" }, lower: true }
+  # rating:   { css: ".stars", attr: title, number: true, default: 0 }
+  # colours:                                       # a chain in your own order; nothing is implied
+  #   css: "script#state"
+  #   then: [{ jsonpath: "$.product.colours[*]" }, trim, all]
+
+# The pages this mapping is for, and links to further pages of the same product (the result table has all their rows):
+# url_patterns: ['/item/\\d+']
+# url_parsers: ["a.next"]
+
+# A page that holds many records, such as reviews: one row each, told apart by the field that key names.
+# rows: { each: "li.review", key: user, empty: ".no-reviews" }
+
+# Several mappings in one file: a list under \`mappings:\`; the first whose url_patterns fit the page is used.
 `;

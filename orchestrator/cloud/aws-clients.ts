@@ -4,6 +4,7 @@ import { Ec2Compute } from './ec2-compute.ts';
 import { Elbv2LoadBalancer } from './elbv2-load-balancer.ts';
 import type { AwsOptions } from './lazy-sdk.ts';
 import type { LoadBalancer } from './load-balancer.ts';
+import { StandInCompute, StandInLoadBalancer } from './stand-in.ts';
 
 export interface AwsAdapters {
   compute: Compute;
@@ -16,6 +17,21 @@ export interface AwsAdapters {
 export function createAwsAdapters(options: AwsOptions): AwsAdapters {
   const compute = new Ec2Compute(options);
   const balancers = new Elbv2LoadBalancer(options);
+  return {
+    compute,
+    balancers,
+    close: () => {
+      compute.close();
+      balancers.close();
+    },
+  };
+}
+
+/** EC2 at the endpoint, its machines and the balancer at the sandbox that stands in for it. Makes no call either. */
+export function createStandInAdapters(endpoint: AwsOptions, standIn: AwsOptions): AwsAdapters {
+  const machines = new Ec2Compute(standIn);
+  const compute = new StandInCompute(endpoint, machines);
+  const balancers = new StandInLoadBalancer(standIn, machines);
   return {
     compute,
     balancers,

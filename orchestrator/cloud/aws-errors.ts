@@ -77,6 +77,12 @@ const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
     'PendingVerification',
   ],
   'invalid-target': ['InvalidTarget'],
+  // Everything else that is not there ends in NotFound.
+  'not-found': [
+    'ServerSideEncryptionConfigurationNotFoundError',
+    // An image that has been deregistered.
+    'InvalidAMIID.Unavailable',
+  ],
   'in-use': ['ResourceInUse', 'OperationAborted'],
   exists: [
     'DuplicateLoadBalancerName',
@@ -113,6 +119,9 @@ const KIND_OF_CODE = new Map<string, AwsFailureKind>();
 for (const [kind, codes] of Object.entries(CODES)) {
   for (const code of codes) KIND_OF_CODE.set(code, kind as AwsFailureKind);
 }
+
+/** True for EC2's answer to a call that was only asked whether it would be allowed (`DryRun`), and would. */
+export const wouldSucceed = (error: unknown): boolean => classifyAwsError(error).code === 'DryRunOperation';
 
 /** The names the SDK gives to a reply that carries no code. */
 const CODELESS = new Set(['', 'Error', 'Unknown', 'UnknownError']);
@@ -210,10 +219,10 @@ export function toAppError(error: unknown, call: string, endpoint: string | null
 /**
  * What a failed RunInstances means for its slot. Only a definite no is `refused`; whatever may have launched is `unknown`.
  *
- * - `IdempotentParameterMismatch` → `unknown`: this token has already launched something. Look it up by its tags; never
+ * - `IdempotentParameterMismatch` → `unknown`, token used: it has already launched something. Look it up by its tags; never
  *   launch again under another token before that.
- * - `IdempotentInstanceTerminated` → `refused: pool`: what this token launched is dead, and nothing else was launched.
- *   The next claim (another pool or epoch) has another token.
+ * - `IdempotentInstanceTerminated` → `refused: spent`: what this token launched is dead, and nothing else was launched.
+ *   The next epoch has another token.
  * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy before AWS answers so too.
  */
 export function launchFailure(error: unknown): Exclude<LaunchResult, { kind: 'launched' }> {
@@ -225,7 +234,7 @@ export function launchFailure(error: unknown): Exclude<LaunchResult, { kind: 'la
     case 'denied':
       return { kind: 'refused', cause: kind, message };
     case 'token-spent':
-      return { kind: 'refused', cause: 'pool', message };
+      return { kind: 'refused', cause: 'spent', message };
     case 'capability-missing':
       return status === 500 ? { kind: 'unknown', message } : { kind: 'refused', cause: 'invalid', message };
     case 'invalid':
@@ -236,6 +245,7 @@ export function launchFailure(error: unknown): Exclude<LaunchResult, { kind: 'la
     case 'exists':
       return { kind: 'refused', cause: 'invalid', message };
     case 'token-mismatch':
+      return { kind: 'unknown', message, tokenUsed: true };
     case 'failed':
       return { kind: 'unknown', message };
   }

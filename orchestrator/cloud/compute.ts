@@ -18,10 +18,13 @@ export interface LaunchRequest {
 /** A normal result, not an exception: capacity, quota and throttling are part of every launch. */
 export type LaunchResult =
   | { kind: 'launched'; instance: CloudInstance }
-  /** EC2 said no. `pool` = another type or zone may work; `quota` = only fewer vCPUs; `throttled` = later; `denied` and `invalid` = never. */
-  | { kind: 'refused'; cause: 'pool' | 'quota' | 'throttled' | 'denied' | 'invalid'; message: string }
-  /** No answer: it may or may not exist. Look it up by its tags, or send the same request again. */
-  | { kind: 'unknown'; message: string };
+  /**
+   * EC2 said no. `pool` = another type or zone may work; `quota` = only fewer vCPUs; `throttled` = later; `spent` = what this
+   * token launched is dead, another token may work; `denied` and `invalid` = never.
+   */
+  | { kind: 'refused'; cause: 'pool' | 'quota' | 'throttled' | 'spent' | 'denied' | 'invalid'; message: string }
+  /** No answer: it may or may not exist. Look it up by its tags; then, unless its token is used, send the same request again. */
+  | { kind: 'unknown'; message: string; tokenUsed?: true };
 
 export const CLOUD_STATES = ['pending', 'running', 'shutting-down', 'terminated', 'stopping', 'stopped'] as const;
 export type CloudState = (typeof CLOUD_STATES)[number];
@@ -46,6 +49,9 @@ export interface SubnetInfo {
   publicAddresses: boolean;
 }
 
+/** What the machine fetches pages with. */
+export type ImagePurpose = 'http' | 'browser';
+
 export interface Compute {
   launch(request: LaunchRequest): Promise<LaunchResult>;
   /** Every instance with this tag, in any state EC2 still shows; all pages. */
@@ -56,11 +62,17 @@ export interface Compute {
   consoleOutput(instanceId: string): Promise<string | null>;
   /** The subnets to launch in: the given ones, or with an empty list the default VPC's. */
   subnets(ids: readonly string[]): Promise<SubnetInfo[]>;
-  /** The given groups, or with an empty list the VPC's default group. */
+  /** The given groups (ids, or `tag:KEY=VALUE` for those with this tag), or with an empty list the VPC's default group. */
   securityGroups(ids: readonly string[], vpcId: string): Promise<string[]>;
-  /** The image to boot: the given one checked to exist, or with null the newest that fits the architecture. */
-  image(id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string>;
+  /**
+   * The image to boot: the given one checked to exist, or with null the newest that fits the architecture. For a browser
+   * that is the account's own with Chromium on it, else one on which it can be installed.
+   */
+  image(id: string | null, architecture: 'x86_64' | 'arm64', purpose?: ImagePurpose): Promise<string>;
 }
+
+/** What a security group is for: as `orchestrator setup` tags them. */
+export const ROLE = { key: 'crawlfleet:role', values: ['instance', 'balancer'] } as const;
 
 /** Tag keys (docs/architecture.md, "Tags"). */
 export const TAG = {

@@ -4,9 +4,18 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { AwsOptions, Ec2, LazyClient } from './lazy-sdk.ts';
 import { lazyEc2 } from './lazy-sdk.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
-import type { CloudInstance, CloudState, Compute, LaunchRequest, LaunchResult, SubnetInfo } from './compute.ts';
+import type {
+  CloudInstance,
+  CloudState,
+  Compute,
+  ImagePurpose,
+  LaunchRequest,
+  LaunchResult,
+  SubnetInfo,
+} from './compute.ts';
 import { CLOUD_STATES } from './compute.ts';
 import { findImage, findSecurityGroups, findSubnets } from './ec2-lookups.ts';
+import { findBrowserImage } from './image-lookup.ts';
 
 /** Names per TerminateInstances: EC2 takes 1,000, but one unknown name fails the whole call. */
 const TERMINATE_BATCH = 100;
@@ -127,9 +136,12 @@ export class Ec2Compute implements Compute {
     return this.#call('DescribeSecurityGroups', () => findSecurityGroups(ec2, ids, vpcId));
   }
 
-  async image(id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
+  async image(id: string | null, architecture: 'x86_64' | 'arm64', purpose: ImagePurpose = 'http'): Promise<string> {
     const ec2 = await this.#ec2.get();
-    return this.#call('DescribeImages', () => findImage(ec2, id, architecture));
+    return this.#call('DescribeImages', async () => {
+      const forBrowser = id === null && purpose === 'browser' ? await findBrowserImage(ec2, architecture) : null;
+      return forBrowser ?? findImage(ec2, id, architecture);
+    });
   }
 
   async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
@@ -157,7 +169,8 @@ function namesOneInstance(error: unknown): boolean {
   return kind === 'not-found' || kind === 'invalid';
 }
 
-function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
+/** RunInstances for one slot, all that it will ever be told in this one call. */
+export function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
   const Tags = Object.entries(request.tags).map(([Key, Value]) => ({ Key, Value }));
   return {
     ClientToken: request.clientToken,

@@ -1,11 +1,17 @@
 /** What a launch needs to find in EC2 first: subnets, security groups and an image. */
-import type { Image, Subnet } from '@aws-sdk/client-ec2';
+import type { Image, SecurityGroup, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Ec2 } from './lazy-sdk.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { SubnetInfo } from './compute.ts';
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
+
+/** What was named is not there, or is no name at all (`InvalidAMIID.Malformed`). */
+function namesNothing(error: unknown): boolean {
+  const { kind, code } = classifyAwsError(error);
+  return kind === 'not-found' || code.endsWith('.Malformed');
+}
 
 /** The subnets with these ids, or the default VPC's; by zone and id. All are in one VPC, as the balancer demands. */
 export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]): Promise<SubnetInfo[]> {
@@ -17,7 +23,7 @@ export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]):
       ),
     )
     .catch((error: unknown) => {
-      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      if (!namesNothing(error)) throw error;
       throw invalid(`aws.subnets: ${classifyAwsError(error).message}`, hint);
     });
   // Filters are checked again here: some endpoints ignore those they do not know.
@@ -38,13 +44,20 @@ function toSubnet(subnet: Subnet): SubnetInfo[] {
   return [{ id: SubnetId, zone: AvailabilityZone, vpcId: VpcId, publicAddresses: subnet.MapPublicIpOnLaunch ?? false }];
 }
 
-/** The given groups, checked to exist in the VPC, or with none the VPC's default group. */
+/** `tag:KEY=VALUE`: the groups of the VPC with this tag. */
+const TAG_FORM = /^tag:([^=]+)=(.*)$/;
+
+/** The given groups (ids, or by their tag), checked to exist in the VPC, or with none the VPC's default group. */
 export async function findSecurityGroups(
   { sdk, client }: Ec2,
-  ids: readonly string[],
+  wanted: readonly string[],
   vpcId: string,
 ): Promise<string[]> {
-  const hint = `Set aws.security_groups to groups of ${vpcId}, the VPC of the subnets.`;
+  const hint = `Set aws.security_groups to groups of ${vpcId}, the VPC of the subnets: ids, or tag:KEY=VALUE.`;
+  const tags = wanted.filter((w) => TAG_FORM.test(w));
+  const ids = wanted.filter((w) => !TAG_FORM.test(w));
+  const byTag = tags.length > 0 ? await taggedGroups({ sdk, client }, tags, vpcId, hint) : [];
+  if (tags.length > 0 && ids.length === 0) return byTag;
   const filters = [
     { Name: 'vpc-id', Values: [vpcId] },
     { Name: 'group-name', Values: ['default'] },
@@ -52,7 +65,7 @@ export async function findSecurityGroups(
   const reply = await client
     .send(new sdk.DescribeSecurityGroupsCommand(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters }))
     .catch((error: unknown) => {
-      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      if (!namesNothing(error)) throw error;
       throw invalid(`aws.security_groups: ${classifyAwsError(error).message}`, hint);
     });
   const inVpc = (reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId);
@@ -60,7 +73,35 @@ export async function findSecurityGroups(
   const missing = ids.filter((id) => !found.includes(id));
   if (missing.length > 0) throw invalid(`aws.security_groups: ${missing.join(', ')} not found in ${vpcId}`, hint);
   if (found.length === 0) throw invalid(`${vpcId} has no default security group`, hint);
-  return ids.length > 0 ? [...ids] : found.slice(0, 1);
+  return ids.length > 0 ? [...new Set([...ids, ...byTag])] : found.slice(0, 1);
+}
+
+/** Filtered by the VPC alone: tags are compared here, because some endpoints do not know that filter. */
+async function taggedGroups(
+  { sdk, client }: Ec2,
+  tags: readonly string[],
+  vpcId: string,
+  hint: string,
+): Promise<string[]> {
+  const groups: SecurityGroup[] = [];
+  let token: string | undefined;
+  do {
+    const reply = await client.send(
+      new sdk.DescribeSecurityGroupsCommand({
+        Filters: [{ Name: 'vpc-id', Values: [vpcId] }],
+        ...(token ? { NextToken: token } : {}),
+      }),
+    );
+    groups.push(...(reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId && g.GroupId));
+    token = reply.NextToken;
+  } while (token);
+  const found = tags.map((tag) => {
+    const [, key, value] = TAG_FORM.exec(tag)!;
+    return groups.filter((g) => (g.Tags ?? []).some((t) => t.Key === key && (t.Value ?? '') === value));
+  });
+  const missing = tags.filter((_, i) => found[i]!.length === 0);
+  if (missing.length > 0) throw invalid(`aws.security_groups: no group in ${vpcId} has ${missing.join(', ')}`, hint);
+  return [...new Set(found.flat().map((g) => g.GroupId!))];
 }
 
 /** Amazon Linux 2023 in its standard form: cloud-init, systemd and curl are in it, and it exists in every region. */
@@ -75,7 +116,7 @@ export async function findImage(
   const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
   if (id !== null) {
     const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] })).catch((error: unknown) => {
-      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      if (!namesNothing(error)) throw error;
       throw invalid(`aws.image: ${classifyAwsError(error).message}`, hint);
     });
     const image = reply.Images?.find((i) => i.ImageId === id);

@@ -7,11 +7,22 @@ import type { AwsOptions, Elbv2, LazyClient } from './lazy-sdk.ts';
 import { lazyElbv2 } from './lazy-sdk.ts';
 import type { AwsFailureKind } from './aws-errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import { forwardsTo, toHealth, toTags } from './elbv2-words.ts';
-import type { Balancer, BalancerRequest, LoadBalancer, TargetHealth } from './load-balancer.ts';
+import { forwardsTo, freePort, toExisting, toHealth, toTags } from './elbv2-words.ts';
+import { listOwned } from './elbv2-owned.ts';
+import type {
+  Balancer,
+  BalancerRequest,
+  ExistingBalancer,
+  LoadBalancer,
+  OwnedBalancer,
+  TargetHealth,
+} from './load-balancer.ts';
 
 /** A target group stays in use for some seconds after its balancer was deleted. */
 const RELEASE_PAUSES_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
+
+/** Looks at the listeners of a balancer that other runs use, too, before giving up. */
+const SHARED_TRIES = 10;
 
 export interface Elbv2Options extends AwsOptions {
   /** Default: the system's. */
@@ -39,12 +50,37 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     const group = (await this.#findGroup(request.name)) ?? (await this.#createGroup(request));
     const targetGroupArn = group.TargetGroupArn!;
     await this.#noDeregistrationDelay(targetGroupArn);
+    if (request.existing != null) return this.#joinExisting(request, request.existing, targetGroupArn);
     const balancer = (await this.#findBalancer(request.name)) ?? (await this.#createBalancer(request));
     const loadBalancerArn = balancer.LoadBalancerArn!;
     const listenerArn = await this.#ensureListener(loadBalancerArn, targetGroupArn, request);
     if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
     const port = request.listenPort === 80 ? '' : `:${request.listenPort}`;
     return { url: `http://${balancer.DNSName}${port}`, loadBalancerArn, targetGroupArn, listenerArn };
+  }
+
+  /** A listener of our own, on the first free port. A run that comes back finds the one that sends to its group. */
+  async #joinExisting(request: BalancerRequest, existing: string, targetGroupArn: string): Promise<Balancer> {
+    const balancer = await this.#findExisting(existing);
+    if (!balancer?.LoadBalancerArn) throw this.#notFound(existing);
+    if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
+    const loadBalancerArn = balancer.LoadBalancerArn;
+    for (let tries = 0; tries < SHARED_TRIES; tries++) {
+      const there = await this.#listeners(loadBalancerArn);
+      const own = there.find((l) => l.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn)));
+      const listener =
+        own ?? (await this.#createListener(loadBalancerArn, targetGroupArn, freePort(there), request.tags));
+      // Null: another run was faster on that port.
+      if (!listener?.ListenerArn || listener.Port === undefined) continue;
+      const url = `http://${balancer.DNSName}:${listener.Port}`;
+      return { url, loadBalancerArn, targetGroupArn, listenerArn: listener.ListenerArn, shared: true };
+    }
+    throw new AppError('aws-failed', `No listener could be made on the load balancer ${existing}`);
+  }
+
+  async find(nameOrArn: string): Promise<ExistingBalancer | null> {
+    const found = await this.#findExisting(nameOrArn);
+    return found === null ? null : toExisting(found);
   }
 
   async isActive(balancer: Balancer): Promise<boolean> {
@@ -89,6 +125,18 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return health;
   }
 
+  async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, () =>
+      client.send(
+        new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
+      ),
+    );
+    const found = reply.TargetHealthDescriptions?.find((d) => d.Target?.Id === instanceId)?.TargetHealth;
+    if (!found?.Reason || found.State === 'healthy') return null;
+    return found.Description ? `${found.Reason}: ${found.Description}` : found.Reason;
+  }
+
   async deregister(balancer: Balancer, instanceId: string): Promise<void> {
     const { sdk, client } = await this.#elb.get();
     await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, () =>
@@ -100,7 +148,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   async remove(balancer: Balancer): Promise<void> {
     await this.#removeListener(balancer.listenerArn);
-    await this.#removeBalancer(balancer.loadBalancerArn);
+    if (!balancer.shared) await this.#removeBalancer(balancer.loadBalancerArn);
     await this.#removeGroup(balancer.targetGroupArn);
   }
 
@@ -113,7 +161,46 @@ export class Elbv2LoadBalancer implements LoadBalancer {
       await this.#removeBalancer(balancer.LoadBalancerArn!);
     }
     const group = await this.#findGroup(name);
-    if (group) await this.#removeGroup(group.TargetGroupArn!);
+    if (!group) return;
+    await this.#removeListenersTo(group);
+    await this.#removeGroup(group.TargetGroupArn!);
+  }
+
+  async list(owner: string): Promise<OwnedBalancer[]> {
+    const elb = await this.#elb.get();
+    if (this.#endpoint === null) return this.#call('DescribeLoadBalancers', () => listOwned(elb, owner));
+    // At an endpoint without ELBv2 nobody owns anything; AWS itself always has it, whatever a proxy before it answers.
+    return (await this.#unless('capability-missing', 'DescribeLoadBalancers', () => listOwned(elb, owner))) ?? [];
+  }
+
+  async removeOwned({ loadBalancerArn, targetGroupArn }: OwnedBalancer): Promise<void> {
+    if (loadBalancerArn !== null) {
+      for (const listener of await this.#listeners(loadBalancerArn)) await this.#removeListener(listener.ListenerArn!);
+      await this.#removeBalancer(loadBalancerArn);
+    }
+    if (targetGroupArn === null) return;
+    const group = await this.#describeGroup({ TargetGroupArns: [targetGroupArn] });
+    if (group) await this.#removeListenersTo(group);
+    await this.#removeGroup(targetGroupArn);
+  }
+
+  /** On balancers that are not ours: what sends to a group of ours is ours, whatever became of the run. */
+  async #removeListenersTo({ TargetGroupArn, LoadBalancerArns }: TargetGroup): Promise<void> {
+    for (const arn of LoadBalancerArns ?? []) {
+      const listeners = await this.#listeners(arn);
+      for (const { DefaultActions, ListenerArn } of listeners)
+        if (DefaultActions?.some((a) => forwardsTo(a, TargetGroupArn!))) await this.#removeListener(ListenerArn!);
+    }
+  }
+
+  /** By its ARN, or by its name. */
+  async #findExisting(nameOrArn: string): Promise<Elb | null> {
+    if (!nameOrArn.startsWith('arn:')) return this.#findBalancer(nameOrArn);
+    const { sdk, client } = await this.#elb.get();
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
+      client.send(new sdk.DescribeLoadBalancersCommand({ LoadBalancerArns: [nameOrArn] })),
+    );
+    return reply?.LoadBalancers?.find((b) => b.LoadBalancerArn === nameOrArn) ?? null;
   }
 
   async #findBalancer(name: string): Promise<Elb | null> {
@@ -125,11 +212,16 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #findGroup(name: string): Promise<TargetGroup | null> {
+    const group = await this.#describeGroup({ Names: [name] });
+    return group?.TargetGroupName === name ? group : null;
+  }
+
+  async #describeGroup(which: { Names: string[] } | { TargetGroupArns: string[] }): Promise<TargetGroup | null> {
     const { sdk, client } = await this.#elb.get();
     const reply = await this.#unless('not-found', 'DescribeTargetGroups', () =>
-      client.send(new sdk.DescribeTargetGroupsCommand({ Names: [name] })),
+      client.send(new sdk.DescribeTargetGroupsCommand(which)),
     );
-    return reply?.TargetGroups?.find((g) => g.TargetGroupName === name && g.TargetGroupArn) ?? null;
+    return reply?.TargetGroups?.find((g) => g.TargetGroupArn) ?? null;
   }
 
   async #listeners(loadBalancerArn: string): Promise<Listener[]> {
@@ -147,8 +239,8 @@ export class Elbv2LoadBalancer implements LoadBalancer {
         new sdk.CreateLoadBalancerCommand({
           Name: request.name,
           Type: 'application',
-          // Only the main server speaks to it, from inside the VPC; its idle time-out of 60 s is the default.
-          Scheme: 'internal',
+          // Only the main server speaks to it, mostly from inside the VPC; its idle time-out of 60 s is the default.
+          Scheme: request.scheme ?? 'internal',
           IpAddressType: 'ipv4',
           Subnets: request.subnetIds,
           SecurityGroups: request.securityGroupIds,
@@ -202,26 +294,37 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #ensureListener(loadBalancerArn: string, targetGroupArn: string, request: BalancerRequest): Promise<string> {
-    const { sdk, client } = await this.#elb.get();
     const there = (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
     if (there?.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) return there.ListenerArn!;
     // It forwards to a group that was made anew since: a half-finished start of the same run.
     if (there) await this.#removeListener(there.ListenerArn!);
+    const made =
+      (await this.#createListener(loadBalancerArn, targetGroupArn, request.listenPort, request.tags)) ??
+      (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
+    if (!made?.ListenerArn) throw this.#incomplete('CreateListener', 'ListenerArn');
+    return made.ListenerArn;
+  }
+
+  /** Null when the port has a listener. */
+  async #createListener(
+    loadBalancerArn: string,
+    targetGroupArn: string,
+    port: number,
+    tags: Record<string, string>,
+  ): Promise<Listener | null> {
+    const { sdk, client } = await this.#elb.get();
     const reply = await this.#unless('exists', 'CreateListener', () =>
       client.send(
         new sdk.CreateListenerCommand({
           LoadBalancerArn: loadBalancerArn,
           Protocol: 'HTTP',
-          Port: request.listenPort,
+          Port: port,
           DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
-          Tags: toTags(request.tags),
+          Tags: toTags(tags),
         }),
       ),
     );
-    const made =
-      reply?.Listeners?.[0] ?? (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
-    if (!made?.ListenerArn) throw this.#incomplete('CreateListener', 'ListenerArn');
-    return made.ListenerArn;
+    return reply?.Listeners?.[0] ?? null;
   }
 
   async #removeListener(arn: string): Promise<void> {
@@ -269,6 +372,12 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
     return (await this.#unless([], name, call))!;
+  }
+
+  #notFound(existing: string): AppError {
+    return new AppError('aws-not-found', `aws.load_balancer: ELBv2 does not know ${existing}`, {
+      hint: 'Give the name or the ARN of an application load balancer in this region, or leave aws.load_balancer out.',
+    });
   }
 
   #incomplete(call: string, field: string): AppError {

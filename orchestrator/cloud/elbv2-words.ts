@@ -1,6 +1,8 @@
 /** ELBv2's words in ours. */
-import type { Action } from '@aws-sdk/client-elastic-load-balancing-v2';
-import type { TargetHealth } from './load-balancer.ts';
+import type { Action, Listener, LoadBalancer as Elb } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { ExistingBalancer, TargetHealth } from './load-balancer.ts';
+import { SHARED_PORTS } from './load-balancer.ts';
 
 /** Whether a listener's action sends to this target group, in either of the two forms ELBv2 has for it. */
 export const forwardsTo = (action: Action, arn: string): boolean =>
@@ -24,3 +26,25 @@ export function toHealth(state: string | undefined): TargetHealth {
       return 'unavailable';
   }
 }
+
+/** The first port of SHARED_PORTS that no listener has. Throws when all of them are taken. */
+export function freePort(listeners: readonly Listener[]): number {
+  const taken = new Set(listeners.map((l) => l.Port));
+  for (let port: number = SHARED_PORTS.first; port <= SHARED_PORTS.last; port++) if (!taken.has(port)) return port;
+  throw new AppError(
+    'aws-invalid',
+    `aws.load_balancer has no free port from ${SHARED_PORTS.first} to ${SHARED_PORTS.last}`,
+    {
+      hint: 'Remove listeners of runs that are over: orchestrator gc.',
+    },
+  );
+}
+
+export const toExisting = (balancer: Elb): ExistingBalancer => ({
+  name: balancer.LoadBalancerName ?? '',
+  loadBalancerArn: balancer.LoadBalancerArn!,
+  type: balancer.Type ?? 'application',
+  scheme: balancer.Scheme === 'internet-facing' ? 'internet-facing' : 'internal',
+  vpcId: balancer.VpcId ?? '',
+  zones: (balancer.AvailabilityZones ?? []).flatMap((z) => (z.ZoneName ? [z.ZoneName] : [])),
+});

@@ -4,7 +4,10 @@
  */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
 import type * as Elbv2Sdk from '@aws-sdk/client-elastic-load-balancing-v2';
+import type * as PricingSdk from '@aws-sdk/client-pricing';
 import type * as S3Sdk from '@aws-sdk/client-s3';
+import type * as QuotasSdk from '@aws-sdk/client-service-quotas';
+import type * as StsSdk from '@aws-sdk/client-sts';
 
 export interface AwsOptions {
   region: string;
@@ -16,6 +19,8 @@ export interface AwsOptions {
   timeoutMs?: number;
   /** Attempts of one call, with the SDK's own pauses between them. Default 3. */
   maxAttempts?: number;
+  /** Told the endpoint's own time, from the Date header of every reply of EC2 and STS. */
+  onTime?: (ms: number) => void;
 }
 
 /** A client with the module it comes from: commands are made from the module, so that nothing loads it early. */
@@ -26,7 +31,10 @@ export interface Loaded<Module, Client> {
 
 export type Ec2 = Loaded<typeof Ec2Sdk, Ec2Sdk.EC2Client>;
 export type Elbv2 = Loaded<typeof Elbv2Sdk, Elbv2Sdk.ElasticLoadBalancingV2Client>;
+export type Pricing = Loaded<typeof PricingSdk, PricingSdk.PricingClient>;
+export type Quotas = Loaded<typeof QuotasSdk, QuotasSdk.ServiceQuotasClient>;
 export type S3 = Loaded<typeof S3Sdk, S3Sdk.S3Client>;
+export type Sts = Loaded<typeof StsSdk, StsSdk.STSClient>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const DEFAULT_TIMEOUT_MS = 15_000;
@@ -55,14 +63,65 @@ function clientConfig(options: AwsOptions) {
 export const lazyEc2 = (options: AwsOptions): LazyClient<Ec2> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-ec2');
-    return { sdk, client: new sdk.EC2Client(clientConfig(options)) };
+    const client = new sdk.EC2Client(clientConfig(options));
+    tellTime(client.middlewareStack, options);
+    return { sdk, client };
   });
+
+type Stack = Ec2Sdk.EC2Client['middlewareStack'];
+
+/** Calls `onTime` for every reply, a refusal, too: the SDK hangs the reply that it made an error of on that error. */
+function tellTime(stack: Stack, { onTime }: AwsOptions): void {
+  if (!onTime) return;
+  const tell = (response: unknown): void => {
+    const { headers } = (response ?? {}) as { headers?: Record<string, string> };
+    const ms = Date.parse(headers?.date ?? '');
+    if (Number.isFinite(ms)) onTime(ms);
+  };
+  stack.add(
+    (next) => async (args) => {
+      try {
+        const result = await next(args);
+        tell(result.response);
+        return result;
+      } catch (error) {
+        tell((error as { $response?: unknown } | null)?.$response);
+        throw error;
+      }
+    },
+    { step: 'deserialize', priority: 'high', name: 'endpointTime' },
+  );
+}
 
 /** ELBv2, likewise. */
 export const lazyElbv2 = (options: AwsOptions): LazyClient<Elbv2> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-elastic-load-balancing-v2');
     return { sdk, client: new sdk.ElasticLoadBalancingV2Client(clientConfig(options)) };
+  });
+
+/** The price list, likewise; it is served in few regions, and says what holds in all. */
+export const lazyPricing = (options: AwsOptions): LazyClient<Pricing> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-pricing');
+    return { sdk, client: new sdk.PricingClient(clientConfig(options)) };
+  });
+
+/** Service Quotas, likewise. */
+export const lazyQuotas = (options: AwsOptions): LazyClient<Quotas> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-service-quotas');
+    return { sdk, client: new sdk.ServiceQuotasClient(clientConfig(options)) };
+  });
+
+/** STS, likewise; asked in the region, as its endpoint for all of AWS may be switched off for an account. */
+export const lazySts = (options: AwsOptions): LazyClient<Sts> =>
+  lazy(async () => {
+    const sdk = await import('@aws-sdk/client-sts');
+    const client = new sdk.STSClient(clientConfig(options));
+    // The two differ in the names of the calls only.
+    tellTime(client.middlewareStack as unknown as Stack, options);
+    return { sdk, client };
   });
 
 /** S3, likewise; other endpoints than AWS are addressed path-style. */

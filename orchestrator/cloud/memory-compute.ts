@@ -20,8 +20,12 @@ export interface MemoryComputeOptions {
   shuttingDownMs?: number;
   /** A fresh instance is missing from list() for so long, as its tags may be on EC2. Default 0. */
   invisibleMs?: number;
+  /** A fresh instance is unknown to terminate() for so long: the call does nothing, as EC2's NotFound. Default 0. */
+  unknownMs?: number;
   /** Most instances alive at once; further launches are refused for `quota`. Default: no limit. */
   quota?: number;
+  /** From an instance's end to the quota knowing of it. Default 0. */
+  quotaLagMs?: number;
   subnets?: SubnetInfo[];
 }
 
@@ -37,6 +41,14 @@ interface Machine {
   /** The request as JSON: the same token with another one is a mismatch. */
   request: string;
   changesAtMs: number;
+  /** When it was asked to end or ended by itself. */
+  endedAtMs: number | null;
+}
+
+/** A rule for launches in some pools: `until` is exclusive, Infinity for good. */
+interface DryRule {
+  where: { subnetId?: string; instanceType?: string };
+  untilMs: number;
 }
 
 const DEFAULT_SUBNETS: SubnetInfo[] = ['a', 'c'].map((zone) => ({
@@ -52,27 +64,41 @@ export class MemoryCompute implements Compute {
   readonly launchFaults: (LaunchFault | null)[] = [];
   /** What consoleOutput gives, by instance id. */
   readonly consoles = new Map<string, string>();
+  /** Instances that terminate() is refused for: EC2's termination protection. */
+  readonly protected = new Set<string>();
+  /** Until when the calls that change something (`writes`) or all of them are throttled. */
+  readonly throttle = { writesUntilMs: -Infinity, allUntilMs: -Infinity };
+  /** The public address of an instance; two may be given one, as behind a NAT. */
+  addressOf: (instance: CloudInstance) => string = (i) => `198.51.100.${(numberOf(i.id) % 254) + 1}`;
+  /** Group ids by `tag:KEY=VALUE`. */
+  readonly taggedGroups = new Map<string, string>();
   /** Called before every call; throw from it to make the call fail. */
   onCall: (call: MemoryCall) => void = () => {};
 
-  readonly #options: Required<Omit<MemoryComputeOptions, 'clock'>>;
+  /** How it behaves from now on: the options it was made with, changeable. */
+  readonly behaviour: Required<Omit<MemoryComputeOptions, 'clock'>>;
   readonly #clock: Clock;
   readonly #machines = new Map<string, Machine>();
   readonly #byToken = new Map<string, Machine>();
+  readonly #dry: DryRule[] = [];
 
   constructor(options: MemoryComputeOptions) {
     this.#clock = options.clock;
-    this.#options = {
+    this.behaviour = {
       pendingMs: options.pendingMs ?? 0,
       shuttingDownMs: options.shuttingDownMs ?? 0,
       invisibleMs: options.invisibleMs ?? 0,
+      unknownMs: options.unknownMs ?? 0,
       quota: options.quota ?? Infinity,
+      quotaLagMs: options.quotaLagMs ?? 0,
       subnets: options.subnets ?? DEFAULT_SUBNETS,
     };
   }
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {
     this.#record('launch', request.clientToken);
+    const throttled = this.#throttled(true);
+    if (throttled) return { kind: 'refused', cause: 'throttled', message: throttled };
     const fault = this.launchFaults.shift() ?? null;
     if (fault !== null && fault !== 'reply-lost') return fault;
     const result = this.#launch(request);
@@ -84,16 +110,19 @@ export class MemoryCompute implements Compute {
     const known = this.#byToken.get(request.clientToken);
     if (known) {
       this.#settle(known);
-      if (known.request !== json) return { kind: 'unknown', message: 'IdempotentParameterMismatch' };
+      if (known.request !== json) return { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true };
       if (known.instance.state === 'terminated') {
-        return { kind: 'refused', cause: 'pool', message: 'IdempotentInstanceTerminated' };
+        return { kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' };
       }
       return { kind: 'launched', instance: copy(known.instance) };
     }
-    if (this.#options.quota < Infinity && this.alive().length >= this.#options.quota) {
+    if (this.#dry.some((rule) => this.#isDry(rule, request))) {
+      return { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' };
+    }
+    if (this.behaviour.quota < Infinity && this.#counted() >= this.behaviour.quota) {
       return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
     }
-    const subnet = this.#options.subnets.find((s) => s.id === request.subnetId);
+    const subnet = this.behaviour.subnets.find((s) => s.id === request.subnetId);
     if (!subnet) return { kind: 'refused', cause: 'invalid', message: 'InvalidSubnetID.NotFound' };
     const number = this.#machines.size + 1;
     const instance: CloudInstance = {
@@ -106,8 +135,8 @@ export class MemoryCompute implements Compute {
       launchedAtMs: this.#clock.now(),
       tags: { ...request.tags },
     };
-    const changesAtMs = this.#clock.now() + this.#options.pendingMs;
-    const machine = { instance, request: json, changesAtMs };
+    const changesAtMs = this.#clock.now() + this.behaviour.pendingMs;
+    const machine: Machine = { instance, request: json, changesAtMs, endedAtMs: null };
     this.#machines.set(instance.id, machine);
     this.#byToken.set(request.clientToken, machine);
     return { kind: 'launched', instance: copy(instance) };
@@ -115,14 +144,23 @@ export class MemoryCompute implements Compute {
 
   async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
     this.#record('list', tag.value);
+    this.#failIfThrottled(false);
     return this.all().filter(
-      (i) => i.tags[tag.key] === tag.value && this.#clock.now() - i.launchedAtMs >= this.#options.invisibleMs,
+      (i) => i.tags[tag.key] === tag.value && this.#clock.now() - i.launchedAtMs >= this.behaviour.invisibleMs,
     );
   }
 
   async terminate(instanceIds: readonly string[]): Promise<void> {
     this.#record('terminate', instanceIds.join(' '));
-    for (const id of instanceIds) this.#end(id, 'shutting-down');
+    this.#failIfThrottled(true);
+    const shielded = instanceIds.find((id) => this.protected.has(id));
+    if (shielded !== undefined)
+      throw new AppError('aws-invalid', `OperationNotPermitted: ${shielded} may not be terminated`);
+    for (const id of instanceIds) {
+      const machine = this.#machines.get(id);
+      const ageMs = machine ? this.#clock.now() - machine.instance.launchedAtMs : 0;
+      if (ageMs >= this.behaviour.unknownMs) this.#end(id, 'shutting-down');
+    }
   }
 
   async consoleOutput(instanceId: string): Promise<string | null> {
@@ -132,17 +170,20 @@ export class MemoryCompute implements Compute {
 
   async subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
     this.#record('subnets', ids.join(' '));
-    const unknown = ids.filter((id) => !this.#options.subnets.some((s) => s.id === id));
+    const unknown = ids.filter((id) => !this.behaviour.subnets.some((s) => s.id === id));
     if (unknown.length > 0) throw new AppError('aws-invalid', `aws.subnets: EC2 does not know ${unknown.join(', ')}`);
-    return this.#options.subnets.filter((s) => ids.length === 0 || ids.includes(s.id)).map((s) => ({ ...s }));
+    return this.behaviour.subnets.filter((s) => ids.length === 0 || ids.includes(s.id)).map((s) => ({ ...s }));
   }
 
   async securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
     this.#record('securityGroups', vpcId);
-    if (!this.#options.subnets.some((s) => s.vpcId === vpcId)) {
+    if (!this.behaviour.subnets.some((s) => s.vpcId === vpcId)) {
       throw new AppError('aws-invalid', `${vpcId} has no default security group`);
     }
-    return ids.length > 0 ? [...ids] : ['sg-00000001'];
+    const untagged = ids.filter((id) => id.startsWith('tag:') && !this.taggedGroups.has(id));
+    if (untagged.length > 0)
+      throw new AppError('aws-invalid', `aws.security_groups: no group in ${vpcId} has ${untagged.join(', ')}`);
+    return ids.length > 0 ? ids.map((id) => this.taggedGroups.get(id) ?? id) : ['sg-00000001'];
   }
 
   async image(id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
@@ -170,6 +211,11 @@ export class MemoryCompute implements Compute {
     return machine?.instance.state === 'running';
   }
 
+  /** The pools that match have no machine until then; without `where` none has. */
+  dryOut(untilMs: number, where: DryRule['where'] = {}): void {
+    this.#dry.push({ where, untilMs });
+  }
+
   /** The instance dies by itself, at once: retired, or its own dead-man switch. */
   kill(instanceId: string): void {
     this.#end(instanceId, 'terminated');
@@ -188,7 +234,8 @@ export class MemoryCompute implements Compute {
     if (now === 'terminated' || (now === 'shutting-down' && state === 'shutting-down')) return;
     machine.instance.state = state;
     machine.instance.publicAddress = null;
-    machine.changesAtMs = this.#clock.now() + this.#options.shuttingDownMs;
+    machine.endedAtMs = this.#clock.now();
+    machine.changesAtMs = this.#clock.now() + this.behaviour.shuttingDownMs;
     this.#settle(machine);
   }
 
@@ -197,13 +244,30 @@ export class MemoryCompute implements Compute {
     const { instance } = machine;
     if (instance.state === 'pending') {
       instance.state = 'running';
-      instance.publicAddress = `198.51.100.${(this.#numberOf(instance.id) % 254) + 1}`;
+      instance.publicAddress = this.addressOf(instance);
     }
     if (instance.state === 'shutting-down') instance.state = 'terminated';
   }
 
-  #numberOf(id: string): number {
-    return Number.parseInt(id.slice(2), 16);
+  /** What the quota counts: those alive, and for a while those that were. */
+  #counted(): number {
+    const sinceMs = this.#clock.now() - this.behaviour.quotaLagMs;
+    return [...this.#machines.values()].filter((m) => m.endedAtMs === null || m.endedAtMs > sinceMs).length;
+  }
+
+  #isDry({ where, untilMs }: DryRule, { subnetId, instanceType }: LaunchRequest): boolean {
+    const here = (where.subnetId ?? subnetId) === subnetId && (where.instanceType ?? instanceType) === instanceType;
+    return here && this.#clock.now() < untilMs;
+  }
+
+  #throttled(writes: boolean): string | null {
+    const untilMs = Math.max(this.throttle.allUntilMs, writes ? this.throttle.writesUntilMs : -Infinity);
+    return this.#clock.now() < untilMs ? 'RequestLimitExceeded' : null;
+  }
+
+  #failIfThrottled(writes: boolean): void {
+    const throttled = this.#throttled(writes);
+    if (throttled) throw new AppError('aws-throttled', throttled);
   }
 
   #record(name: MemoryCall['name'], detail: string): void {
@@ -212,5 +276,7 @@ export class MemoryCompute implements Compute {
     this.onCall(call);
   }
 }
+
+const numberOf = (id: string): number => Number.parseInt(id.slice(2), 16);
 
 const copy = (instance: CloudInstance): CloudInstance => ({ ...instance, tags: { ...instance.tags } });

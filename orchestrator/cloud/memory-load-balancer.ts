@@ -1,7 +1,16 @@
 /** ELBv2 in memory, for unit tests and simulation: keeps state, records its calls, and can be told to fail. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { Balancer, BalancerRequest, LoadBalancer, TargetHealth } from './load-balancer.ts';
+import { TAG } from './compute.ts';
+import type {
+  Balancer,
+  BalancerRequest,
+  ExistingBalancer,
+  LoadBalancer,
+  OwnedBalancer,
+  TargetHealth,
+} from './load-balancer.ts';
+import { SHARED_PORTS } from './load-balancer.ts';
 
 export interface MemoryLoadBalancerOptions {
   clock: Clock;
@@ -22,6 +31,9 @@ export interface MemoryBalancerCall {
 
 interface State {
   balancer: Balancer;
+  request: BalancerRequest;
+  createdAtMs: number;
+  tags: Record<string, string>;
   activeAtMs: number;
   /** When each target was registered. */
   targets: Map<string, number>;
@@ -31,6 +43,8 @@ export class MemoryLoadBalancer implements LoadBalancer {
   readonly calls: MemoryBalancerCall[] = [];
   /** Health that a target shows instead of its own, by instance id. */
   readonly forcedHealth = new Map<string, TargetHealth>();
+  /** Zones that `find` shows as enabled. */
+  zones: string[] = ['ap-northeast-1a', 'ap-northeast-1c'];
   /** Called before every call; throw from it to make the call fail. */
   onCall: (call: MemoryBalancerCall) => void = () => {};
 
@@ -51,16 +65,39 @@ export class MemoryLoadBalancer implements LoadBalancer {
     this.#record('ensure', request.name);
     let state = this.#balancers.get(request.name);
     if (!state) {
-      const balancer = {
-        url: `http://${request.name}.balancer.memory:${request.listenPort}`,
-        loadBalancerArn: `arn:memory:balancer/${request.name}`,
+      const host = request.existing == null ? undefined : this.#named(request.existing);
+      if (request.existing != null && !host)
+        throw new AppError('aws-not-found', `aws.load_balancer: ELBv2 does not know ${request.existing}`);
+      const taken = [...this.#balancers.values()].filter((s) => s.balancer.shared).length;
+      const port = host ? SHARED_PORTS.first + taken : request.listenPort;
+      const balancer: Balancer = {
+        url: `http://${host?.request.name ?? request.name}.balancer.memory:${port}`,
+        loadBalancerArn: host?.balancer.loadBalancerArn ?? `arn:memory:balancer/${request.name}`,
         targetGroupArn: `arn:memory:group/${request.name}`,
         listenerArn: `arn:memory:listener/${request.name}`,
+        ...(host ? { shared: true as const } : {}),
       };
-      state = { balancer, activeAtMs: this.#clock.now() + this.#options.provisioningMs, targets: new Map() };
+      const createdAtMs = this.#clock.now();
+      const activeAtMs = createdAtMs + this.#options.provisioningMs;
+      state = { balancer, request, createdAtMs, tags: { ...request.tags }, activeAtMs, targets: new Map() };
       this.#balancers.set(request.name, state);
     }
     return { ...state.balancer };
+  }
+
+  async find(nameOrArn: string): Promise<ExistingBalancer | null> {
+    this.#record('find', nameOrArn);
+    const found = this.#named(nameOrArn);
+    if (!found) return null;
+    const { name, vpcId, scheme = 'internal' } = found.request;
+    return {
+      name,
+      loadBalancerArn: found.balancer.loadBalancerArn,
+      type: 'application',
+      scheme,
+      vpcId,
+      zones: this.zones,
+    };
   }
 
   async isActive(balancer: Balancer): Promise<boolean> {
@@ -88,6 +125,13 @@ export class MemoryLoadBalancer implements LoadBalancer {
     return health;
   }
 
+  async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {
+    this.#record('whyUnhealthy', instanceId);
+    const health = (await this.health(balancer)).get(instanceId);
+    if (health === undefined || health === 'healthy') return null;
+    return health === 'unused' ? 'Target.NotInUse' : 'Target.ResponseCodeMismatch: Health checks failed';
+  }
+
   async deregister(balancer: Balancer, instanceId: string): Promise<void> {
     this.#record('deregister', instanceId);
     this.#find(balancer)?.targets.delete(instanceId);
@@ -96,7 +140,7 @@ export class MemoryLoadBalancer implements LoadBalancer {
   async remove(balancer: Balancer): Promise<void> {
     this.#record('remove', balancer.loadBalancerArn);
     for (const [name, state] of this.#balancers) {
-      if (state.balancer.loadBalancerArn === balancer.loadBalancerArn) this.#balancers.delete(name);
+      if (state.balancer.targetGroupArn === balancer.targetGroupArn) this.#balancers.delete(name);
     }
   }
 
@@ -105,13 +149,37 @@ export class MemoryLoadBalancer implements LoadBalancer {
     this.#balancers.delete(name);
   }
 
+  async list(owner: string): Promise<OwnedBalancer[]> {
+    this.#record('list', owner);
+    return [...this.#balancers].flatMap(([name, { balancer, createdAtMs, tags }]) => {
+      if (tags[TAG.owner] !== owner) return [];
+      const { targetGroupArn, shared } = balancer;
+      const own = shared
+        ? { loadBalancerArn: null, createdAtMs: null }
+        : { loadBalancerArn: balancer.loadBalancerArn, createdAtMs };
+      return [{ name, ...own, targetGroupArn, tags: { ...tags } }];
+    });
+  }
+
+  async removeOwned(owned: OwnedBalancer): Promise<void> {
+    this.#record('removeOwned', owned.name);
+    this.#balancers.delete(owned.name);
+  }
+
   /** Names of what exists: empty when nothing was left behind. */
   names(): string[] {
     return [...this.#balancers.keys()];
   }
 
   #find(balancer: Balancer): State | undefined {
-    return [...this.#balancers.values()].find((s) => s.balancer.loadBalancerArn === balancer.loadBalancerArn);
+    return [...this.#balancers.values()].find((s) => s.balancer.targetGroupArn === balancer.targetGroupArn);
+  }
+
+  /** A balancer with a name of its own: not the target group of a run behind somebody else's. */
+  #named(nameOrArn: string): State | undefined {
+    return [...this.#balancers.values()].find(
+      (s) => !s.balancer.shared && (s.request.name === nameOrArn || s.balancer.loadBalancerArn === nameOrArn),
+    );
   }
 
   #existing(balancer: Balancer): State {

@@ -1,16 +1,21 @@
 /** Carries out one action. Each is idempotent, with its intent in the database before the outside world is asked. */
 import type { Action } from './actions.ts';
+import { alarmOnce } from './alarm-once.ts';
 import { closeEpoch, confirmManifest } from './close-epoch.ts';
 import type { Core } from './core.ts';
-import { LOSS } from './decide-slot.ts';
+import { note } from './decisions.ts';
 import type { Dispatcher } from './dispatch.ts';
 import { publishRun } from './finish.ts';
-import { API_PORT, BALANCER_PORT, adopt, claim, launch } from './launch.ts';
+import { adopt, claim, launch } from './launch.ts';
+import { halt } from './halt.ts';
 import { loadParts } from './load-parts.ts';
+import { makeBalancer, sweepBalancer } from './make-balancer.ts';
+import { LOSS } from './slot-tries.ts';
+import { takeBack } from './take-back.ts';
+import { ALL_GONE } from './ban-policy.ts';
+import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { AppError } from '../../shared/domain/errors.ts';
-import { HEALTH_PATH } from '../../shared/wire/instance-api.ts';
-import { TAG } from '../cloud/compute.ts';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
 
 /** True when AWS was asked for something that will show in a Describe. */
 export async function act(
@@ -33,13 +38,15 @@ export async function act(
       );
       return true;
     case 'ensure-balancer':
-      await core.runs.setBalancer(run.id, await ensureBalancer(core, world), core.fence);
+      await makeBalancer(core, world);
       return true;
     case 'forget-balancer':
       await forgetBalancer(core, world);
       return true;
     case 'claim':
-      await claim(core, run, action.slot, action.epoch, action.pool);
+      if (action.why !== undefined)
+        await note(core, world, { key: `slot ${action.slot}`, event: 'decision', detail: action.why, at: action });
+      await claim(core, world, action);
       return false;
     case 'launch':
       await launch(core, run, action.slot, action.epoch);
@@ -61,15 +68,34 @@ export async function act(
     case 'close':
       await closeEpoch(core, run, action.slot, action.epoch);
       return false;
+    case 'take-back':
+      await takeBack(core, world, action.slot, action.epoch);
+      return false;
+    case 'halt':
+      await halt(core, world, action.reason);
+      return false;
+    case 'renew':
+      await renew(core, world, action);
+      return false;
     case 'terminate':
       await terminate(core, world, action);
       return true;
+    case 'hold':
+      await alarmOnce(core, `hold ${action.cause}`, action.detail);
+      return false;
+    case 'note':
+      if ((await note(core, world, action.note)) && action.alarm) await core.alarm(action.note.detail, action.note.at);
+      return false;
     case 'load':
       await loadParts(core);
       return false;
     case 'remove-balancer':
       await core.balancers.remove(run.balancer!);
       await core.runs.setBalancer(run.id, null, core.fence);
+      core.marks.balancerLeft = false;
+      return false;
+    case 'sweep-balancer':
+      await sweepBalancer(core, world);
       return false;
     case 'publish':
       await publishRun(core, run);
@@ -77,49 +103,74 @@ export async function act(
   }
 }
 
-/** ELBv2 names have at most 32 characters; the run's id has fewer. */
-export const balancerName = (runId: string): string => `cf-${runId}`;
-
-async function ensureBalancer(core: Core, { run }: World) {
-  const kit = await core.launchKit();
-  return core.balancers.ensure({
-    name: balancerName(run.id),
-    vpcId: kit.subnets[0]!.vpcId,
-    subnetIds: oneSubnetPerZone(kit.subnets),
-    securityGroupIds: kit.securityGroupIds,
-    listenPort: BALANCER_PORT,
-    targetPort: API_PORT,
-    healthPath: HEALTH_PATH,
-    tags: { [TAG.owner]: kit.owner, [TAG.run]: run.id },
-  });
-}
-
-/** A balancer takes one subnet of each zone. */
-function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): string[] {
-  return [...new Map(subnets.map((s) => [s.zone, s.id])).values()];
-}
-
 async function moveInstance(
   core: Core,
   world: World,
   action: Extract<Action, { kind: 'move-instance' }>,
 ): Promise<void> {
-  const { slot, epoch, from, to, reason } = action;
+  const { slot, epoch, from, to, reason, detail } = action;
   const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch);
+  // EC2 has been asked since this was decided: what it said must be known first.
+  if (from === 'claimed' && (await core.fleet.get(world.run.id, slot, epoch))?.attempts !== record?.attempts) return;
+  if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
   if (to === 'lost' && record?.publicKey === null && record.instanceId !== null) {
     // It never said hello: what it printed is all there is to learn from, and goes with the machine.
     const consoleOutput = await core.compute.consoleOutput(record.instanceId).catch(() => null);
     if (consoleOutput !== null) await core.fleet.patch(world.run.id, slot, epoch, { consoleOutput }, core.fence);
   }
-  // A manifest it reported but nobody has checked closes nothing: `close` looks into the bucket itself.
-  if (to === 'lost')
-    await core.fleet.patch(world.run.id, slot, epoch, { manifestKey: null, manifestSha256: null }, core.fence);
   const now = core.clock.now();
-  const moved = await core.fleet.move(world.run.id, slot, epoch, from, to, core.fence, now, reason ?? undefined);
+  const moved = await core.fleet.move(
+    world.run.id,
+    slot,
+    epoch,
+    from,
+    to,
+    core.fence,
+    now,
+    reason ?? undefined,
+    detail ?? undefined,
+  );
   if (moved && to === 'terminated')
     await core.fleet.patch(world.run.id, slot, epoch, { terminatedAtMs: now }, core.fence);
+  if (moved && to === 'banned')
+    await core.alarm(`slot ${slot}: ${whatBanned(record)}`, {
+      slot,
+      epoch,
+    });
+  if (moved && to === 'lost' && reason === LOSS.sharedAddress)
+    await core.alarm(sharedAlarm(slot, detail), { slot, epoch });
   if (moved && to === 'lost' && reason !== LOSS.notNeeded)
     core.log.warn({ slot, epoch, instance: record?.instanceId, reason }, 'instance is given up');
+}
+
+/** What ELBv2 says is wrong with the target: gone as soon as it is deregistered. */
+async function noteHealth(core: Core, { run }: World, { slot, epoch, instanceId }: InstanceRecord): Promise<void> {
+  if (run.balancer === null || instanceId === null) return;
+  const why = await core.balancers.whyUnhealthy(run.balancer, instanceId).catch(() => null);
+  if (why !== null) await core.fleet.patch(run.id, slot, epoch, { lastError: why }, core.fence);
+}
+
+/** The wish is stored; the next heartbeat brings it the order. */
+async function renew(core: Core, { run, nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'renew' }>) {
+  const record = await core.fleet.get(run.id, slot, epoch);
+  if (record === null || record.leaveAtMs !== null) return;
+  await core.fleet.patch(run.id, slot, epoch, { leaveAtMs: core.clock.now() }, core.fence);
+  const ageMs = nowMs - (record.launchedAtMs ?? record.claimedAtMs);
+  core.log.info({ slot, epoch, address: record.address, ageMs }, 'the address is renewed');
+}
+
+function sharedAlarm(slot: number, detail: string | null): string {
+  return (
+    `slot ${slot} is ended, ${detail}: together they would ask the site at twice the pace. Instances must not sit behind a NAT or a proxy before server.url: ` +
+    `check that the route table of its subnet leads to an internet gateway (aws.subnets)`
+  );
+}
+
+function whatBanned(record: InstanceRecord | undefined): string {
+  const address = record?.address ?? 'its address';
+  return record?.trouble?.rule === ALL_GONE
+    ? `${address} got nothing but missing pages while others are served: others look at its products again`
+    : `the site has banned ${address} (${record?.trouble?.rule})`;
 }
 
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<boolean> {
@@ -143,15 +194,54 @@ async function forgetBalancer(core: Core, { run, instances }: World): Promise<vo
   await core.runs.setBalancer(run.id, null, core.fence);
 }
 
+/**
+ * Ends the machine first: it costs money, and ELBv2 may not answer. A target that is left registered fails its checks by itself
+ * and goes with the balancer.
+ */
 async function terminate(core: Core, world: World, action: Extract<Action, { kind: 'terminate' }>): Promise<void> {
   const { slot, epoch, instanceId } = action;
   const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch)!;
-  if (record.registered && world.run.balancer !== null) {
+  // One that EC2 will not end must not hold back the run: it has been told, and is told again. Once `terminating` or further it stays so.
+  const moves = record.phase !== 'terminating' && record.phase !== 'terminated';
+  try {
+    await askToEnd(core, world, record, instanceId);
+  } finally {
+    if (moves)
+      await core.fleet.move(world.run.id, slot, epoch, record.phase, 'terminating', core.fence, core.clock.now());
+  }
+  if (!record.registered || world.run.balancer === null) return;
+  try {
     await core.balancers.deregister(world.run.balancer, instanceId);
     await core.fleet.patch(world.run.id, slot, epoch, { registered: false }, core.fence);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'lock-held') throw error;
+    core.log.warn({ slot, epoch, error: describeError(error) }, 'an instance that ends could not be deregistered');
   }
-  await core.compute.terminate([instanceId]);
-  // Asked again when EC2 takes too long: it is in that phase already.
-  if (record.phase !== 'terminating')
-    await core.fleet.move(world.run.id, slot, epoch, record.phase, 'terminating', core.fence, core.clock.now());
+}
+
+async function askToEnd(
+  core: Core,
+  { nowMs, limits }: World,
+  record: InstanceRecord,
+  instanceId: string,
+): Promise<void> {
+  const at = { slot: record.slot, epoch: record.epoch };
+  if (record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
+    await alarmOnce(
+      core,
+      `ends slowly ${instanceId}`,
+      `${instanceId} was told to end and EC2 still shows it as ${record.cloudState ?? 'unknown'}; it is told again`,
+      at,
+    );
+  try {
+    await core.compute.terminate([instanceId]);
+  } catch (error) {
+    await alarmOnce(
+      core,
+      `cannot end ${instanceId}`,
+      `${instanceId} cannot be ended: ${describeError(error)}; it is tried again, and it switches itself off after the deadline`,
+      at,
+    );
+    throw error;
+  }
 }

@@ -14,6 +14,7 @@ import {
   heartbeatSchema,
   helloSchema,
 } from '../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../shared/wire/signature.ts';
 import {
   importPrivateKey,
@@ -22,12 +23,18 @@ import {
   verifyMac,
   verifyMessage,
 } from '../../shared/wire/signature.ts';
+import { isSidelined, openTrouble } from './ban-policy.ts';
+import { CallbackGate } from './callback-gate.ts';
 import { isOwnPart } from './close-epoch.ts';
 import type { Core } from './core.ts';
-import { chunkLimit } from './decide.ts';
+import { mostChunks, slotLimit } from './decide.ts';
 import type { Dispatcher } from './dispatch.ts';
+import { HandOvers } from './hand-over.ts';
+import { fencedOrders, orderInput } from './heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from './orders.ts';
+import { Sources } from './shared-address.ts';
 import type { InstanceRecord } from './stores.ts';
+import { noteTrouble } from './trouble-report.ts';
 import type { World } from './world.ts';
 
 /** A call-back as it came in; the body is still the exact bytes, because they are what was signed. */
@@ -39,6 +46,8 @@ export interface Callback {
   counter: number | null;
   signature: string;
   body: Uint8Array;
+  /** The address it came from, as the listener saw it. */
+  source?: string;
 }
 
 export interface CallbackReply {
@@ -55,6 +64,8 @@ export interface LoopLink {
   wake(): void;
 }
 
+const NO_SUCH_CLAIM = 'no such run, slot and epoch';
+const TOO_MANY_STRANGERS = 'too many unknown callers at once; try again';
 /** Between two alarms about the same kind of refused call-back. */
 const QUIET_MS = 60_000;
 
@@ -63,6 +74,9 @@ export class Callbacks {
   readonly #dispatcher: Dispatcher;
   readonly #loop: LoopLink;
   readonly #privateKey: KeyObject;
+  readonly #handOvers: HandOvers;
+  readonly #gate: CallbackGate;
+  readonly #sources = new Sources();
   /** Until when a refusal of this kind raises no further alarm. */
   readonly #quietUntilMs = new Map<string, number>();
 
@@ -70,34 +84,42 @@ export class Callbacks {
     this.#core = core;
     this.#dispatcher = dispatcher;
     this.#loop = loop;
+    this.#handOvers = new HandOvers(core);
+    this.#gate = new CallbackGate(core, () => loop.world());
     this.#privateKey = importPrivateKey(privateKey);
   }
 
   async hello(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
-    const record = await this.#find(callback);
-    if (!record) return refuse(404, 'no such run, slot and epoch');
+    const known = await this.#gate.find(callback, false);
+    if (known === 'unknown') return refuse(404, NO_SUCH_CLAIM);
+    if (known === 'busy') return refuse(503, TOO_MANY_STRANGERS);
     const envelope = this.#envelope('POST', HELLO_PATH, callback);
-    if (!verifyMac(record.token, envelope, callback.body, callback.signature))
+    if (!verifyMac(known.token, envelope, callback.body, callback.signature))
       return this.#reject(callback, 'a hello with a wrong token');
     const hello = parseBody(helloSchema, callback.body);
     if (!hello.ok) return refuse(400, hello.error);
+    const record = await core.fleet.get(core.runId, callback.slot, callback.epoch);
+    if (!record) return refuse(404, NO_SUCH_CLAIM);
     // RunInstances may still be on its way back to us while the instance is up already.
     if (record.instanceId === null) return refuse(425, 'this instance is not known yet; say hello again');
+    let publicKey: KeyObject;
     try {
-      importPublicKey(hello.value.publicKey);
+      publicKey = importPublicKey(hello.value.publicKey);
     } catch {
       return refuse(400, 'publicKey is not an Ed25519 key');
     }
+    const address = await this.#addressOf(callback, record, hello.value.address);
     const skewMs = Date.parse(hello.value.clock) - core.clock.now();
     const result = await core.fleet.hello(
       core.runId,
       callback.slot,
       callback.epoch,
-      hello.value,
+      { ...hello.value, address },
       core.fence,
       core.clock.now(),
     );
+    if (result === 'accepted' || result === 'repeated') this.#gate.bound(callback, publicKey);
     switch (result) {
       case 'accepted':
         core.marks.firstReadyMs ??= core.clock.now();
@@ -106,7 +128,7 @@ export class Callbacks {
             slot: callback.slot,
             epoch: callback.epoch,
             instance: hello.value.instanceId,
-            address: hello.value.address,
+            address,
           },
           'instance is ready',
         );
@@ -126,6 +148,21 @@ export class Callbacks {
     }
   }
 
+  /** The address it is known under from now on; those of others are put right when this one shows how. */
+  async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
+    // After the first hello the record holds what that has shown, not EC2's word: nothing to learn from.
+    if (record.publicKey !== null) return record.address ?? own;
+    const { fleet, runId, fence } = this.#core;
+    const { address, corrected } = this.#sources.hello(callback, {
+      source: callback.source,
+      ec2: record.address,
+      own,
+    });
+    for (const { slot, epoch, address: better } of corrected)
+      await fleet.patch(runId, slot, epoch, { address: better }, fence);
+    return address;
+  }
+
   async heartbeat(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
     const checked = await this.#checkSigned(callback, HEARTBEAT_PATH);
@@ -134,28 +171,52 @@ export class Callbacks {
     if (!parsed.ok) return refuse(400, parsed.error);
     const heartbeat = parsed.value;
     const { slot, epoch } = callback;
+    const world = this.#loop.world();
+    const routine = isRoutine(heartbeat, checked);
+    const run = routine ? world?.run : await this.#freshRun(world);
+    if (!world || !run) return refuse(503, 'the main server is starting');
+    const superseded = world.instances.some((i) => i.slot === slot && i.epoch > epoch);
+    // What a fenced epoch says of itself is of no interest to anybody: it gets the word that it is, and leaves no trace.
+    if (superseded || !(isServing(checked.phase) || checked.phase === 'done'))
+      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, checked, heartbeat));
     const beat = { counter: callback.counter!, progress: heartbeat.progress, problem: heartbeat.problem };
     const fresh = await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now());
     if (!fresh) return refuse(409, 'this counter has been used');
     if (heartbeat.problem !== null && heartbeat.problem !== checked.problem)
       await core.alarm(`slot ${slot}: ${heartbeat.problem}`, callback);
+    const record = { ...checked, ...(await noteTrouble(core, checked, heartbeat)) };
 
-    const run = await core.runs.get(core.runId);
-    const world = this.#loop.world();
-    if (!run || !world) return refuse(503, 'the main server is starting');
-    const superseded = world.instances.some((i) => i.slot === slot && i.epoch > epoch);
-    const serving = isServing(checked.phase) && !superseded;
-    const own = heartbeat.parts.filter((p) => isOwnPart(core.runId, callback, p));
-    const partsAck = serving ? await core.results.register(core.runId, slot, epoch, own, core.fence) : -1;
-    const granted = serving ? await this.#grant(callback, heartbeat.offered, world) : [];
-    const { waiting } = serving ? await core.work.counts(core.runId) : { waiting: 0 };
-    const input = { nowMs: core.clock.now(), run, record: checked, heartbeat, granted, waiting, partsAck, superseded };
-    if (serving && !checked.sealed && isShardComplete(input))
+    const serving = isServing(record.phase);
+    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, callback, p));
+    const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
+    if (serving) await core.results.register(core.runId, slot, epoch, own, core.fence);
+    // Numbers may have gaps: after damage to its journal an instance goes on with much higher ones.
+    const partsAck = serving ? Math.max(-1, ...own.map((p) => p.seq)) : -1;
+    // Before anything is granted: what it gave back is no longer its own.
+    if (serving) await this.#handOvers.take(record, heartbeat.yielded);
+    // An address in trouble crawls nothing: what it has just been offered goes to others.
+    const granted = serving && !isSidelined(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
+    const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
+    const current = { ...world, run, work, nowMs: core.clock.now() };
+    const robots = core.robots.policy;
+    const wanted = serving ? await this.#handOvers.wanted(world, record) : [];
+    const awaited = world.outlook?.balance.get.has(slot) === true;
+    const chunks = mostChunks({ ...current, handedOverAtMs: core.marks.handedOverMs }, slot);
+    const most = chunks === null ? null : chunks * run.plan.chunkSize;
+    const heard = { record, heartbeat, granted, partsAck, superseded, serving, robots, yield: wanted, most, awaited };
+    const input = orderInput(current, heard);
+    if (serving && !record.sealed && isShardComplete(input))
       await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
     const orders = ordersFor(input);
     this.#dispatcher.release(orders.drops);
-    this.#loop.wake();
+    if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
+  }
+
+  /** The run as it is now, with what only the loop measures. */
+  async #freshRun(world: World | null): Promise<World['run'] | null> {
+    const run = await this.#core.runs.get(this.#core.runId);
+    return run === null || world === null ? null : { ...run, measuredTailMs: world.run.measuredTailMs };
   }
 
   async completion(callback: Callback): Promise<CallbackReply> {
@@ -168,12 +229,8 @@ export class Callbacks {
     if (parsed.value.manifestKey !== manifestKey(core.runId, slot, epoch))
       return refuse(400, 'manifestKey is not the key of this epoch');
     if (isServing(checked.phase) && checked.manifestKey === null) {
-      const { manifestKey: key, manifestSha256 } = parsed.value;
-      await core.fleet.patch(core.runId, slot, epoch, { manifestKey: key, manifestSha256 }, core.fence);
-      // Given up meanwhile: then only `close` may say that the epoch is closed, and it may have to say so again.
-      const after = await core.fleet.get(core.runId, slot, epoch);
-      if (after !== null && after.reason !== null)
-        await core.fleet.patch(core.runId, slot, epoch, { manifestKey: null, manifestSha256: null }, core.fence);
+      // Given up meanwhile: then only `close` may say that the epoch is closed.
+      await core.fleet.noteManifest(core.runId, slot, epoch, parsed.value, core.fence);
       this.#loop.wake();
     }
     return this.#answer(COMPLETION_PATH, callback, { ok: true });
@@ -183,7 +240,8 @@ export class Callbacks {
     const core = this.#core;
     if (offered.length === 0) return [];
     const work = await core.work.counts(core.runId);
-    const limit = chunkLimit({ ...world, work, nowMs: core.clock.now() });
+    const nowMs = core.clock.now();
+    const limit = slotLimit({ ...world, work, nowMs, handedOverAtMs: core.marks.handedOverMs }, callback.slot);
     const granted = await core.work.grant(
       core.runId,
       callback.slot,
@@ -197,18 +255,18 @@ export class Callbacks {
     return granted;
   }
 
-  async #find(callback: Callback): Promise<InstanceRecord | null> {
-    return callback.run === this.#core.runId ? this.#core.fleet.get(callback.run, callback.slot, callback.epoch) : null;
-  }
-
   async #checkSigned(callback: Callback, path: string): Promise<InstanceRecord | CallbackReply> {
-    const record = await this.#find(callback);
-    if (!record) return refuse(404, 'no such run, slot and epoch');
-    if (record.publicKey === null || callback.counter === null) return refuse(401, 'say hello first');
+    const known = await this.#gate.find(callback, true);
+    if (known === 'unknown') return refuse(404, NO_SUCH_CLAIM);
+    if (known === 'busy') return refuse(503, TOO_MANY_STRANGERS);
+    if (known.publicKey === null || callback.counter === null) return refuse(401, 'say hello first');
     const envelope = this.#envelope('POST', path, callback);
-    if (!verifyMessage(importPublicKey(record.publicKey), envelope, callback.body, callback.signature)) {
+    if (!verifyMessage(known.publicKey, envelope, callback.body, callback.signature)) {
       return this.#reject(callback, 'a call-back with a wrong signature');
     }
+    // Only now, for one who is who he says: this costs the database something.
+    const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
+    if (!record) return refuse(404, NO_SUCH_CLAIM);
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
     return record;
   }
@@ -237,6 +295,16 @@ export class Callbacks {
       signature: signMessage(this.#privateKey, this.#envelope('REPLY', path, callback), body),
     };
   }
+}
+
+/**
+ * True when an instance says no more than that it goes on crawling: most heartbeats of a run. What the loop last saw is good enough for
+ * the reply then, and the loop need not look; a large fleet speaks hundreds of times a second.
+ */
+function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'trouble'>): boolean {
+  const { progress, offered, yielded, parts, trouble, problem } = heartbeat;
+  const news = offered.length + yielded.length + parts.length > 0 || trouble !== null || problem !== null;
+  return record.phase === 'crawling' && progress.pending > 0 && !news && openTrouble(record) === null;
 }
 
 function refuse(status: number, error: string): CallbackReply {

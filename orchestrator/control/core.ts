@@ -6,7 +6,10 @@ import type { Random } from '../../shared/ports/random.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import type { OfferSender } from './dispatch.ts';
+import type { RobotsKeeper } from './robots-keeper.ts';
 import type { LaunchKit } from './launch.ts';
+import type { Pools } from './pools.ts';
+import type { LaunchTurn } from './token-bucket.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from './stores.ts';
 
 export interface Core {
@@ -23,8 +26,10 @@ export interface Core {
   balancers: LoadBalancer;
   objects: ObjectStore;
   offers: OfferSender;
-  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second. */
-  launchTurn(): Promise<void>;
+  /** The fleet's one copy of robots.txt. */
+  robots: Pick<RobotsKeeper, 'policy'>;
+  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
+  launchTurn: LaunchTurn;
   /** What every launch needs, prepared on first use. */
   launchKit(): Promise<LaunchKit>;
   /** Ends an alarm's silence: written as an event and to the log. */
@@ -35,7 +40,7 @@ export interface Core {
   marks: Marks;
 }
 
-/** When things happened, in the clock's wall milliseconds; null when this main server did not see it. */
+/** What one main server remembers of its own time: when things happened, in the clock's wall milliseconds; null when it did not see it. */
 export interface Marks {
   firstLaunchMs: number | null;
   lastLaunchMs: number | null;
@@ -44,7 +49,26 @@ export interface Marks {
   firstReadyMs: number | null;
   crawlEndMs: number | null;
   loadMs: number;
+  /** How long the last parts took to load, by the clock that never goes back. */
+  lastLoadsMs: number[];
   publishMs: number | null;
+  /** When chunks that an instance gave back were last taken. */
+  handedOverMs: number | null;
+  /** `slot.epoch` of those that were asked for chunks long enough without giving any: they have begun something of each. */
+  unwilling: Set<string>;
+  /** The last time that EC2 refused a launch for the account's quota. */
+  quotaRefusedMs: number | null;
+  /** Where instances may be launched, from the first preparation of a launch. */
+  pools: Pools | null;
+  /** ELBv2 refuses to make the balancer, and no further try will change that. */
+  balancerRefused: boolean;
+  /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the clock that never goes back. */
+  balancerFailingMs: number | null;
+  sweepFailingMs: number | null;
+  /** ELBv2 may have something under the run's name that its row does not name: true until it was looked for. */
+  balancerLeft: boolean;
+  /** Alarms that are raised once, by their keys. */
+  told: Set<string>;
 }
 
 export const noMarks = (): Marks => ({
@@ -55,8 +79,26 @@ export const noMarks = (): Marks => ({
   firstReadyMs: null,
   crawlEndMs: null,
   loadMs: 0,
+  lastLoadsMs: [],
   publishMs: null,
+  handedOverMs: null,
+  unwilling: new Set(),
+  quotaRefusedMs: null,
+  pools: null,
+  balancerRefused: false,
+  balancerFailingMs: null,
+  sweepFailingMs: null,
+  balancerLeft: true,
+  told: new Set(),
 });
+
+/** So many loads say what the next will take; a restart of the database among them is forgotten with them. */
+const LOADS_KEPT = 20;
+
+/** Keeps how long a part took to load. */
+export function noteLoad(marks: Pick<Marks, 'lastLoadsMs'>, ms: number): void {
+  marks.lastLoadsMs = [...marks.lastLoadsMs, ms].slice(-LOADS_KEPT);
+}
 
 /** A queue of one: each piece of work starts when the one before it has ended, well or badly. */
 export function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {

@@ -1,54 +1,49 @@
 /** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
 import type { CloudInstance } from '../cloud/compute.ts';
-import { TAG } from '../cloud/compute.ts';
 import type { Action } from './actions.ts';
-import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { canTakeBack, isBanOver, isBeingReplaced, isSidelined, mustRelease, openTrouble } from './ban-policy.ts';
+import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
+import { lose, move } from './instance-moves.ts';
+import { canAfford } from './money.ts';
+import { dryUntilMs, nextPool } from './pools.ts';
+import type { QuotaGate } from './quota-gate.ts';
+import { quotaGate } from './quota-gate.ts';
+import { heardInBucketMs } from './manifest-poll.ts';
+import { findShown } from './shown.ts';
+import { drainAtMs, isDraining, uploadEndMs } from './schedule-of-run.ts';
+import { sharesAddressWith } from './shared-address.ts';
+import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { isClosed, isGivenUp } from './world.ts';
 
-/** A slot is filled at most this often with an instance that EC2 really gave: the first and two replacements. */
-const MAX_LAUNCHED = 3;
-/** An instance that never said hello is replaced once: a second one would fail the same way. */
-const MAX_SILENT_BOOTS = 2;
-/** Refused launches per slot: each goes to the next type or zone, twice around a usual list. */
-const MAX_REFUSED = 8;
-/** Unanswered or throttled calls for one claim; the wait doubles up to a heartbeat's length. */
+/** Unanswered calls for one claim; the wait doubles up to two heartbeats. A throttled one goes on for as long as there is time. */
 const MAX_ATTEMPTS = 12;
-/** EC2 may not show an instance for a while after it was launched (AWS: eventual consistency). */
-const VISIBLE_AFTER_MS = 60_000;
 
-/** Reasons that stand in an instance's row; `explain` and the report show them. */
-export const LOSS = {
-  noHello: 'no-hello',
-  silent: 'heartbeat-lost',
-  overdue: 'overdue',
-  refused: 'launch-refused',
-  unanswered: 'launch-unanswered',
-  notNeeded: 'not-needed',
-} as const;
+/** A claim that EC2 was not asked for is used for so long. */
+const STALE_CLAIM_MS = 600_000;
+const STALE =
+  'EC2 was not asked for it within ten minutes of the claim; the next claim has a fresh address of the bundle';
 
 /** Actions for the slot's newest epoch, or with `old` for an epoch that is only to be wound up. */
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
-  if (!record) return isDraining(world) || world.work.waiting === 0 ? [] : [{ kind: 'claim', slot, epoch: 1, pool: 0 }];
+  if (!record) return decideClaim(world, slot, undefined);
   const at = { slot, epoch: record.epoch };
   const shown = findShown(world, record);
   const actions: Action[] = [];
   if (shown && (shown.state !== record.cloudState || record.instanceId === null))
     actions.push({ kind: 'sight', ...at, instance: shown });
   actions.push(...decidePhase(world, record, shown));
-  if (!old && isClosed(record) && world.work.waiting > 0 && canReplace(world, slot, record)) {
-    actions.push({ kind: 'claim', slot, epoch: record.epoch + 1, pool: refusals(world, slot) });
-  }
+  if (!old && isVacated(record)) actions.push(...decideClaim(world, slot, record));
   return actions;
 }
 
-function findShown(world: World, record: InstanceRecord): CloudInstance | undefined {
-  return world.cloud?.instances.find((i) =>
-    record.instanceId !== null
-      ? i.id === record.instanceId
-      : i.tags[TAG.slot] === String(record.slot) && i.tags[TAG.epoch] === String(record.epoch),
-  );
+/** The next claim of an empty slot. Whether the money is there is for all claims of a round to share: `admitLaunches`. */
+function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
+  if (world.work.waiting === 0 || !mayFill(world, slot, record) || quotaGate(world) === 'held') return [];
+  // Until EC2 shows the old machine ended, it is counted beside its successor: that is no want of money.
+  if (record?.reason === LOSS.renewed && record.phase !== 'terminated' && !canAfford(world)) return [];
+  const next = nextPool(world, slot);
+  return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: (record?.epoch ?? 0) + 1, pool: next.pool }] : [];
 }
 
 function decidePhase(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
@@ -60,11 +55,11 @@ function decidePhase(world: World, record: InstanceRecord, shown: CloudInstance 
       return decideBooting(world, record, shown);
     case 'ready':
     case 'crawling':
+    case 'banned':
     case 'uploading':
       return decideServing(world, record, shown);
     case 'done':
     case 'lost':
-    case 'banned':
     case 'terminating':
     case 'terminated':
       return decideLeaving(world, record, shown);
@@ -73,23 +68,63 @@ function decidePhase(world: World, record: InstanceRecord, shown: CloudInstance 
 
 function decideClaimed(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
   if (shown) return [];
-  if (isDraining(world) && record.attempts === 0) return [lose(record, LOSS.notNeeded)];
-  if (record.lastError?.startsWith('refused')) return [lose(record, LOSS.refused)];
-  if (record.attempts >= MAX_ATTEMPTS) return [lose(record, LOSS.unanswered)];
-  const waitMs = record.attempts === 0 ? 0 : Math.min(world.limits.heartbeatMs * 2, 500 * 2 ** (record.attempts - 1));
-  // After an unanswered call the tag look-up comes first: only an answer from after the call shows what it did.
-  const looked =
-    record.attempts === 0 ||
-    (world.cloud !== null && world.cloud.seenAtMs > (record.launchedAtMs ?? record.claimedAtMs));
-  return looked && world.nowMs >= (record.launchedAtMs ?? record.claimedAtMs) + waitMs
-    ? [{ kind: 'launch', slot: record.slot, epoch: record.epoch }]
-    : [];
+  return record.attempts === 0 ? decideFirstCall(world, record) : decideRetry(world, record);
 }
+
+function decideFirstCall(world: World, record: InstanceRecord): Action[] {
+  if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
+  if (isHopeless(world)) return [lose(record, LOSS.refused)];
+  const gate = quotaGate(world);
+  // What is left of the claims that the quota put off may find that the others have taken everything.
+  if (gate !== 'open' && (world.work.waiting === 0 || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
+  if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
+  if (gate === 'held') return [];
+  // Another slot was refused there meanwhile: this one goes to the next pool without asking.
+  const dryMs = dryUntilMs(world, record.request);
+  if (world.pools && dryMs !== null && dryMs > world.nowMs) return [lose(record, LOSS.poolDry)];
+  return [launchOf(record)];
+}
+
+/**
+ * The address of the bundle in its user data ends with the credentials that made it, which a role has for an hour or so. Its
+ * token is unused, so another claim may take its place. One that this very loop has queued is on its way to EC2.
+ */
+function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: QuotaGate): boolean {
+  const waits = gate !== 'open' || claimedAtMs < world.loopStartedAtMs;
+  return waits && world.nowMs - claimedAtMs > STALE_CLAIM_MS;
+}
+
+function decideRetry(world: World, record: InstanceRecord): Action[] {
+  const { attempts, lastError } = record;
+  const calledMs = record.launchedAtMs ?? record.claimedAtMs;
+  if (lastError?.startsWith('refused')) return [lose(record, LOSS.refused)];
+  // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
+  if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
+  // The token is used: asking again tells nothing. Either the tags turn up, or the next epoch gets a token of its own.
+  if (lastError?.startsWith('used'))
+    return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS ? [lose(record, LOSS.tokenUsed)] : [];
+  const throttled = lastError?.startsWith('waiting') === true;
+  if (isDraining(world) || (throttled && (world.work.waiting === 0 || isHopeless(world))))
+    return [lose(record, LOSS.notNeeded)];
+  if (throttled ? isTooLateToBoot(world) : attempts >= MAX_ATTEMPTS) return [lose(record, LOSS.unanswered)];
+  return world.nowMs >= calledMs + retryMs(world, record) ? [launchOf(record)] : [];
+}
+
+/** Doubles from half a second to two heartbeats; from half of that to all of it, by slot, so that slots do not call in step. */
+function retryMs(world: World, { slot, attempts }: InstanceRecord): number {
+  const fullMs = Math.min(world.limits.heartbeatMs * 2, 500 * 2 ** Math.min(attempts - 1, 10));
+  const jitter = ((slot * 7_919 + attempts * 104_729) % 1_000) / 1_000;
+  return fullMs * (0.5 + jitter / 2);
+}
+
+const launchOf = ({ slot, epoch }: InstanceRecord): Action => ({ kind: 'launch', slot, epoch });
 
 function decideBooting(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
   const gone = goneReason(world, record, shown);
   if (gone) return [lose(record, gone)];
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
+  const shared = sharedDetail(world, record);
+  if (shared) return [lose(record, LOSS.sharedAddress, shared)];
   // While no main server listened, nobody could say hello to it.
   const waitingSinceMs = Math.max(record.launchedAtMs ?? record.claimedAtMs, world.loopStartedAtMs);
   if (world.nowMs - waitingSinceMs > world.limits.bootMs) return [lose(record, LOSS.noHello)];
@@ -100,97 +135,79 @@ function decideBooting(world: World, record: InstanceRecord, shown: CloudInstanc
 function decideServing(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
   const gone = goneReason(world, record, shown);
   if (gone) return [lose(record, gone)];
-  const heardMs = Math.max(record.lastHeartbeatAtMs ?? record.phaseAtMs, world.loopStartedAtMs);
+  const shared = sharedDetail(world, record);
+  if (shared) return [lose(record, LOSS.sharedAddress, shared)];
+  if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];
+  // A part in the bucket is a sign of life, too, when the call-backs do not get through.
+  const heardMs = Math.max(
+    heardByMs(world, record.lastHeartbeatAtMs ?? record.phaseAtMs),
+    world.loopStartedAtMs,
+    heardInBucketMs(world, record),
+  );
   if (world.nowMs - heardMs > world.limits.lostMs) return [lose(record, LOSS.silent)];
-  const stopAtMs = world.run.request === null ? drainAtMs(world.run) : record.phaseAtMs;
-  if (
-    isDraining(world) &&
-    world.nowMs > Math.max(stopAtMs, world.loopStartedAtMs) + world.limits.uploadMs + world.limits.lostMs
-  ) {
+  const drainingSinceMs = drainedSinceMs(world, record);
+  if (drainingSinceMs !== null && world.nowMs > uploadEndMs(world, drainingSinceMs))
     return [lose(record, LOSS.overdue)];
-  }
-  const actions: Action[] = [];
+  const actions: Action[] = decideTrouble(world, record);
+  if (record.manifestKey !== null) actions.push({ kind: 'confirm', slot: record.slot, epoch: record.epoch });
+  if (isSidelined(record)) return actions;
   if (!record.registered && record.instanceId !== null && world.run.balancer !== null && shown?.state === 'running') {
     actions.push({ kind: 'register', slot: record.slot, epoch: record.epoch, instanceId: record.instanceId });
   }
   if (record.phase === 'ready' && (record.progress?.assigned ?? 0) > 0) actions.push(move(record, 'crawling'));
-  if (record.phase !== 'uploading' && record.sealed && record.progress?.pending === 0)
-    actions.push(move(record, 'uploading'));
-  if (record.manifestKey !== null) actions.push({ kind: 'confirm', slot: record.slot, epoch: record.epoch });
+  else if (isThrough(record)) actions.push(move(record, 'uploading'));
   return actions;
 }
 
-function decideLeaving(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
-  const at = { slot: record.slot, epoch: record.epoch };
-  const actions: Action[] = [];
-  if (record.manifestKey === null) actions.push({ kind: 'close', ...at });
-  if (record.phase === 'terminated') return actions;
-  if (record.instanceId === null) {
-    // Never launched, or launched without an answer: it may still turn up under its tags.
-    const answered = record.attempts === 0 || record.lastError?.startsWith('refused') === true;
-    if (!shown && (answered || world.nowMs - record.phaseAtMs > VISIBLE_AFTER_MS))
-      actions.push(move(record, 'terminated'));
-    return actions;
-  }
-  if (record.phase === 'terminating') {
-    if (isGoneFromEc2(world, record, shown)) actions.push(move(record, 'terminated'));
-    else if (shown?.state !== 'shutting-down' && world.nowMs - record.phaseAtMs > world.limits.terminateMs) {
-      actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
-    }
-    return actions;
-  }
-  actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
-  return actions;
+/**
+ * A time from before the clock was set back says nothing. But a small step, which the observer takes for drift, must not make
+ * every heartbeat one of the future: that is now.
+ */
+const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
+  atMs <= nowMs + limits.heartbeatMs ? Math.min(atMs, nowMs) : -Infinity;
+
+/** Sealed, with nothing left to crawl. */
+const isThrough = (record: InstanceRecord): boolean =>
+  record.phase !== 'uploading' && record.sealed && record.progress?.pending === 0;
+
+/** Since when it has been asked to upload and give back what is left; null when it has not. */
+function drainedSinceMs(world: World, record: InstanceRecord): number | null {
+  if (isDraining(world)) return Math.min(world.requestSeenAtMs ?? Infinity, drainAtMs(world.run));
+  if (record.leaveAtMs !== null) return record.leaveAtMs;
+  return isBeingReplaced(world, record) || mustRelease(world, record) ? record.trouble!.atMs : null;
 }
 
-/** EC2 shows that the machine has ended or is ending, without our asking. */
-function goneReason(world: World, record: InstanceRecord, shown: CloudInstance | undefined): string | null {
-  if (shown) return shown.state === 'pending' || shown.state === 'running' ? null : `ec2-${shown.state}`;
-  return isGoneFromEc2(world, record, shown) ? 'ec2-gone' : null;
+/** The moves of an instance whose address is or was banned. */
+function decideTrouble(world: World, record: InstanceRecord): Action[] {
+  const trouble = openTrouble(record);
+  if (trouble?.verdict === 'banned' && (record.phase === 'ready' || record.phase === 'crawling'))
+    return [move(record, 'banned', null, `${trouble.rule}, seen at ${record.address ?? 'an unknown address'}`)];
+  if (record.phase !== 'banned') return isSidelined(record) && isThrough(record) ? [move(record, 'uploading')] : [];
+  if (isThrough(record)) return [move(record, 'uploading')];
+  if (canTakeBack(world, record)) return [{ kind: 'take-back', slot: record.slot, epoch: record.epoch }];
+  if (!isBanOver(world, record)) return [];
+  const assigned = record.progress?.assigned ?? 0;
+  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address is let in again')];
 }
 
-function isGoneFromEc2(world: World, record: InstanceRecord, shown: CloudInstance | undefined): boolean {
-  if (shown) return shown.state === 'terminated';
-  if (world.cloud === null || record.instanceId === null) return false;
-  const sinceMs = record.phase === 'terminating' ? record.phaseAtMs : (record.launchedAtMs ?? record.claimedAtMs);
-  // Absence counts only when it was seen after the window in which a young instance may be invisible.
-  const young = world.cloud.seenAtMs - (record.launchedAtMs ?? record.claimedAtMs) < VISIBLE_AFTER_MS;
-  return !(young && record.cloudState === null) && world.cloud.seenAtMs > sinceMs;
+/** Said hello long ago and got no product, because the balancer has always found it unfit while it serves others. */
+function isNeverHealthy(world: World, record: InstanceRecord): boolean {
+  if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isSidelined(record)) return false;
+  if (world.onceHealthy?.has(record.instanceId)) return false;
+  const health = world.targets.get(record.instanceId);
+  if (health !== 'unhealthy' && health !== 'unused') return false;
+  // Before others have work, the balancer itself may be what is not ready.
+  const othersMs = world.instances
+    .filter((r) => r.phase === 'crawling' && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
+    .map((r) => r.phaseAtMs);
+  const sinceMs = Math.max(record.phaseAtMs, world.loopStartedAtMs, Math.min(Infinity, ...othersMs));
+  return world.nowMs - sinceMs > world.limits.healthyMs;
 }
 
-/** True when a given-up slot may be filled again: time is left, and it has not failed too often. */
-export function canReplace(
-  world: Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'>,
-  slot: number,
-  record: InstanceRecord,
-): boolean {
-  if (!isGivenUp(record) || record.reason === null || isDraining(world)) return false;
-  if (isHopeless(world)) return false;
-  if (world.nowMs + world.limits.bootMs >= drainAtMs(world.run)) return false;
-  const epochs = world.instances.filter((r) => r.slot === slot);
-  const launched = epochs.filter((r) => r.instanceId !== null);
-  if (launched.length >= MAX_LAUNCHED) return false;
-  if (launched.filter((r) => r.reason === LOSS.noHello).length >= MAX_SILENT_BOOTS) return false;
-  return epochs.length - launched.length < MAX_REFUSED;
-}
-
-/** EC2 has said something that no further try will change: no right, a wrong parameter, no quota. */
-export function isHopeless(world: Pick<World, 'instances'>): boolean {
-  return world.instances.some((r) => /^refused (denied|invalid|quota)/.test(r.lastError ?? ''));
-}
-
-function refusals(world: World, slot: number): number {
-  return world.instances.filter((r) => r.slot === slot && r.instanceId === null).length;
-}
-
-function lose(record: InstanceRecord, reason: string): Action {
-  return move(record, 'lost', reason);
-}
-
-function move(
-  record: InstanceRecord,
-  to: 'booting' | 'crawling' | 'uploading' | 'lost' | 'terminated',
-  reason: string | null = null,
-): Action {
-  return { kind: 'move-instance', slot: record.slot, epoch: record.epoch, from: record.phase, to, reason };
+/** What to say of an instance that has another one's address; null for one that has its own. */
+function sharedDetail(world: World, record: InstanceRecord): string | null {
+  const other = sharesAddressWith(world.instances, record);
+  return (
+    other && `it has the address ${record.address} of slot ${other.slot} epoch ${other.epoch} (${other.instanceId})`
+  );
 }

@@ -5,11 +5,23 @@
 import { dueChunks } from '../../shared/domain/sharing.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Action } from './actions.ts';
-import { canReplace, decideSlot } from './decide-slot.ts';
-import { isDraining, powerOffAtMs } from './schedule-of-run.ts';
+import { behindBalancer, mustEnd } from './balancer-rules.ts';
+import { haltReason, isMakingRoom, isSidelined } from './ban-policy.ts';
+import { decideSlot } from './decide-slot.ts';
+import { extraLaunches } from './extra-launches.ts';
+import { lateNotes } from './late-notes.ts';
+import { perFleet } from './per-fleet.ts';
+import type { PlaceWorld } from './places.ts';
+import { limitsByTime } from './rebalance.ts';
+import { renewals } from './renewal.ts';
+import { admitLaunches } from './launch-admission.ts';
+import { LOSS } from './loss.ts';
+import { isShortOfMoney } from './money.ts';
+import { isDraining, powerOffAtMs, releaseEndMs } from './schedule-of-run.ts';
+import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { isClosed, isGivenUp, latestBySlot } from './world.ts';
+import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from './world.ts';
 
 /** Everything that should be done now. An empty list means: wait for something to change, or for time to pass. */
 export function decide(world: World): Action[] {
@@ -18,7 +30,7 @@ export function decide(world: World): Action[] {
       return [{ kind: 'move-run', from: 'planned', to: 'launching', reason: null }];
     case 'launching':
     case 'crawling':
-      return [...decideFleet(world), ...decideLoading(world)];
+      return [...admitLaunches(world, behindBalancer(world, decideFleet(world))), ...decideLoading(world)];
     case 'releasing':
       return [...decideRelease(world), ...decideLoading(world)];
     case 'loading':
@@ -34,19 +46,24 @@ export function decide(world: World): Action[] {
 
 function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
-  if (world.run.balancer === null) actions.push({ kind: 'ensure-balancer' });
-  else if (world.balancerGone) actions.push({ kind: 'forget-balancer' });
+  const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : null);
+  if (halt !== null) actions.push({ kind: 'halt', reason: halt });
+  if (world.run.balancer === null) {
+    if (!isDraining(world)) actions.push({ kind: 'ensure-balancer' });
+  } else if (world.balancerGone) actions.push({ kind: 'forget-balancer' });
   const latest = latestBySlot(world.instances);
-  for (let slot = 0; slot < world.run.plan.instances; slot++)
-    actions.push(...decideSlot(world, slot, latest.get(slot)));
+  const slots = slotCount(world);
+  for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
+  if (halt === null) actions.push(...renewals(world), ...extraLaunches(world), ...lateNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
   const alive = [...latest.values()].filter((r) => !isGivenUp(r));
   if (world.run.phase === 'launching' && alive.some((r) => r.phase === 'ready' || r.phase === 'crawling')) {
     actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
   }
-  const limitChunks = chunkLimit(world);
+  const limitChunks = world.work.waiting > 0 ? offerLimit(world) : 0;
   if (
+    halt === null &&
     !isDraining(world) &&
     world.run.balancer !== null &&
     world.work.waiting > 0 &&
@@ -68,19 +85,70 @@ function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecor
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
+/** One number for (slot, epoch): asked for every slot of thousands, a text would cost more than the rest. */
+const placeNumber = ({ slot, epoch }: { slot: number; epoch: number }): number => slot * 1_000_000 + epoch;
+
 /** How many chunks one slot may hold now: even shares over the slots that can still take any. */
-export function chunkLimit(world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'>): number {
+export function chunkLimit(
+  world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
+): number {
   const latest = latestBySlot(world.instances);
+  const owners = new Map(world.work.bySlot.map((s) => [placeNumber(s), s.chunks]));
+  const bereft = slotsOfLost(world.instances);
+  const count = slotCount(world);
   let slots = 0;
   let granted = 0;
-  for (let slot = 0; slot < world.run.plan.instances; slot++) {
+  for (let slot = 0; slot < count; slot++) {
     const record = latest.get(slot);
-    const takes = !record || !isGivenUp(record) || canReplace(world, slot, record);
-    if (!takes || record?.sealed) continue;
+    // What EC2 will not give for a while (dry pools, quota, money) must not keep products from those that are there.
+    const takes = record && !isGivenUp(record) ? isFilled(world, record) : isFilledSoon(world, slot, record);
+    // What a lost one leaves goes to those that are up at once; its successor takes what they cannot do in time.
+    if (!takes || (isEmptyNow(record) && bereft.has(slot))) continue;
+    // A banned address takes nothing; the share of one that is being replaced or renewed waits for its successor.
+    const closed = record && !isGivenUp(record) && (record.sealed || isSidelined(record));
+    if (closed && !isMakingRoom(world, record)) continue;
     slots++;
-    granted += world.work.bySlot.find((s) => s.slot === slot && s.epoch === record?.epoch)?.chunks ?? 0;
+    if (record) granted += owners.get(placeNumber(record)) ?? 0;
   }
   return dueChunks(granted + world.work.waiting, slots, granted);
+}
+
+/** Slots that have lost an instance which could have held products. A banned or renewed one is another matter: its share waits. */
+const slotsOfLost = perFleet(
+  (instances): ReadonlySet<number> =>
+    new Set(
+      instances
+        .filter((r) => isGivenUp(r) && r.publicKey !== null && r.reason !== null && !isSucceeded(r.reason))
+        .map((r) => r.slot),
+    ),
+);
+
+/** It went so that another address might take its place. */
+const isSucceeded = (reason: string): boolean => reason === LOSS.banned || reason === LOSS.renewed;
+
+/** Nobody is up in the slot, or not yet. */
+function isEmptyNow(record: InstanceRecord | undefined): boolean {
+  if (record === undefined || isGivenUp(record)) return true;
+  return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
+}
+
+type LimitWorld = PlaceWorld & Pick<World, 'handedOverAtMs' | 'outlook'>;
+
+/** How many chunks this slot may own now. */
+export function slotLimit(world: LimitWorld, slot: number): number {
+  return mostChunks(world, slot) ?? chunkLimit(world);
+}
+
+/** The same where shares go by time; null while they are equal. */
+export function mostChunks(world: LimitWorld, slot: number): number | null {
+  const byTime = limitsByTime(world, () => chunkLimit(world));
+  return byTime && (byTime.most.get(slot) ?? 0);
+}
+
+/** The most that any slot that is up may own; 0 when what waits is for those that are to come. Each knows its own limit. */
+function offerLimit(world: LimitWorld): number {
+  const byTime = limitsByTime(world, () => chunkLimit(world));
+  return byTime === null ? chunkLimit(world) : byTime.mostOfThoseUp;
 }
 
 function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boolean {
@@ -92,12 +160,15 @@ function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boole
 
 /** Nobody crawls any more and nobody will: every epoch is closed and no slot is to be filled again. */
 function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecord>): boolean {
-  // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back.
-  if (world.nowMs > powerOffAtMs(world.run)) return true;
-  for (let slot = 0; slot < world.run.plan.instances; slot++) {
+  // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
+  // they put into the bucket while nobody looked counts: whoever has served is closed first.
+  if (world.nowMs > powerOffAtMs(world.run))
+    return world.instances.every((r) => r.manifestKey !== null || r.publicKey === null);
+  const slots = slotCount(world);
+  for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
     if (!record) {
-      if (!isDraining(world)) return false;
+      if (world.work.waiting > 0 && canFill(world, slot, record)) return false;
       continue;
     }
     if (!isClosed(record)) return false;
@@ -108,7 +179,13 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
 
 /** Why products may be left without an outcome: kept as the run's reason until they are settled. */
 function endReason(world: World): FailureReason | null {
-  if (world.run.request !== null) return 'cancelled';
+  const { request } = world.run;
+  if (request === 'banned' || request === 'site-changed') return request;
+  if (request === 'no-balancer') return 'lost-instance';
+  if (request !== null) return 'cancelled';
+  // Nobody was allowed to crawl: more time would not have helped.
+  if (isDraining(world) && world.robots?.access === 'none') return 'robots';
+  if (world.work.waiting > 0 && isShortOfMoney(world)) return 'budget';
   if (isDraining(world)) return 'deadline';
   return world.work.waiting > 0 ? 'lost-instance' : null;
 }
@@ -117,32 +194,35 @@ function decideLoading(world: World): Action[] {
   return world.totals.seen > world.totals.loaded ? [{ kind: 'load' }] : [];
 }
 
-/** Asked to go and seen going: from here EC2 does not turn back, so the results need not wait for the last second of it. */
-function isLeaving(record: InstanceRecord): boolean {
-  if (record.phase === 'terminated') return true;
-  return (
-    record.phase === 'terminating' && (record.cloudState === 'shutting-down' || record.cloudState === 'terminated')
-  );
-}
-
 function decideRelease(world: World): Action[] {
   const actions = decideFleetEnd(world);
-  // After they have powered themselves off, an instance that EC2 still shows must not keep the results back.
-  const released = world.instances.every(isLeaving) || world.nowMs > powerOffAtMs(world.run);
+  // The results need not wait for the last second of an instance that is leaving, nor past the deadline for EC2 to
+  // show it: every epoch is closed.
+  const released = world.instances.every((r) => isLeaving(r) || isOverdue(world, r)) || isReleaseOver(world);
   if (released) actions.push({ kind: 'move-run', from: 'releasing', to: 'loading', reason: world.run.reason });
   return actions;
+}
+
+const isReleaseOver = (world: World): boolean => world.nowMs > releaseEndMs(world.run);
+
+/** EC2 will perhaps never end it: it is told again, and nobody takes anything more from it. */
+function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
+  return record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
 }
 
 /** Terminates what is left and removes the balancer; also after a run's end, until nothing is left. */
 function decideFleetEnd(world: World): Action[] {
   const actions = world.instances.flatMap((r) => decideSlot(world, r.slot, r, true));
   if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
+  else if (world.balancerLeft === true) actions.push({ kind: 'sweep-balancer' });
   return actions;
 }
 
 function decideEnd(world: World): Action[] {
   const actions = [...decideFleetEnd(world), ...decideLoading(world)];
-  const late = world.nowMs > powerOffAtMs(world.run) + world.limits.uploadMs;
+  // A run that is taken up long after its time has parts that nobody has tried to load.
+  const since = Math.max(powerOffAtMs(world.run), world.loopStartedAtMs);
+  const late = world.nowMs > since + world.limits.uploadMs;
   if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });
   return actions;
 }

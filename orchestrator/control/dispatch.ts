@@ -58,7 +58,7 @@ export class Dispatcher {
     const refused = await this.#offerAll(run, limitChunks, heartbeatMs, targets, signal);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
     const restMs = Math.min(heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
-    this.#restUntilMs = this.#core.clock.now() + restMs;
+    this.#restUntilMs = this.#core.clock.monotonic() + restMs;
   }
 
   /** True when it ended because everybody refused. */
@@ -74,6 +74,8 @@ export class Dispatcher {
     // In one round robin every target is asked once; a few more cover the balancer's own nodes.
     const patience = targets + CONCURRENCY;
     let refusals = 0;
+    // Shares may have become smaller since: then what is taken is dropped again, and only another look at the world helps.
+    const taken = new Set<string>();
     while (!signal.aborted) {
       this.#forgetOld();
       const chunks = await core.work.waiting(run.id, BATCH, new Set(this.#offeredUntil.keys()));
@@ -81,7 +83,9 @@ export class Dispatcher {
       const queue = [...chunks];
       const offerNext = async (): Promise<void> => {
         for (let chunk = queue.shift(); chunk && refusals < patience && !signal.aborted; chunk = queue.shift()) {
-          refusals = (await this.#offer(run, chunk, share, heartbeatMs)) ? 0 : refusals + 1;
+          const isTaken = await this.#offer(run, chunk, share, heartbeatMs);
+          refusals = isTaken && !taken.has(chunk.id) ? 0 : refusals + 1;
+          if (isTaken) taken.add(chunk.id);
         }
       };
       await Promise.all(Array.from({ length: Math.min(CONCURRENCY, queue.length) }, offerNext));
@@ -130,11 +134,11 @@ export class Dispatcher {
     // Longer than a heartbeat and its reply may take: the grant normally comes within milliseconds.
     const holdMs = 2 * heartbeatMs + 5_000;
     if (this.#dropped.delete(id)) this.#offeredUntil.delete(id);
-    else this.#offeredUntil.set(id, this.#core.clock.now() + holdMs);
+    else this.#offeredUntil.set(id, this.#core.clock.monotonic() + holdMs);
   }
 
   #forgetOld(): void {
-    const now = this.#core.clock.now();
+    const now = this.#core.clock.monotonic();
     for (const [id, until] of this.#offeredUntil) if (until <= now) this.#offeredUntil.delete(id);
   }
 

@@ -2,6 +2,7 @@
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { RunRequest } from './stores.ts';
 
 export interface EndInput {
   planned: number;
@@ -9,48 +10,110 @@ export interface EndInput {
   gone: number;
   failed: number;
   reasons: Partial<Record<FailureReason, number>>;
-  request: 'stop' | 'cancel' | null;
+  request: RunRequest | null;
+  /** What was written for the products that were left when crawling ended. */
+  restReason: FailureReason;
   onTime: boolean;
   /** Share of failed products that is still fine. */
   maxFailed: number;
   /** Why EC2 gave no instance at all; null when it gave one. */
   noInstances: 'capacity' | 'rights' | null;
+  /** Why the rows must not be published unseen; null or left out when they may. */
+  suspicion?: string | null;
 }
 
 export interface RunEnd {
-  state: 'completed' | 'failed' | 'cancelled';
+  state: 'completed' | 'held' | 'banned' | 'failed' | 'cancelled';
   exitCode: ExitCode;
   reason: string | null;
 }
 
+/** How a run ends that a person has cancelled, whatever else became of it. */
+export const CANCELLED = { exitCode: EXIT.interrupted, reason: 'cancelled' } as const;
+
+/** Causes that come before held results in the order of the exit codes: a script must learn of them first. */
+const BEFORE_HELD: readonly ExitCode[] = [EXIT.config, EXIT.capacity, EXIT.budget, EXIT.banned];
+
+/**
+ * The first cause that applies, in the order of the exit codes' table: nothing launched, budget, banned, deadline, failed
+ * products. A person's wish to end comes before the deadline and the failures it brings about. Suspicious rows are held
+ * whatever the end; only causes that stand before it in the table keep their exit code then: "deadline missed" would say
+ * that what there is has been published.
+ */
 export function endOf(input: EndInput): RunEnd {
-  const unfinished = input.reasons.deadline ?? 0;
-  if (input.request !== null)
+  const end = openEnd(input);
+  const suspicion = input.suspicion ?? null;
+  if (suspicion === null || input.request === 'cancel') return end;
+  return {
+    state: 'held',
+    exitCode: BEFORE_HELD.includes(end.exitCode) ? end.exitCode : EXIT.held,
+    reason: end.reason === null ? suspicion : `${suspicion}; beside that: ${end.reason}`,
+  };
+}
+
+function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'held'> } {
+  const { request } = input;
+  const left = input.reasons[input.restReason] ?? 0;
+  const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
+  if (nothing && request === null && input.noInstances === 'rights') {
+    return { state: 'failed', exitCode: EXIT.config, reason: 'AWS refuses to launch: a right or a parameter is wrong' };
+  }
+  if (nothing && request === null && input.noInstances === 'capacity')
+    return { state: 'failed', exitCode: EXIT.capacity, reason: 'EC2 gave no instance' };
+  if (request === null && input.restReason === 'budget' && left > 0)
+    return {
+      state: 'completed',
+      exitCode: EXIT.budget,
+      reason: `run.max_cost reached: ${left} products not crawled`,
+    };
+  // A circuit that opened over the last products, all of them settled after all, has kept nothing back.
+  if (request === 'banned' && left > 0)
+    return {
+      state: 'banned',
+      exitCode: EXIT.banned,
+      reason: `banned by the site: ${left} products not crawled`,
+    };
+  if (request === 'no-balancer' && left > 0)
+    return {
+      state: 'failed',
+      exitCode: EXIT.config,
+      reason: `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`,
+    };
+  if (request === 'stop' || request === 'cancel')
     return {
       state: 'cancelled',
       exitCode: EXIT.interrupted,
-      reason: input.request === 'stop' ? 'stopped' : 'cancelled',
+      reason: request === 'stop' ? 'stopped' : 'cancelled',
     };
-  const share = input.planned === 0 ? 0 : input.failed / input.planned;
-  const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
-  if (nothing && input.noInstances === 'rights') {
-    return { state: 'failed', exitCode: EXIT.config, reason: 'AWS refuses to launch: a right or a parameter is wrong' };
-  }
-  if (nothing && input.noInstances === 'capacity')
-    return { state: 'failed', exitCode: EXIT.capacity, reason: 'EC2 gave no instance' };
-  if (nothing) return { state: 'failed', exitCode: EXIT.failedProducts, reason: 'no instance crawled anything' };
-  if (unfinished > 0)
+  // Nobody crawls any more because the mapping reads nothing: more time would not have helped.
+  if (request === 'site-changed' && left > 0)
     return {
-      state: 'completed',
-      exitCode: EXIT.deadline,
-      reason: `deadline missed: ${unfinished} products not crawled`,
-    };
-  if (!input.onTime) return { state: 'completed', exitCode: EXIT.deadline, reason: 'deadline missed: published late' };
-  if (share > input.maxFailed)
-    return {
-      state: 'completed',
+      state: 'failed',
       exitCode: EXIT.failedProducts,
-      reason: `${input.failed} of ${input.planned} products failed`,
+      reason: `the site or its mapping has changed: ${left} products not crawled`,
     };
-  return { state: 'completed', exitCode: EXIT.complete, reason: null };
+  if (nothing) return { state: 'failed', exitCode: EXIT.failedProducts, reason: 'no instance crawled anything' };
+  return deadlineEnd(input, left) ?? failureEnd(input);
+}
+
+function deadlineEnd(input: EndInput, left: number): ReturnType<typeof openEnd> | null {
+  const missed = (reason: string) => ({
+    state: 'completed' as const,
+    exitCode: EXIT.deadline,
+    reason: `deadline missed: ${reason}`,
+  });
+  if (left > 0 && (input.restReason === 'deadline' || input.restReason === 'robots')) {
+    const why = input.restReason === 'robots' ? ', because robots.txt could not be read' : '';
+    return missed(`${left} products not crawled${why}`);
+  }
+  const stuck = input.reasons.upload ?? 0;
+  if (stuck > 0) return missed(`the results of ${stuck} products could not be uploaded`);
+  return input.onTime ? null : missed('published late');
+}
+
+function failureEnd({ planned, failed, maxFailed }: EndInput): ReturnType<typeof openEnd> {
+  const share = planned === 0 ? 0 : failed / planned;
+  return share > maxFailed
+    ? { state: 'completed', exitCode: EXIT.failedProducts, reason: `${failed} of ${planned} products failed` }
+    : { state: 'completed', exitCode: EXIT.complete, reason: null };
 }

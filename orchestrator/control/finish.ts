@@ -1,28 +1,60 @@
 /** The end of a run: every product gets an outcome, the rows are published, the report is written. */
-import { FAILURE_REASONS } from '../../shared/domain/outcome.ts';
-import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { actualCost } from '../plan/prices.ts';
+import { banNotes, bansOf } from './ban-report.ts';
 import type { Core } from './core.ts';
-import { LOSS } from './decide-slot.ts';
+import { LOSS } from './slot-tries.ts';
 import { endOf } from './exit-code.ts';
+import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from './report.ts';
-import type { InstanceRecord, RunRecord } from './stores.ts';
+import { openReason, restReason } from './rest-reason.ts';
+import { intervalUnder } from './robots-keeper.ts';
+import { REBUILT } from './run-description.ts';
+import { hasOwnBalancer } from './run-settings.ts';
+import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from './stores.ts';
 
-/** Settles what is open, publishes, and moves the run to its end, in that order; a replay changes nothing. */
-export async function publishRun(core: Core, run: RunRecord): Promise<void> {
+/** As many alarms become notes of a report. */
+const MAX_ALARMS = 200;
+
+/** What ends a run: no EC2, no balancer, nobody who calls back. */
+export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'marks' | 'fence'>;
+
+/**
+ * Settles what is open, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious rows
+ * stay in staging, and the run is `held`.
+ */
+export async function publishRun(core: FinishCore, seen: RunRecord): Promise<void> {
   const startedMs = core.clock.now();
+  const run = await core.runs.get(seen.id);
+  // Asked for again by a look at the world from before the end.
+  if (run?.phase !== 'loading') return;
   core.marks.crawlEndMs ??= startedMs;
-  await core.work.failRest(run.id, restReason(run), core.fence, startedMs);
-  const outcomes = await core.work.outcomes(run.id);
+  const rest = restReason(run);
   const instances = await core.fleet.instances(run.id);
+  const before = await core.work.outcomes(run.id);
+  const { open } = before;
+  const reason = open > 0 ? openReason(rest, open, instances, await core.work.outcomesBySlot(run.id)) : rest;
+  const failed = await core.work.failRest(run.id, reason, core.fence, startedMs);
+  // An outcome never changes, and each count reads every product of the run.
+  const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes(run.id);
   const end = endOf({
     ...outcomes,
     request: run.request,
+    restReason: rest,
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     noInstances: refusalOf(instances),
+    suspicion: await judge(core, run, outcomes),
   });
+  if (end.state === 'held') {
+    const { exitCode, reason } = end;
+    const detail = { exitCode, ...(reason === null ? {} : { reason }) };
+    const held = await core.runs.move(run.id, 'loading', 'held', core.fence, core.clock.now(), detail);
+    if (held) core.log.warn({ reason }, 'the rows are held back');
+    // A wish to cancel has come since the run was read: it ends by that.
+    else await publishRun(core, run);
+    return;
+  }
   const published = await core.results.publish(
     run.id,
     end.state,
@@ -31,9 +63,24 @@ export async function publishRun(core: Core, run: RunRecord): Promise<void> {
     core.clock.now(),
   );
   core.marks.publishMs = core.clock.now() - startedMs;
-  core.log.info({ rows: published.rows, state: end.state }, 'rows are published');
+  core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
   // A second copy of every row; the parts in the bucket are the source if it is ever needed again.
   await core.results.dropStaging(run.id);
+}
+
+/** Measures the staged rows for the runs to come, and compares them with those of the runs before. */
+async function judge(
+  core: FinishCore,
+  run: RunRecord,
+  outcomes: Awaited<ReturnType<WorkStore['outcomes']>>,
+): Promise<string | null> {
+  const stored = storedShare(outcomes);
+  if (stored === null || run.request === 'cancel') return null;
+  const fill = { stored, fields: await core.results.fillOfFields(run.id) };
+  await core.results.setFill(run.id, fill, core.fence);
+  const { guard } = run.settings.results;
+  if (!guard) return null;
+  return findSuspicion(fill, await core.results.earlierFills(run.id, GUARD_RUNS), guard.minFill, run.parentId !== null);
 }
 
 function refusalOf(instances: readonly InstanceRecord[]): 'capacity' | 'rights' | null {
@@ -41,23 +88,20 @@ function refusalOf(instances: readonly InstanceRecord[]): 'capacity' | 'rights' 
   return instances.some((i) => /^refused (denied|invalid)/.test(i.lastError ?? '')) ? 'rights' : 'capacity';
 }
 
-/** The reason noted when crawling ended, for the products that were left. */
-function restReason(run: RunRecord): FailureReason {
-  return FAILURE_REASONS.find((r) => r === run.reason) ?? 'lost-instance';
-}
-
 /** The document of `run --json`, from the database. */
 export async function buildReport(
-  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'marks' | 'clock'>,
+  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'marks' | 'clock'> & Partial<Pick<Core, 'robots'>>,
   runId: string,
 ): Promise<RunReport> {
   const run = (await core.runs.get(runId))!;
-  const [instances, outcomes, bySlot, counts, events] = await Promise.all([
+  const [instances, outcomes, bySlot, counts, alarms, handedOver, troubles] = await Promise.all([
     core.fleet.instances(runId),
     core.work.outcomes(runId),
     core.work.outcomesBySlot(runId),
     core.work.counts(runId),
-    core.runs.events(runId, 200),
+    core.runs.events(runId, MAX_ALARMS + 1, 'alarm'),
+    core.runs.events(runId, 1, 'chunk'),
+    core.fleet.troubles(runId),
   ]);
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
   const shards = instances.map((record): ShardReport => {
@@ -78,15 +122,20 @@ export async function buildReport(
   });
   const gaps = shards.flatMap((s) => (s.minGapMs === null ? [] : [s.minGapMs]));
   const { marks } = core;
+  const robots = core.robots?.policy ?? null;
+  const bans = bansOf(troubles);
+  const sum = (of: 'requests' | 'canaries' | 'rendered'): number =>
+    instances.reduce((total, i) => total + (i.progress?.[of] ?? 0), 0);
   return {
     run: run.id,
+    parent: run.parentId,
     state: run.phase,
     reason: run.reason,
     exitCode: run.exitCode ?? EXIT.internal,
     deadline: new Date(run.deadlineAtMs).toISOString(),
     startedAt: new Date(run.startedAtMs).toISOString(),
     finishedAt: run.finishedAtMs === null ? null : new Date(run.finishedAtMs).toISOString(),
-    onTime: run.finishedAtMs !== null && run.finishedAtMs <= run.deadlineAtMs,
+    onTime: run.phase !== 'held' && run.finishedAtMs !== null && run.finishedAtMs <= run.deadlineAtMs,
     products: {
       planned: run.planned,
       duplicates: run.duplicates,
@@ -102,7 +151,15 @@ export async function buildReport(
       terminated: instances.filter((i) => i.instanceId !== null && i.phase === 'terminated').length,
     },
     shards,
-    politeness: { intervalMs: run.settings.site.intervalMs, minGapMs: gaps.length > 0 ? Math.min(...gaps) : null },
+    politeness: {
+      intervalMs: intervalUnder(robots, run.settings.site.intervalMs),
+      minGapMs: gaps.length > 0 ? Math.min(...gaps) : null,
+      requests: sum('requests'),
+      canaries: sum('canaries'),
+      robots: robots && { access: robots.access, crawlDelayMs: robots.crawlDelayMs, source: robots.source },
+    },
+    bans,
+    rendered: sum('rendered'),
     cost: {
       estimated: run.plan.cost.total,
       actual: costOf(run, instances, finishedAtMs),
@@ -116,9 +173,12 @@ export async function buildReport(
       publishMs: marks.publishMs,
     },
     notes: [
-      ...evenness(run, shards),
+      ...heldNotes(run),
+      ...evenness(run, shards, instances, handedOver.length > 0),
+      ...banNotes(bans),
+      ...renewalNotes(instances),
       ...lossNotes(instances),
-      ...events.filter((e) => e.kind === 'alarm').map((e) => e.detail ?? ''),
+      ...alarmNotes(alarms),
     ],
   };
 }
@@ -137,6 +197,8 @@ function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAt
     }));
   return actualCost({
     region: run.settings.aws.region,
+    ownBalancer: hasOwnBalancer(run.settings),
+    prices: run.plan.prices ?? null,
     instances: used,
     startedAtMs: run.startedAtMs,
     finishedAtMs,
@@ -144,27 +206,61 @@ function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAt
   }).total;
 }
 
+/** What a person can do about rows that are held. */
+function heldNotes(run: RunRecord): string[] {
+  if (run.phase !== 'held') return [];
+  return [
+    `nothing was published: ${run.settings.results.table} is as it was before. Compare the mapping with a page (orchestrator extract); ` +
+      `then publish the rows as they are with: orchestrator publish ${run.id}, or discard them with: orchestrator cancel ${run.id}`,
+  ];
+}
+
+/** The newest ones, newest first, in a bounded number: a run that alarms for hours must still have a report. */
+function alarmNotes(alarms: readonly RunEvent[]): string[] {
+  const notes = alarms.slice(0, MAX_ALARMS).map((e) => e.detail ?? '');
+  if (alarms.length > MAX_ALARMS) notes.push('and more alarms before these: orchestrator logs has them all');
+  return notes;
+}
+
 /** Shards are even to within one chunk, or the report says why not. */
-function evenness(run: RunRecord, shards: readonly ShardReport[]): string[] {
+function evenness(
+  run: RunRecord,
+  shards: readonly ShardReport[],
+  instances: readonly InstanceRecord[],
+  handedOver: boolean,
+): string[] {
   const bySlot = new Map<number, number>();
   for (const shard of shards) bySlot.set(shard.slot, Math.max(bySlot.get(shard.slot) ?? 0, shard.assigned));
   const sizes = [...bySlot.values()];
   if (sizes.length < 2) return [];
   const spread = Math.max(...sizes) - Math.min(...sizes);
   if (spread <= run.plan.chunkSize) return [];
-  return [
-    `shards differ by ${spread} products, more than one chunk of ${run.plan.chunkSize}: slots were lost, late or drained`,
-  ];
+  const causes: string[] = [];
+  if (handedOver) causes.push('chunks were handed over to instances that could crawl them sooner');
+  if (instances.some((i) => isLoss(i) || i.trouble?.verdict === 'banned')) causes.push('slots were lost or banned');
+  if (instances.some(isRenewed)) causes.push('addresses were renewed');
+  const why = causes.length > 0 ? causes.join(', and ') : 'slots were late, slower or drained';
+  return [`shards differ by ${spread} products, more than one chunk of ${run.plan.chunkSize}: ${why}`];
+}
+
+const NO_LOSS: readonly string[] = [LOSS.notNeeded, LOSS.renewed, REBUILT];
+
+const isLoss = (i: InstanceRecord): boolean => i.reason !== null && !NO_LOSS.includes(i.reason);
+
+const isRenewed = (i: InstanceRecord): boolean => i.reason === LOSS.renewed;
+
+/** What `aws.recycle_every` has done. */
+function renewalNotes(instances: readonly InstanceRecord[]): string[] {
+  const count = instances.filter(isRenewed).length;
+  return count === 0 ? [] : [`addresses renewed, as aws.recycle_every asks: ${count}`];
 }
 
 function lossNotes(instances: readonly InstanceRecord[]): string[] {
-  return instances
-    .filter((i) => i.reason !== null && i.reason !== LOSS.notNeeded)
-    .map((i) => {
-      const console = i.consoleOutput
-        ? `; its console ends: ${i.consoleOutput.trim().split('\n').slice(-5).join(' | ')}`
-        : '';
-      const error = i.lastError ? ` (${i.lastError})` : '';
-      return `slot ${i.slot} epoch ${i.epoch} (${i.instanceId ?? 'never launched'}) was given up: ${i.reason}${error}${console}`;
-    });
+  return instances.filter(isLoss).map((i) => {
+    const console = i.consoleOutput
+      ? `; its console ends: ${i.consoleOutput.trim().split('\n').slice(-5).join(' | ')}`
+      : '';
+    const error = i.lastError ? ` (${i.lastError})` : '';
+    return `slot ${i.slot} epoch ${i.epoch} (${i.instanceId ?? 'never launched'}) was given up: ${i.reason}${error}${console}`;
+  });
 }

@@ -6,11 +6,18 @@ import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
 import { renderUserData } from '../../userdata/user-data.ts';
-import type { CloudInstance, LaunchRequest, SubnetInfo } from '../cloud/compute.ts';
+import type { CloudInstance, LaunchRequest, LaunchResult, SubnetInfo } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
+import type { BalancerScheme } from '../cloud/load-balancer.ts';
+import { describeInstanceType } from '../plan/instance-types.ts';
+import { quotaCodeOf, quotaNameOf } from '../plan/quota-codes.ts';
+import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
+import type { NextPool, Pool } from './pools.ts';
+import { nextPool } from './pools.ts';
 import { drainAtMs, powerOffAtMs } from './schedule-of-run.ts';
-import type { RunRecord } from './stores.ts';
+import type { InstanceRecord, RunRecord } from './stores.ts';
+import type { World } from './world.ts';
 
 /** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
 export const API_PORT = 8080;
@@ -24,24 +31,38 @@ export interface LaunchKit {
   imageId: string;
   subnets: SubnetInfo[];
   securityGroupIds: string[];
+  /** How the balancer is made; left out: internal, in the groups of the instances. */
+  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
+  /** For the start-up lines. */
+  notes?: string[];
   /** Types to try, in order; all of the image's architecture. */
   instanceTypes: string[];
   bundle: { key: string; sha256: string };
 }
 
-/** Writes the claim for (slot, epoch). `pool` counts earlier refusals of this slot: each goes to the next zone or type. */
-export async function claim(core: Core, run: RunRecord, slot: number, epoch: number, pool: number): Promise<void> {
+/**
+ * Writes the claim for (slot, epoch) in a pool; with null in the first that is open by what `world` knows, and not at all when
+ * none is: then the next look at the world says when.
+ */
+export async function claim(
+  core: Core,
+  world: Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'>,
+  { slot, epoch, pool }: { slot: number; epoch: number; pool: Pool | null },
+): Promise<void> {
+  const { run } = world;
   const kit = await core.launchKit();
+  core.marks.pools ??= { subnetIds: kit.subnets.map((s) => s.id), instanceTypes: kit.instanceTypes };
+  const next: NextPool = pool === null ? nextPool({ ...world, pools: core.marks.pools }, slot) : { kind: 'pool', pool };
+  if (next.kind !== 'pool') return;
+  const { subnetId, instanceType } = next.pool!;
   const token = randomBytes(32).toString('hex');
-  const subnet = kit.subnets[(slot + pool) % kit.subnets.length]!;
-  const instanceType = kit.instanceTypes[Math.floor(pool / kit.subnets.length) % kit.instanceTypes.length]!;
   const url = await bundleUrl(run, kit, core.objects, core.clock);
   const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: kit.bundle.sha256 });
   const request: LaunchRequest = {
-    clientToken: sha256Hex([run.id, slot, subnet.id, instanceType, epoch].join('|')),
+    clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
     instanceType,
     imageId: kit.imageId,
-    subnetId: subnet.id,
+    subnetId,
     securityGroupIds: kit.securityGroupIds,
     instanceProfile: run.settings.aws.instanceProfile,
     userData: renderUserData(settings),
@@ -89,6 +110,10 @@ function instanceSettings(
       maxPageBytes: site.maxPageBytes,
       userAgent: site.userAgent,
       allowPrivate: site.allowPrivate,
+      render: site.render,
+      robots: site.robots,
+      ban: site.ban,
+      canaries: site.canaries,
     },
     mapping: run.settings.mapping,
   };
@@ -113,38 +138,76 @@ function bundleUrl(run: LaunchedRun, kit: LaunchKit, objects: ObjectStore, clock
 
 /** Asks EC2 for the claimed instance. Safe to repeat: same request, same token; the tags are looked up in between. */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
+  const decidedMs = core.clock.now();
   await core.launchTurn();
+  // Refused to another slot while this one waited for its turn: `decide` says when it is to be tried again.
+  if ((core.marks.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
   const record = await core.fleet.get(run.id, slot, epoch);
   if (!record || record.phase !== 'claimed') return;
   const now = core.clock.now();
   await core.fleet.patch(run.id, slot, epoch, { attempts: record.attempts + 1, launchedAtMs: now }, core.fence);
   core.marks.firstLaunchMs ??= now;
   const result = await core.compute.launch(record.request);
+  if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled?.();
+  else if (result.kind !== 'unknown') core.launchTurn.answered?.();
   switch (result.kind) {
     case 'launched':
       return adopt(core, run, slot, epoch, result.instance);
     case 'refused': {
-      const throttled = result.cause === 'throttled';
-      await core.fleet.patch(
-        run.id,
-        slot,
-        epoch,
-        { lastError: `${throttled ? 'waiting' : 'refused'} ${result.cause}: ${result.message}` },
-        core.fence,
-      );
-      await core.alarm(
-        `EC2 refuses slot ${slot} (${record.request.instanceType} in ${record.request.subnetId}): ${result.cause}: ${result.message}`,
-        { slot, epoch },
-      );
-      return;
+      const { cause, message } = result;
+      if (cause === 'quota') core.marks.quotaRefusedMs = core.clock.now();
+      const word = cause === 'throttled' ? 'waiting' : 'refused';
+      await core.fleet.patch(run.id, slot, epoch, { lastError: `${word} ${cause}: ${message}` }, core.fence);
+      core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
+      return tellRefusal(core, run, record, result);
     }
-    case 'unknown':
-      await core.fleet.patch(run.id, slot, epoch, { lastError: `unknown: ${result.message}` }, core.fence);
+    case 'unknown': {
+      const word = result.tokenUsed ? 'used' : 'unknown';
+      await core.fleet.patch(run.id, slot, epoch, { lastError: `${word}: ${result.message}` }, core.fence);
       core.log.warn(
         { slot, epoch, message: result.message },
-        'no answer to RunInstances; looking the instance up by its tags',
+        'no answer to RunInstances that says what it did; looking the instance up by its tags',
       );
+    }
   }
+}
+
+/** Once for each cause, and for each pool that is dry: what EC2 says again and again is in the log. */
+async function tellRefusal(
+  core: Core,
+  run: RunRecord,
+  { slot, epoch, request }: InstanceRecord,
+  { cause, message }: Extract<LaunchResult, { kind: 'refused' }>,
+): Promise<void> {
+  const where = `${request.instanceType} in ${request.subnetId}`;
+  const said = `EC2 refuses slot ${slot} (${where}): ${cause}: ${message}`;
+  const at = { slot, epoch };
+  switch (cause) {
+    case 'quota':
+      return alarmOnce(core, 'quota', `${said}. ${await quotaAdvice(core, run, request.instanceType)}`, at);
+    case 'pool':
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried, and this one again later`, at);
+    case 'throttled':
+      return alarmOnce(core, 'throttled', `${said}; launches go on more slowly`, at);
+    case 'spent':
+      return;
+    case 'denied':
+    case 'invalid':
+      return alarmOnce(core, cause, said, at);
+  }
+}
+
+async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Promise<string> {
+  const { vcpus } = describeInstanceType(instanceType);
+  const code = quotaCodeOf(instanceType);
+  const instances = await core.fleet.instances(run.id);
+  const has = instances.filter((r) => r.instanceId !== null && r.phase !== 'terminated').length;
+  const planned = run.plan.instances;
+  return (
+    `The run has ${has} of ${planned} planned instances (${has * vcpus} of ${planned * vcpus} vCPUs) and goes on with them; ` +
+    `it tries again when one has ended. Ask AWS for ${planned * vcpus} vCPUs above what else runs in ` +
+    `${run.settings.aws.region}: quota ${code}, ${quotaNameOf(code)}`
+  );
 }
 
 /** Takes an instance that EC2 gave or shows as this claim's, or notes its new state. */
@@ -155,6 +218,9 @@ export async function adopt(
   epoch: number,
   instance: CloudInstance,
 ): Promise<void> {
+  const record = await core.fleet.get(run.id, slot, epoch);
+  // What its hello has shown of its address is the better knowledge.
+  const greeted = record !== null && record.publicKey !== null;
   await core.fleet.patch(
     run.id,
     slot,
@@ -162,9 +228,10 @@ export async function adopt(
     {
       instanceId: instance.id,
       cloudState: instance.state,
-      ...(instance.publicAddress ? { address: instance.publicAddress } : {}),
+      ...(instance.publicAddress && !greeted ? { address: instance.publicAddress } : {}),
       ...(instance.zone ? { zone: instance.zone } : {}),
-      lastError: null,
+      // Later on, it says why the instance was given up.
+      ...(record?.phase === 'claimed' ? { lastError: null } : {}),
     },
     core.fence,
   );

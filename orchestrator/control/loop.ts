@@ -70,7 +70,9 @@ export class ControlLoop implements LoopLink {
           if (this.#isOver(world)) return;
           this.#start(world, decide(world), signal);
         }
+        const seenMs = this.#core.clock.monotonic();
         await this.#core.clock.sleep(this.#pauseMs(world), this.#wake.signal);
+        await this.#core.clock.sleep(seenMs + leastPauseMs(world) - this.#core.clock.monotonic(), signal);
       }
     } finally {
       signal.removeEventListener('abort', onAbort);
@@ -92,14 +94,16 @@ export class ControlLoop implements LoopLink {
 
   #isOver(world: World): boolean {
     if (!isRunEnd(world.run.phase)) return false;
-    const left = world.instances.some((i) => i.phase !== 'terminated') || world.run.balancer !== null;
+    // Not the world's: an action that has failed since may have left something.
+    const { balancerLeft } = this.#core.marks;
+    const left = balancerLeft || world.run.balancer !== null || world.instances.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
     // Long after they have powered themselves off, what EC2 says of them is for a person to look into.
     return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;
   }
 
   #start(world: World, actions: readonly Action[], signal: AbortSignal): void {
-    const now = this.#core.clock.now();
+    const now = this.#core.clock.monotonic();
     this.#nextTryMs = Infinity;
     for (const action of actions) {
       const key = actionKey(action);
@@ -126,12 +130,12 @@ export class ControlLoop implements LoopLink {
     try {
       if (await act(this.#core, this.#dispatcher, world, action, signal)) this.#observer.expectChange();
       this.#failures.delete(key);
-      this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.now() });
+      this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.monotonic() });
     } catch (error) {
       const count = (this.#failures.get(key)?.count ?? 0) + 1;
       this.#failures.set(key, {
         count,
-        notBeforeMs: this.#core.clock.now() + Math.min(10_000, 250 * 2 ** (count - 1)),
+        notBeforeMs: this.#core.clock.monotonic() + Math.min(10_000, 250 * 2 ** (count - 1)),
       });
       this.#core.log.warn({ action: key, error: describeError(error), count }, 'an action failed; trying again');
       if (isFatal(error) || (action.kind === 'publish' && count >= MAX_PUBLISH_FAILURES)) this.#fatal = error;
@@ -143,10 +147,15 @@ export class ControlLoop implements LoopLink {
 
   /** Until AWS is to be asked again or an action is due again; call-backs and finished actions wake the loop earlier. */
   #pauseMs(world: World | null): number {
-    const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.now();
+    const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.monotonic();
     const longest = world?.limits.heartbeatMs ?? 1_000;
     return Math.min(longest, Math.max(50, pause));
   }
+}
+
+/** However many call-backs and ended actions wake the loop: thousands of instances speak many times a second. */
+function leastPauseMs(world: World | null): number {
+  return world === null ? 0 : Math.min(250, Math.max(20, world.limits.heartbeatMs / 30));
 }
 
 /** Two actions with the same text would do the same; an offer also depends on who can take it. */

@@ -1,10 +1,16 @@
 /** Gathers the world. EC2 and ELBv2 are asked at their own pace; their last answer stands until the next. */
-import { limitsFor } from '../../shared/domain/limits.ts';
+import { limitsOf } from './schedule-of-run.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
-import type { TargetHealth } from '../cloud/load-balancer.ts';
+import type { Balancer, TargetHealth } from '../cloud/load-balancer.ts';
+import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
+import { ClockWatch } from './clock-watch.ts';
+import { notedKeys } from './decisions.ts';
+import { ManifestPoll } from './manifest-poll.ts';
+import type { Outlook } from './outlook.ts';
+import { outlookOf } from './outlook.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 import type { World } from './world.ts';
 
@@ -13,60 +19,107 @@ const SOONEST_MS = 250;
 
 export class Observer {
   readonly #core: Core;
-  readonly #loopStartedAtMs: number;
+  readonly #clockWatch: ClockWatch;
+  #loopStartedAtMs: number;
+  readonly #bucket: ManifestPoll;
   #cloud: { instances: CloudInstance[]; seenAtMs: number } | null = null;
   #targets: ReadonlyMap<string, TargetHealth> = new Map();
+  readonly #onceHealthy = new Set<string>();
   #balancerActive = false;
   #balancerGone = false;
+  /** Since when a balancer is asked for that does not serve yet, by the clock that never goes back. */
+  #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
   #nextLookMs = 0;
+  #requestSeenAtMs: number | null = null;
+  #noted: Set<string> | null = null;
+  #outlook: Outlook | null = null;
 
   constructor(core: Core) {
     this.#core = core;
+    this.#clockWatch = new ClockWatch(core.clock);
     this.#loopStartedAtMs = core.clock.now();
+    this.#bucket = new ManifestPoll(core);
   }
 
   /** AWS was asked for something: look again soon. */
   expectChange(): void {
     this.#waitMs = SOONEST_MS;
-    this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.now() + SOONEST_MS);
+    this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
   }
 
-  /** When AWS will be asked again. */
+  /** When AWS will be asked again, by the clock that never goes back. */
   get nextLookMs(): number {
     return this.#nextLookMs;
   }
 
   async observe(): Promise<World> {
     const core = this.#core;
-    const [run, instances, work, totals] = await Promise.all([
-      core.runs.get(core.runId),
-      core.fleet.instances(core.runId),
-      core.work.counts(core.runId),
-      core.results.totals(core.runId),
-    ]);
+    const [run, instances] = await Promise.all([core.runs.get(core.runId), core.fleet.instances(core.runId)]);
+    // After the instances: what one that is closed by then has left behind is counted as waiting.
+    const [work, totals] = await Promise.all([core.work.counts(core.runId), core.results.totals(core.runId)]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
-    const limits = limitsFor(run.deadlineAtMs - run.startedAtMs);
-    if (core.clock.now() >= this.#nextLookMs)
+    const limits = limitsOf(run);
+    await this.#watchClock(limits.heartbeatMs);
+    if (core.clock.monotonic() >= this.#nextLookMs)
       await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
-    return {
+    this.#bucket.look(instances, limits);
+    if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
+    const world: World = {
       nowMs: core.clock.now(),
       loopStartedAtMs: this.#loopStartedAtMs,
-      run,
+      requestSeenAtMs: this.#requestSeenAtMs,
+      robots: core.robots.policy,
+      run: { ...run, measuredTailMs: measuredTailMs(instances, core.marks.lastLoadsMs) },
       limits,
       instances,
       cloud: this.#cloud,
+      pools: core.marks.pools,
       balancerActive: this.#balancerActive,
       balancerGone: this.#balancerGone,
+      balancerRefused: core.marks.balancerRefused,
+      balancerLeft: core.marks.balancerLeft,
       targets: this.#targets,
+      onceHealthy: this.#onceHealthy,
       work,
+      handedOverAtMs: core.marks.handedOverMs,
+      outlook: this.#outlook,
+      noted: await this.#readNoted(),
       totals,
+      uploads: this.#bucket.uploads,
     };
+    if (this.#outlook === null || world.nowMs - this.#outlook.atMs >= limits.heartbeatMs)
+      world.outlook = this.#outlook = outlookOf(world, core.marks.unwilling);
+    return world;
+  }
+
+  /** Across a step of the wall clock, or a sleep of this machine, silence counts from now, and what AWS showed is of another time. */
+  async #watchClock(toleranceMs: number): Promise<void> {
+    const jumpMs = this.#clockWatch.look(toleranceMs);
+    if (jumpMs === 0) return;
+    const nowMs = this.#core.clock.now();
+    const { marks } = this.#core;
+    this.#loopStartedAtMs = nowMs;
+    // What is still to come by the new time never happened: nobody is to wait for it.
+    if ((marks.handedOverMs ?? -Infinity) > nowMs) marks.handedOverMs = null;
+    if ((marks.quotaRefusedMs ?? -Infinity) > nowMs) marks.quotaRefusedMs = null;
+    this.#outlook = null;
+    this.#cloud = null;
+    this.#nextLookMs = 0;
+    await this.#core.alarm(
+      `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; instances get time to be heard again`,
+    );
+  }
+
+  /** Read once: from then on whoever notes something adds it here, too. */
+  async #readNoted(): Promise<Set<string>> {
+    this.#noted ??= new Set(await notedKeys(this.#core));
+    return this.#noted;
   }
 
   async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
     const core = this.#core;
-    this.#nextLookMs = core.clock.now() + this.#waitMs;
+    this.#nextLookMs = core.clock.monotonic() + this.#waitMs;
     this.#waitMs = Math.min(slowestMs, this.#waitMs * 1.5);
     const askedAtMs = core.clock.now();
     await this.#ask('EC2', async () => {
@@ -82,20 +135,44 @@ export class Observer {
   async #lookAtBalancer(run: RunRecord, instances: readonly InstanceRecord[]): Promise<void> {
     if (run.balancer === null) {
       this.#balancerActive = false;
+      this.#inactiveSinceMs = null;
       this.#balancerGone = false;
       this.#targets = new Map();
     } else if (instances.some((i) => i.registered && i.phase !== 'terminated')) {
       try {
-        this.#balancerActive ||= await this.#core.balancers.isActive(run.balancer);
+        if (!this.#balancerActive) await this.#awaitService(run, run.balancer);
         this.#targets = await this.#core.balancers.health(run.balancer);
+        for (const [id, health] of this.#targets) if (health === 'healthy') this.#onceHealthy.add(id);
         this.#balancerGone = false;
       } catch (error) {
-        if (!(error instanceof AppError) || error.code !== 'aws-not-found') throw error;
+        if (!isNotFound(error)) throw error;
         this.#balancerActive = false;
         this.#balancerGone = true;
         this.#targets = new Map();
       }
     }
+  }
+
+  /** Two to three minutes on AWS. One that takes longer than a boot on a bad day may never come, while all wait for it. */
+  async #awaitService(run: RunRecord, balancer: Balancer): Promise<void> {
+    const core = this.#core;
+    this.#inactiveSinceMs ??= core.clock.monotonic();
+    let failure: unknown = null;
+    try {
+      this.#balancerActive = await core.balancers.isActive(balancer);
+    } catch (error) {
+      failure = error;
+    }
+    if (this.#balancerActive) this.#inactiveSinceMs = null;
+    else if (core.clock.monotonic() - this.#inactiveSinceMs >= limitsOf(run).bootMs && !isNotFound(failure)) {
+      const words = failure === null ? 'ELBv2 shows it as still being provisioned' : describeError(failure);
+      await alarmOnce(
+        core,
+        'balancer inactive',
+        `the load balancer of this run is not in service: ${words}; no product can be handed out before it is`,
+      );
+    }
+    if (failure !== null) throw failure;
   }
 
   /** The last answer stands when there is none: a failing Describe says nothing about the instances, nor about the other service. */
@@ -106,4 +183,22 @@ export class Observer {
       this.#core.log.warn({ service, error: describeError(error) }, 'AWS did not answer a Describe call');
     }
   }
+}
+
+const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-not-found';
+
+/**
+ * The longest upload of a part and, because all bring their last part at once, the usual load for each instance that had products;
+ * and one as slow as the slowest of late, which may come again, but not for each of them.
+ */
+function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: readonly number[]): number {
+  let uploadMs = 0;
+  let shards = 0;
+  for (const { progress } of instances) {
+    uploadMs = Math.max(uploadMs, progress?.uploadMs ?? 0);
+    if ((progress?.assigned ?? 0) > 0) shards++;
+  }
+  const sorted = lastLoadsMs.toSorted((a, b) => a - b);
+  const usualMs = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  return uploadMs + usualMs * shards + (sorted.at(-1) ?? 0);
 }

@@ -1,6 +1,8 @@
 /** The orders in the reply to a heartbeat. Pure, so that they are the same whatever brought the heartbeat here. */
-import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { isServing } from '../../shared/domain/states.ts';
+import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
+import { intervalUnder } from './robots-keeper.ts';
 import { drainAtMs, isDraining } from './schedule-of-run.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 
@@ -13,34 +15,53 @@ export interface OrderInput {
   granted: string[];
   /** Chunks of the run that nobody owns, after the grants. */
   waiting: number;
+  /** True while an address in trouble, or a slow one, still holds products that may come back. */
+  returning: boolean;
   partsAck: number;
   /** True when a newer epoch has the slot. */
   superseded: boolean;
+  robots: RobotsPolicy | null;
+  /** True when a banned instance is to give its products back and keep its place. */
+  release: boolean;
+  /** Chunks that others could crawl sooner. */
+  yield: string[];
+  /** Products it is to hold at most; null while shares are equal. */
+  most: number | null;
+  /** True when an instance makes room for another address, because its own is banned or to be renewed: it uploads, closes and goes. */
+  leave: boolean;
+  verdict: Orders['verdict'];
 }
 
 /**
- * Sealed = the shard is complete: nothing waits for an owner, and all that this instance holds is crawled. Before that an
- * instance stays open, so that it can take what comes back from a lost one.
+ * Sealed = the shard is complete: nothing waits for an owner or may come back, and all that this instance holds is
+ * crawled. Before that an instance stays open, so that it can take what comes back from a lost, banned or slow one.
  */
 export function isShardComplete(
-  input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting'>,
+  input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'leave'>,
 ): boolean {
-  if (input.record.sealed || isDraining(input)) return true;
+  if (input.record.sealed || isDraining(input) || input.leave) return true;
   const idle =
     input.heartbeat.progress.pending === 0 && input.granted.length === 0 && input.heartbeat.offered.length === 0;
-  return idle && input.waiting === 0;
+  return idle && input.waiting === 0 && !input.returning;
 }
 
 export function ordersFor(input: OrderInput): Orders {
   const own = new Set(input.granted);
+  const { robots, heartbeat } = input;
   return {
     grants: input.granted,
-    drops: input.heartbeat.offered.filter((id) => !own.has(id)),
+    drops: heartbeat.offered.filter((id) => !own.has(id)),
+    yield: isDraining(input) ? [] : input.yield,
+    taken: heartbeat.yielded,
+    most: input.most,
     sealed: isShardComplete(input),
-    drain: isDraining(input),
+    drain: isDraining(input) || input.leave,
     fenced: input.superseded || !(isServing(input.record.phase) || input.record.phase === 'done'),
     partsAck: input.partsAck,
-    intervalMs: input.run.settings.site.intervalMs,
+    intervalMs: intervalUnder(robots, input.run.settings.site.intervalMs),
     deadline: new Date(drainAtMs(input.run)).toISOString(),
+    robots: robots === null || robots.version === heartbeat.robots ? null : robots,
+    release: input.release,
+    verdict: input.verdict,
   };
 }

@@ -1,7 +1,10 @@
 /** The document of `run --json`, also kept in the run's row. */
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
+import type { BanReport } from './ban-report.ts';
+import type { RunRecord } from './stores.ts';
 
 export interface ShardReport {
   slot: number;
@@ -18,6 +21,8 @@ export interface ShardReport {
 
 export interface RunReport {
   run: string;
+  /** The run whose failed products this one has tried again. */
+  parent: string | null;
   state: RunPhase;
   reason: string | null;
   exitCode: ExitCode;
@@ -35,7 +40,21 @@ export interface RunReport {
   };
   instances: { planned: number; launched: number; replaced: number; terminated: number };
   shards: ShardReport[];
-  politeness: { intervalMs: number; minGapMs: number | null };
+  politeness: {
+    /** As it was kept in the end: planned, or what robots.txt asks for where that is longer. */
+    intervalMs: number;
+    minGapMs: number | null;
+    /** Requests of all instances, canaries among them. */
+    requests: number;
+    /** Requests for known pages, asked again in doubt. */
+    canaries: number;
+    /** Null when the main server that wrote the report never read it. */
+    robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;
+  };
+  /** Every time the site refused an address, in order. */
+  bans: BanReport[];
+  /** Pages got with a browser. */
+  rendered: number;
   cost: { estimated: number; actual: number; currency: 'USD' };
   timings: {
     launchMs: number | null;
@@ -46,4 +65,25 @@ export interface RunReport {
   };
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
+}
+
+/** How the note of finish.ts begins that says what to do about held rows. */
+const HELD_NOTE = 'nothing was published: ';
+
+/**
+ * The run's stored report. A crash between the end of a held run and its report leaves one that still says `held`: how the
+ * run ended is then taken from its row.
+ */
+export function reportOf(run: RunRecord): RunReport | null {
+  const { report, phase, reason, exitCode, finishedAtMs } = run;
+  if (report === null || report.state === phase) return report;
+  return {
+    ...report,
+    state: phase,
+    reason,
+    exitCode: exitCode ?? report.exitCode,
+    finishedAt: finishedAtMs === null ? null : new Date(finishedAtMs).toISOString(),
+    onTime: phase !== 'held' && finishedAtMs !== null && finishedAtMs <= run.deadlineAtMs,
+    notes: report.notes.filter((note) => !note.startsWith(HELD_NOTE)),
+  };
 }

@@ -6,14 +6,19 @@
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../shared/domain/states.ts';
 import type { Product } from '../../shared/domain/product.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import type { FillRates } from './guard.ts';
 import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
+
+/** `stop` and `cancel`: a person's wish. The others: the main server's own, when going on would only do harm or bring nothing. */
+export type RunRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer';
 
 export interface RunRecord {
   id: string;
@@ -37,14 +42,16 @@ export interface RunRecord {
   privateKey: string;
   publicKey: string;
   balancer: Balancer | null;
-  /** A person's wish that the loop has yet to carry out. */
-  request: 'stop' | 'cancel' | null;
+  /** Why the run is to end early; the loop has yet to carry it out. */
+  request: RunRequest | null;
+  /** What uploading and loading have taken so far; not in the database: the observer adds it to what it has read. */
+  measuredTailMs?: number | undefined;
   report: RunReport | null;
 }
 
 export type NewRun = Omit<
   RunRecord,
-  'phase' | 'reason' | 'exitCode' | 'finishedAtMs' | 'balancer' | 'request' | 'report'
+  'phase' | 'reason' | 'exitCode' | 'finishedAtMs' | 'balancer' | 'request' | 'report' | 'measuredTailMs'
 >;
 
 export interface RunEvent {
@@ -65,7 +72,29 @@ export interface LockHolder {
   expiresAtMs: number;
 }
 
+/** A lock that ends with the connection it was taken on. Throws `database-unreachable` when there is no answer. */
+export interface ConnectionLock {
+  /** Takes it, or finds it taken, without waiting; a lost connection is made anew. Repeatable. */
+  acquire(): Promise<'ours' | 'others'>;
+  /** Ends the connection of whoever has it, then takes it. Throws `lock-held` when that is not allowed. */
+  evict(): Promise<'ours' | 'others'>;
+  /** Gives it up and closes the connection; never throws. */
+  release(): Promise<void>;
+}
+
+/** What keeps a lease honest beside its row: docs/decisions/locks.md. */
+export interface LockGuard {
+  /** By the one clock that every main server of this database shares. */
+  nowMs(): Promise<number>;
+  /** Whose name is on the lease, expired or not; null when it is free. */
+  holder(): Promise<LockHolder | null>;
+  /** Null where the database has no such locks. */
+  connection: ConnectionLock | null;
+}
+
 export interface RunStore {
+  /** Left out where nobody else can come (in memory). */
+  readonly guard?: LockGuard;
   /** Takes the lock for `leaseMs`, or says who has it. An expired lease is taken over; `steal` takes a live one (its holder is known to be dead). */
   acquireLock(
     owner: string,
@@ -82,21 +111,29 @@ export interface RunStore {
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;
-  /** Moves the run if it is in `from`, with an event; false when it was elsewhere. The only way a phase changes. */
+  /**
+   * Moves the run if it is in `from`, with an event; false when it was elsewhere, and for `held` when it is to be cancelled.
+   * The only way a phase changes. A run that was held keeps its time of ending. `request` is written with the phase.
+   */
   move(
     id: string,
     from: RunPhase,
     to: RunPhase,
     fence: number,
     nowMs: number,
-    detail?: { reason?: string; exitCode?: ExitCode },
+    detail?: { reason?: string; exitCode?: ExitCode; request?: RunRequest },
   ): Promise<boolean>;
   setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void>;
-  /** Written by `stop` and `cancel` from another process: needs no lock. */
-  setRequest(id: string, request: 'stop' | 'cancel'): Promise<void>;
+  /**
+   * `stop` and `cancel` are written from another process: needs no lock. True when the run will end by it. False for a run
+   * that has ended or is held, for any wish but `cancel` once that is there, and for the main server's own where a person has
+   * spoken. Repeating it changes nothing.
+   */
+  setRequest(id: string, request: RunRequest): Promise<boolean>;
   setReport(id: string, report: RunReport, fence: number): Promise<void>;
   addEvent(id: string, event: RunEvent): Promise<void>;
-  events(id: string, limit: number): Promise<RunEvent[]>;
+  /** Newest first; only those of a kind if one is given. */
+  events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
 }
 
 export interface InstanceRecord {
@@ -128,9 +165,40 @@ export interface InstanceRecord {
   progress: Progress | null;
   problem: string | null;
   sealed: boolean;
+  /** When it was asked to make room for a fresh address (`aws.recycle_every`); null while it was not. */
+  leaveAtMs: number | null;
   manifestKey: string | null;
   manifestSha256: string | null;
   consoleOutput: string | null;
+  /** The last trouble it told of, over or not. */
+  trouble: TroubleState | null;
+}
+
+/** Why an address has stopped by itself, and how far that has come. Times are the main server's. */
+export interface TroubleState {
+  verdict: 'suspect' | 'banned';
+  /** The ban rule that spoke. */
+  rule: string;
+  atMs: number;
+  /** When the address leaves its cool-down; null for `suspect`. */
+  untilMs: number | null;
+  /** When the products it had not crawled were taken back. */
+  releasedAtMs: number | null;
+  /** When the instance said that it was over. */
+  overAtMs: number | null;
+}
+
+/** What an instance says of its trouble. */
+export interface TroubleReport extends Pick<TroubleState, 'verdict' | 'atMs' | 'untilMs'> {
+  evidence: Evidence;
+}
+
+/** One trouble of one instance with its proof, for the report. */
+export interface TroubleRecord extends TroubleState {
+  slot: number;
+  epoch: number;
+  address: string | null;
+  evidence: Evidence;
 }
 
 export type HelloResult = 'accepted' | 'repeated' | 'other-key' | 'other-instance' | 'too-late' | 'unknown';
@@ -149,6 +217,7 @@ export type InstancePatch = Partial<
     | 'cloudState'
     | 'registered'
     | 'sealed'
+    | 'leaveAtMs'
     | 'manifestKey'
     | 'manifestSha256'
     | 'consoleOutput'
@@ -168,7 +237,18 @@ export interface FleetStore {
   instances(runId: string): Promise<InstanceRecord[]>;
   get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null>;
   patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void>;
-  /** Moves the instance if it is in `from`, with an event; false when it was elsewhere. The only way a phase changes. */
+  /** Enters the manifest that an instance is said to have written, unless it has one or serves no more; true when it was entered. */
+  noteManifest(
+    runId: string,
+    slot: number,
+    epoch: number,
+    manifest: { manifestKey: string; manifestSha256: string | null },
+    fence: number,
+  ): Promise<boolean>;
+  /**
+   * Moves the instance if it is in `from`, with an event; false when it was elsewhere. The only way a phase changes. To `lost`
+   * it goes without its manifest: one that nobody has checked closes nothing.
+   */
   move(
     runId: string,
     slot: number,
@@ -178,6 +258,8 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
     reason?: string,
+    /** For the event alone; the reason stands in it otherwise. */
+    detail?: string,
   ): Promise<boolean>;
   /** Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one EC2 gave; `too-late` when the phase is past `ready` or given up. */
   hello(runId: string, slot: number, epoch: number, hello: Hello, fence: number, nowMs: number): Promise<HelloResult>;
@@ -190,6 +272,19 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
   ): Promise<boolean>;
+  /** Enters a trouble, brings the open one up to date, or with null ends it. Repeating it changes nothing. */
+  noteTrouble(
+    runId: string,
+    slot: number,
+    epoch: number,
+    trouble: TroubleReport | null,
+    fence: number,
+    nowMs: number,
+  ): Promise<void>;
+  /** Notes that the products of the last trouble's instance were taken back. */
+  noteReleased(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void>;
+  /** Every trouble of the run, in the order in which they began. */
+  troubles(runId: string): Promise<TroubleRecord[]>;
 }
 
 /** Chunk with what is left to crawl in it. */
@@ -197,6 +292,21 @@ export interface OpenChunk {
   /** `<index>-<generation>` */
   id: string;
   products: Product[];
+}
+
+/** A chunk that an instance owns. */
+export interface OwnedChunk {
+  /** `<index>-<generation>` */
+  id: string;
+  /** Products without an outcome. */
+  open: number;
+}
+
+/** A product that failed, and why. */
+export interface FailedProduct extends Product {
+  reason: FailureReason;
+  /** One line for people; null for those that nobody has crawled. */
+  detail: string | null;
 }
 
 export interface WorkCounts {
@@ -226,6 +336,30 @@ export interface WorkStore {
   ): Promise<string[]>;
   /** Takes back every chunk of (slot, epoch) that still has products without outcome, as the next generation; returns how many products. */
   release(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<number>;
+  /**
+   * Chunks of (slot, epoch) that still have products without outcome, the last granted first (of those granted at once, the
+   * highest index), with how many.
+   */
+  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]>;
+  /**
+   * Takes back those of the chunks that (slot, epoch) still owns in that very generation, each as the next generation;
+   * returns how many products. Repeating it changes nothing. A chunk without open products stays where it is.
+   */
+  takeChunks(
+    runId: string,
+    slot: number,
+    epoch: number,
+    chunkIds: readonly string[],
+    fence: number,
+    nowMs: number,
+  ): Promise<number>;
+  /** Failed products by number, those after number `after`; at most `limit`, only with these reasons if any are given. */
+  failedProducts(
+    runId: string,
+    after: number,
+    limit: number,
+    reasons?: readonly FailureReason[],
+  ): Promise<FailedProduct[]>;
   /** Ends every product that has no outcome as failed(reason); returns how many. */
   failRest(runId: string, reason: FailureReason, fence: number, nowMs: number): Promise<number>;
   /** Truth by counting items: slow on millions, for the report and `verify`. */
@@ -245,13 +379,21 @@ export interface PartRecord extends PartRef {
   failed: number;
 }
 
+export interface PublishEnd {
+  exitCode: ExitCode;
+  reason: string | null;
+  held?: boolean;
+  overNewer?: boolean;
+}
+
 export interface ResultStore {
-  /** Enters parts into the ledger as `seen`; known ones are left as they are. Returns the highest seq without a gap below it, -1 for none. */
-  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<number>;
+  /** Enters parts into the ledger as `seen`; known ones are left as they are. */
+  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void>;
   parts(runId: string): Promise<PartRecord[]>;
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
-   * the ledger row to `loaded`. Loading it again changes nothing. A row the database refuses becomes failed(load).
+   * the ledger row to `loaded`. Loading it again changes nothing. A product goes in with all of its rows: one that the
+   * database refuses makes it failed(load).
    */
   load(
     runId: string,
@@ -271,15 +413,25 @@ export interface ResultStore {
   totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }>;
   /**
    * Staging → result table by one INSERT … SELECT upsert, together with the run's move from `loading` to the given end,
-   * in one transaction. With on_gone `delete` the gone products' rows go in the same transaction. Publishing again changes nothing.
+   * in one transaction; a run that is to be cancelled ends `cancelled`, whatever the given end, and gives no rows. With `rows` in the mapping, rows of the stored products that this run did not give go in the same
+   * transaction; with on_gone `delete` those of the gone ones too. Publishing again changes nothing. Products that a run
+   * which began later has published for the same table are left as that run has them.
+   * `held`: the run is moved from `held` instead; its time of ending stays. `overNewer`: newer rows are overwritten, too.
    */
   publish(
     runId: string,
     to: 'completed' | 'banned' | 'failed' | 'cancelled',
-    end: { exitCode: ExitCode; reason: string | null },
+    end: PublishEnd,
     fence: number,
     nowMs: number,
   ): Promise<{ rows: number }>;
+  /** Runs that began after this one and have published into its result table, newest first. */
+  newerRuns(runId: string): Promise<string[]>;
+  /** Share of staged rows with a value, by field (empty texts and lists are none); no entry without any row. */
+  fillOfFields(runId: string): Promise<FillRates['fields']>;
+  /** Fill rates of the newest completed runs of the same result table that began before this one. */
+  earlierFills(runId: string, limit: number): Promise<FillRates[]>;
+  setFill(runId: string, fill: FillRates, fence: number): Promise<void>;
   /** Drops the staging table once the run is published. */
   dropStaging(runId: string): Promise<void>;
   /** Number of rows of the result table with this run_id, and the first few for the report. */

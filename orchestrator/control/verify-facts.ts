@@ -2,10 +2,12 @@
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 
+const EXAMPLES = 20;
+
 /** Something that should be empty. */
 export interface LedgerDifference {
   count: number;
-  /** At most 20 product IDs, or names of parts `slot/epoch/seq`. */
+  /** At most EXAMPLES product IDs, or names of parts `slot/epoch/seq`. */
   examples: string[];
 }
 
@@ -26,12 +28,28 @@ export interface VerifyFacts {
   withoutPart: LedgerDifference;
   /** False before publishing and after a cancelled run: then the result table is not compared. */
   published: boolean;
+  /** Rows that the stored products gave: one each, with `rows` in the mapping any number, none among them. */
+  ledgerRows: number;
   /** Rows of the result table that carry this run. */
   resultRows: number;
-  /** Stored products with no row at all in the result table. */
+  /** Stored products that gave rows and have none at all in the result table. */
   storedWithoutRow: LedgerDifference;
-  /** Stored products whose row carries another run by now: a later crawl wrote it. */
+  /** Stored products whose rows carry another run by now, or are gone: a later crawl replaced them. */
   overwritten: LedgerDifference;
-  /** Rows that carry this run for products that are not stored in its ledger. */
+  /** Of the ledger's rows, those of such products. */
+  replacedRows: number;
+  /** Stored products that have rows of this run in the result table, but not as many as they gave. */
+  rowsOff: LedgerDifference;
+  /** Rows that carry this run for products that are not stored in its ledger: their number and the products. */
   rowsWithoutItem: LedgerDifference;
+}
+
+export function noDifference(): LedgerDifference {
+  return { count: 0, examples: [] };
+}
+
+/** Counts `items` more, and keeps the example while there is room. */
+export function note(difference: LedgerDifference, example: string, items = 1): void {
+  difference.count += items;
+  if (difference.examples.length < EXAMPLES) difference.examples.push(example);
 }

@@ -2,22 +2,11 @@
  * The proof of a run: planned = stored + gone + failed, from the ledger, the manifests and the result table. Every check
  * that does not hold becomes a difference with what was expected, what was found and some examples.
  */
-import { describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { ObjectStore } from '../../shared/ports/object-store.ts';
-import type { Manifest } from '../../shared/wire/part.ts';
-import { decodeManifest } from '../../shared/wire/part.ts';
-import { importPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
-import { readPart } from './load-parts.ts';
-import type { InstanceRecord, PartRecord, RunRecord } from './stores.ts';
+import type { InstanceRecord, RunRecord } from './stores.ts';
+import type { BucketInput, Difference } from './verify-bucket.ts';
+import { checkManifests, checkParts } from './verify-bucket.ts';
 import type { VerifyFacts } from './verify-facts.ts';
-
-export interface Difference {
-  check: string;
-  expected: string;
-  found: string;
-  examples: string[];
-}
 
 export interface Verdict {
   run: string;
@@ -31,12 +20,8 @@ export interface Verdict {
   notes: string[];
 }
 
-export interface VerifyInput {
-  run: RunRecord;
+export interface VerifyInput extends BucketInput {
   facts: VerifyFacts;
-  instances: readonly InstanceRecord[];
-  parts: readonly PartRecord[];
-  objects: ObjectStore;
 }
 
 export async function verifyRun(input: VerifyInput): Promise<Verdict> {
@@ -80,17 +65,26 @@ function checkLedger(facts: VerifyFacts): Difference[] {
     `${stored} + ${gone} + ${failed}`,
   );
   const empties: [
-    keyof VerifyFacts & ('duplicates' | 'partsOff' | 'withoutPart' | 'storedWithoutRow' | 'rowsWithoutItem'),
+    keyof VerifyFacts &
+      ('duplicates' | 'partsOff' | 'withoutPart' | 'storedWithoutRow' | 'rowsOff' | 'rowsWithoutItem'),
     string,
   ][] = [
     ['duplicates', 'no product is in the ledger twice'],
     ['partsOff', 'the counts of every part are those of its products'],
     ['withoutPart', 'every product with a result names a loaded part'],
-    ['storedWithoutRow', 'every stored product has a row in the result table'],
+    ['storedWithoutRow', 'every stored product has its rows in the result table'],
+    ['rowsOff', 'every stored product has as many rows as it gave'],
     ['rowsWithoutItem', 'every row of this run in the result table is a stored product'],
   ];
   for (const [name, check] of empties)
     expect(facts[name].count === 0, check, 'no exception', `${facts[name].count}`, facts[name].examples);
+  const rows = facts.ledgerRows - facts.replacedRows;
+  expect(
+    !facts.published || facts.resultRows === rows,
+    'the rows of the run in the result table are those of its parts',
+    facts.replacedRows > 0 ? `${facts.ledgerRows} less ${facts.replacedRows} replaced by a later run` : `${rows}`,
+    `${facts.resultRows}`,
+  );
   return differences;
 }
 
@@ -124,110 +118,13 @@ function checkFleet({ run, instances }: VerifyInput): Difference[] {
   ];
 }
 
-async function checkManifests({
-  run,
-  instances,
-  parts,
-  objects,
-}: VerifyInput): Promise<{ count: number; differences: Difference[] }> {
-  const differences: Difference[] = [];
-  let count = 0;
-  for (const instance of instances) {
-    const where = `slot ${instance.slot} epoch ${instance.epoch}`;
-    const own = parts.filter((p) => p.slot === instance.slot && p.epoch === instance.epoch && p.state === 'loaded');
-    if (instance.manifestKey === null) {
-      differences.push({
-        check: 'every epoch is closed by a manifest',
-        expected: `a manifest of ${where}`,
-        found: 'none',
-        examples: [],
-      });
-      continue;
-    }
-    const manifest = await readManifest(run, instance, objects);
-    if (typeof manifest === 'string') {
-      differences.push({
-        check: 'every manifest is whole and signed',
-        expected: instance.manifestKey,
-        found: manifest,
-        examples: [],
-      });
-      continue;
-    }
-    count++;
-    const listed = new Set(manifest.parts.map((p) => p.key));
-    const missing = own.filter((p) => !listed.has(p.key)).map((p) => p.key);
-    if (missing.length > 0 && manifest.closedBy === 'instance') {
-      differences.push({
-        check: 'every loaded part is in the manifest of its epoch',
-        expected: instance.manifestKey,
-        found: `${missing.length} parts not in it`,
-        examples: missing,
-      });
-    }
-    const loaded = new Set(own.map((p) => p.key));
-    const unloaded = manifest.parts.filter((p) => !loaded.has(p.key)).map((p) => p.key);
-    if (unloaded.length > 0) {
-      differences.push({
-        check: 'every part of a manifest is loaded',
-        expected: instance.manifestKey,
-        found: `${unloaded.length} parts not loaded`,
-        examples: unloaded,
-      });
-    }
-  }
-  return { count, differences };
-}
-
-/** The manifest of an epoch, signed by its instance or by the run; a text says what is wrong with it. */
-async function readManifest(
-  run: RunRecord,
-  instance: InstanceRecord,
-  objects: ObjectStore,
-): Promise<Manifest | string> {
-  const bytes = await objects.get(instance.manifestKey!);
-  if (!bytes) return 'not in the bucket';
-  if (instance.manifestSha256 !== null && sha256Hex(bytes) !== instance.manifestSha256)
-    return 'another hash than the one in the ledger';
-  const keys = [instance.publicKey, run.publicKey].filter((k) => k !== null);
-  let fault = 'no key to check it with';
-  for (const key of keys) {
-    try {
-      return decodeManifest(bytes, importPublicKey(key));
-    } catch (error) {
-      fault = describeError(error);
-    }
-  }
-  return fault;
-}
-
-async function checkParts({ parts, objects }: VerifyInput): Promise<Difference[]> {
-  const broken: string[] = [];
-  for (const part of parts) {
-    if (part.state !== 'loaded') continue;
-    try {
-      const results = await readPart(objects, part);
-      if (results.length !== part.products)
-        broken.push(`${part.key}: ${results.length} products, the ledger says ${part.products}`);
-    } catch (error) {
-      broken.push(describeError(error));
-    }
-  }
-  if (broken.length === 0) return [];
-  return [
-    {
-      check: 'the hash of every part holds',
-      expected: `${parts.length} parts`,
-      found: `${broken.length} broken`,
-      examples: broken.slice(0, 20),
-    },
-  ];
-}
-
 function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
   return [
     ...(isRunEnd(run.phase) ? [] : [`the run is not over: ${run.phase}`]),
     ...(facts.published ? [] : ['nothing of this run is in the result table, so it was not compared']),
+    ...(facts.parts.failed > 0
+      ? [`${facts.parts.failed} parts could not be read and were put aside: their products counted as not crawled`]
+      : []),
     ...(facts.overwritten.count > 0
       ? [`${facts.overwritten.count} products have been written again by a later run`]
       : []),

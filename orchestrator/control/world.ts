@@ -1,7 +1,11 @@
 /** What the control core knows at one moment: everything `decide` may look at. */
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { RunLimits } from '../../shared/domain/limits.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { TargetHealth } from '../cloud/load-balancer.ts';
+import type { Outlook } from './outlook.ts';
+import { perFleet } from './per-fleet.ts';
+import type { Pools } from './pools.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from './stores.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 
@@ -13,25 +17,53 @@ export interface World {
   limits: RunLimits;
   /** All epochs of all slots, ordered by slot and epoch. */
   instances: InstanceRecord[];
+  /** When the wish to end the run early was first seen; null while there is none. */
+  requestSeenAtMs: number | null;
+  /** robots.txt as it is in force; null before it was first read. */
+  robots: RobotsPolicy | null;
   /** What EC2 shows under the run's tag, and when it was asked; null before the first answer. */
   cloud: { instances: CloudInstance[]; seenAtMs: number } | null;
+  /** Where instances may be launched; null before the first launch was prepared. */
+  pools: Pools | null;
   balancerActive: boolean;
   /** ELBv2 does not know the balancer any more that the run's row names: it has to be made again. */
   balancerGone: boolean;
+  /** ELBv2 refuses to make the balancer, and no further try will change that. */
+  balancerRefused?: boolean;
+  /** ELBv2 may have something under the run's name that its row does not name. */
+  balancerLeft?: boolean;
   /** Target health by instance id; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
+  /** When chunks that an instance gave back were last taken; null before that, also after a restart of the main server. */
+  handedOverAtMs: number | null;
+  /** When the fleet will be through and whether it is even, as of the last heartbeat's time; null before the first look. */
+  outlook: Outlook | null;
+  /** What this run has said or decided once, and is not to again: keys of its `decision` and `projection` events. */
+  noted: Set<string>;
   totals: OutcomeCounts & { seen: number; loaded: number };
+  /** Targets that were healthy at any look of this main server, by instance id. */
+  onceHealthy?: ReadonlySet<string>;
+  /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */
+  uploads?: ReadonlyMap<string, number>;
 }
 
 /** The newest epoch of every slot that has one. */
-export function latestBySlot(instances: readonly InstanceRecord[]): Map<number, InstanceRecord> {
+export const latestBySlot = perFleet((instances): ReadonlyMap<number, InstanceRecord> => {
   const latest = new Map<number, InstanceRecord>();
   for (const record of instances) {
     const known = latest.get(record.slot);
     if (!known || known.epoch < record.epoch) latest.set(record.slot, record);
   }
   return latest;
+});
+
+/** How many slots the run has: the planned ones and those that were claimed beside them. */
+export function slotCount(world: {
+  run: { plan: { instances: number } };
+  instances: readonly InstanceRecord[];
+}): number {
+  return world.instances.reduce((most, r) => Math.max(most, r.slot + 1), world.run.plan.instances);
 }
 
 /** Given up for good: it may take no product, and what it did not crawl belongs to others. */
@@ -41,6 +73,14 @@ export function isGivenUp(record: InstanceRecord): boolean {
     record.phase === 'terminating' ||
     record.phase === 'terminated' ||
     record.phase === 'done'
+  );
+}
+
+/** Asked to go and seen going: from here EC2 does not turn back. */
+export function isLeaving(record: InstanceRecord): boolean {
+  if (record.phase === 'terminated') return true;
+  return (
+    record.phase === 'terminating' && (record.cloudState === 'shutting-down' || record.cloudState === 'terminated')
   );
 }
 

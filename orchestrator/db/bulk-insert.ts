@@ -11,8 +11,15 @@ export type SqlValue = string | number | null;
 export interface BulkTarget {
   table: string;
   columns: readonly string[];
-  /** With a row of the same key already there: an error, or the old row stays as it is. The key is the first column. */
+  /** With a row of the same key already there: an error, or the old row stays as it is. */
   existing: 'error' | 'keep';
+  /** How many of the first columns make the key; 1 unless said. */
+  keyColumns?: number;
+  /**
+   * Rows with the same first column belong together: when one is refused, those that follow are left out. Those before it
+   * may be in, and the caller deletes them. Without this, a part that is wrong as a whole would be refused row by row.
+   */
+  together?: boolean;
 }
 
 /** A row the database would not take. */
@@ -43,28 +50,48 @@ interface SqliteConnection {
   prepare(sql: string): { run(...values: SqlValue[]): unknown };
 }
 
+/** The rows refused so far, and those that go with them. */
+class Refusals {
+  readonly list: RefusedRow[] = [];
+  readonly #together: boolean;
+  readonly #groups = new Set<SqlValue>();
+
+  constructor(target: BulkTarget) {
+    this.#together = target.together ?? false;
+  }
+
+  add(row: readonly SqlValue[], index: number, detail: string): void {
+    this.list.push({ index, detail });
+    if (this.#together) this.#groups.add(row[0]!);
+  }
+
+  covers(row: readonly SqlValue[]): boolean {
+    return this.#groups.size > 0 && this.#groups.has(row[0]!);
+  }
+}
+
 async function insertEach(
   trx: Knex.Transaction,
   target: BulkTarget,
   rows: Iterable<readonly SqlValue[]>,
 ): Promise<RefusedRow[]> {
   const connection = (await trx.client.acquireConnection()) as SqliteConnection;
-  const keep = target.existing === 'keep' ? ` on conflict(${quote(target.columns[0]!, '"')}) do nothing` : '';
+  const keep = target.existing === 'keep' ? ` on conflict(${keyOf(target, '"')}) do nothing` : '';
   const names = target.columns.map((c) => quote(c, '"')).join(', ');
   const holes = target.columns.map(() => '?').join(', ');
   const statement = connection.prepare(`insert into ${quote(target.table, '"')} (${names}) values (${holes})${keep}`);
-  const refused: RefusedRow[] = [];
+  const refused = new Refusals(target);
   let index = 0;
   for (const row of rows) {
     try {
-      statement.run(...row);
+      if (!refused.covers(row)) statement.run(...row);
     } catch (error) {
       if (classifyDatabaseError(error) !== 'data') throw error;
-      refused.push({ index, detail: refusalDetail(error) });
+      refused.add(row, index, refusalDetail(error));
     }
     index++;
   }
-  return refused;
+  return refused.list;
 }
 
 async function insertBatches(
@@ -77,45 +104,53 @@ async function insertBatches(
   const maxRows = Math.min(MAX_ROWS, Math.floor(MAX_PLACEHOLDERS / target.columns.length));
   // Half: the values travel in another form than they are counted here, and beyond the limit the connection breaks.
   const maxBytes = db.maxPacketBytes / 2;
-  const refused: RefusedRow[] = [];
-  const insert = async (part: readonly (readonly SqlValue[])[], firstIndex: number): Promise<void> => {
+  const refused = new Refusals(target);
+  const insert = async (batch: readonly Numbered[]): Promise<void> => {
+    const part = batch.filter(({ row }) => !refused.covers(row));
+    if (part.length === 0) return;
     try {
-      await execute(connection, insertSql(target, part.length), part.flat());
+      await execute(
+        connection,
+        insertSql(target, part.length),
+        part.flatMap(({ row }) => row),
+      );
     } catch (error) {
       if (classifyDatabaseError(error) !== 'data') throw error;
-      if (part.length === 1) {
-        refused.push({ index: firstIndex, detail: refusalDetail(error) });
-        return;
-      }
+      if (part.length === 1) return refused.add(part[0]!.row, part[0]!.index, refusalDetail(error));
       const middle = part.length >> 1;
-      await insert(part.slice(0, middle), firstIndex);
-      await insert(part.slice(middle), firstIndex + middle);
+      await insert(part.slice(0, middle));
+      await insert(part.slice(middle));
     }
   };
   let index = 0;
   let bytes = 0;
-  let pending: (readonly SqlValue[])[] = [];
+  let pending: Numbered[] = [];
   const flush = async (): Promise<void> => {
     if (pending.length === 0) return;
-    await insert(pending, index - pending.length);
+    const batch = pending;
     pending = [];
     bytes = 0;
+    await insert(batch);
   };
   for (const row of rows) {
     const size = sizeOf(row);
     if (pending.length > 0 && (pending.length >= maxRows || bytes + size > maxBytes)) await flush();
     if (size > db.maxPacketBytes - 1_000) {
       await flush();
-      refused.push({ index, detail: `ER_NET_PACKET_TOO_LARGE: ${size} bytes` });
-      index++;
-      continue;
+      refused.add(row, index, `ER_NET_PACKET_TOO_LARGE: ${size} bytes`);
+    } else {
+      pending.push({ row, index });
+      bytes += size;
     }
-    pending.push(row);
-    bytes += size;
     index++;
   }
   await flush();
-  return refused;
+  return refused.list;
+}
+
+interface Numbered {
+  row: readonly SqlValue[];
+  index: number;
 }
 
 interface MysqlConnection {
@@ -135,6 +170,13 @@ function insertSql(target: BulkTarget, rows: number): string {
   // Not INSERT IGNORE: that would also wave through values that do not fit, cut to size.
   const keep = target.existing === 'keep' ? ` on duplicate key update ${key} = ${key}` : '';
   return `insert into ${quote(target.table, '`')} (${names}) values ${Array(rows).fill(tuple).join(', ')}${keep}`;
+}
+
+function keyOf(target: BulkTarget, mark: string): string {
+  return target.columns
+    .slice(0, target.keyColumns ?? 1)
+    .map((c) => quote(c, mark))
+    .join(', ');
 }
 
 /** Names come from our code, a checked mapping or a run id; quoting is the second wall. */

@@ -1,5 +1,6 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
+import type { ChunkState } from '../../shared/domain/phases.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, toNumber, rowsOf } from './rows.ts';
 
@@ -12,7 +13,7 @@ export interface ChunkRow {
   last_n: SqlNumber;
   products: SqlNumber;
   generation: SqlNumber;
-  state: 'waiting' | 'granted' | 'closed';
+  state: ChunkState;
   slot: SqlNumber | null;
   epoch: SqlNumber | null;
 }

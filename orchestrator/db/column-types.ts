@@ -1,8 +1,7 @@
-/** Which column type a field gets, which existing ones it may go into, and how its values are written. */
+/** Which columns a mapping needs in its result table, of which type they are made, and which existing ones will do. */
+import type { FieldType, Mapping } from '../../shared/domain/mapping.ts';
+import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
-import type { Field, FieldType, FieldValue } from '../../shared/domain/mapping.ts';
-import { fieldType } from '../../shared/domain/mapping.ts';
-import type { SqlValue } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import type { ColumnInfo } from './table-info.ts';
 
@@ -14,6 +13,12 @@ export interface NeededColumn {
   accepts: (column: ColumnInfo) => boolean;
 }
 
+/** The longest row_key, in characters. */
+export const MAX_ROW_KEY_CHARS = 255;
+
+/** With row_key beside it in the key, product_id has less room: 512 + 255 characters of 4 bytes are just below MySQL's 3,072. */
+const MAX_ID_CHARS_BESIDE_ROW_KEY = 512;
+
 const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
   text: { declared: 'text', accepts: /^(char|varchar|tinytext|text|mediumtext|longtext|enum)$/ },
   // DECIMAL rounds to its own digits, which is what whoever declared it wants; whole-number types would drop the fraction unasked.
@@ -22,22 +27,30 @@ const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
     declared: 'bigint',
     accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/,
   },
+  boolean: { declared: 'boolean', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint)$/ },
+  // Not TIMESTAMP: it is a moment, and a page gives the time on a wall, in a zone of its own.
+  date: { declared: 'date', accepts: /^(date|datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
+  datetime: { declared: 'datetime(3)', accepts: /^(datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
   json: { declared: 'json', accepts: /^(json|text|mediumtext|longtext|varchar)$/ },
 };
 
+// SQLite's own DATE, DATETIME and BOOLEAN are of numeric affinity, which keeps a text that is no number as it is.
 const SQLITE: Record<FieldType, { declared: string; accepts: RegExp }> = {
   text: { declared: 'TEXT', accepts: /^(text|blob)$/ },
   number: { declared: 'REAL', accepts: /^(real|numeric|blob)$/ },
   integer: { declared: 'INTEGER', accepts: /^(integer|numeric|real|blob)$/ },
+  boolean: { declared: 'INTEGER', accepts: /^(integer|numeric|blob)$/ },
+  date: { declared: 'TEXT', accepts: /^(text|blob|numeric)$/ },
+  datetime: { declared: 'TEXT', accepts: /^(text|blob|numeric)$/ },
   json: { declared: 'TEXT', accepts: /^(text|blob)$/ },
 };
 
-/** Every column we write beside product_id: the fields, then run_id, url and crawled_at. */
-export function neededColumns(db: Pick<Database, 'engine'>, fields: readonly Field[]): NeededColumn[] {
+/** Every column we write beside the key: the fields, then run_id, url and crawled_at. */
+export function neededColumns(db: Pick<Database, 'engine'>, mapping: Mapping): NeededColumn[] {
   const types = db.engine === 'sqlite' ? SQLITE : MYSQL;
-  const own = fields.map((field): NeededColumn => {
-    const { declared, accepts } = types[fieldType(field)];
-    return { name: field.name, declared, accepts: (c) => accepts.test(c.type) };
+  const own = columnsOf(mapping).map(({ name, type }): NeededColumn => {
+    const { declared, accepts } = types[type];
+    return { name, declared, accepts: (c) => accepts.test(c.type) };
   });
   const text = types.text.accepts;
   const isLong = (c: ColumnInfo, chars: number): boolean =>
@@ -55,49 +68,41 @@ export function neededColumns(db: Pick<Database, 'engine'>, fields: readonly Fie
   ];
 }
 
+/** The columns that tell the rows of a result table apart, in the order of its key. */
+export function keyColumns(mapping: Mapping): string[] {
+  return hasRows(mapping) ? ['product_id', 'row_key'] : ['product_id'];
+}
+
+type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
+
+/** The most characters that product_id of our tables holds. */
+export function maxIdChars(db: Pick<Database, 'engine'>, mapping: Mapping): number {
+  return db.engine === 'mysql' && hasRows(mapping) ? MAX_ID_CHARS_BESIDE_ROW_KEY : MAX_ID_CHARS;
+}
+
 /** The type of product_id in tables of ours: equal only when the bytes are, trailing spaces included. */
-export function productIdType(db: Pick<Database, 'engine' | 'byteCollation'>): string {
+export function productIdType(db: KeyTypes, mapping: Mapping): string {
+  return byteText(db, maxIdChars(db, mapping));
+}
+
+/** The type of row_key in tables of ours, compared like product_id. */
+export function rowKeyType(db: KeyTypes): string {
+  return byteText(db, MAX_ROW_KEY_CHARS);
+}
+
+function byteText(db: KeyTypes, chars: number): string {
   return db.engine === 'sqlite'
     ? 'TEXT collate BINARY'
-    : `varchar(${MAX_ID_CHARS}) character set utf8mb4 collate ${db.byteCollation}`;
+    : `varchar(${chars}) character set utf8mb4 collate ${db.byteCollation}`;
 }
 
-/** A value that a column of the field's type cannot take without being changed. */
-export class UnfitValue {
-  readonly detail: string;
-  constructor(detail: string) {
-    this.detail = detail;
-  }
-}
-
-/** The value as it is bound. MySQL would round 1.5 into an integer column without a word, so such values are refused here. */
-export function toSqlValue(field: Field, value: FieldValue | undefined): SqlValue | UnfitValue {
-  if (value === undefined || value === null) return null;
-  const type = fieldType(field);
-  switch (type) {
-    case 'json':
-      return JSON.stringify(value);
-    case 'text':
-      if (Array.isArray(value)) return unfit(field, 'a list');
-      return typeof value === 'number' ? String(value) : withoutLoneSurrogates(value);
-    case 'number':
-      return typeof value === 'number' && Number.isFinite(value) ? value : unfit(field, 'not a number');
-    case 'integer':
-      return Number.isSafeInteger(value) ? (value as number) : unfit(field, 'not a whole number');
-  }
-}
-
-/** A lone surrogate has no UTF-8 form; every encoder turns it into U+FFFD, here it is done knowingly. */
-function withoutLoneSurrogates(text: string): string {
-  return text.isWellFormed() ? text : text.toWellFormed();
-}
-
-function unfit(field: Field, what: string): UnfitValue {
-  return new UnfitValue(`${what} in column ${field.name}`);
-}
-
-/** The time a page was crawled, in the form of its column. */
-export function toCrawledAt(iso: string, column: ColumnInfo): string {
-  const text = new Date(iso).toISOString();
-  return /^(datetime|timestamp)$/.test(column.type) ? text.replace('T', ' ').replace('Z', '') : text;
+/** What a column of this kind makes of row keys: `exact` keeps all of them apart, `integer` those that are whole numbers in plain form; null: it might take two for one. */
+export function rowKeyKind(db: Pick<Database, 'engine'>, column: ColumnInfo): 'exact' | 'integer' | null {
+  if (column.generated) return null;
+  if (/^(tinyint|smallint|mediumint|int|integer|bigint)$/.test(column.type)) return 'integer';
+  if (db.engine === 'sqlite')
+    return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY' ? 'exact' : null;
+  if (column.type === 'varbinary') return 'exact';
+  // Other binary collations, such as utf8mb4_bin, take "a" and "a " for the same.
+  return column.type === 'varchar' && /_(nopad|0900)_bin$/.test(column.collation ?? '') ? 'exact' : null;
 }

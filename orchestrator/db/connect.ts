@@ -36,11 +36,15 @@ export interface OpenOptions {
   create?: boolean;
   /** How long a MySQL server may take to accept a connection. */
   connectMs?: number;
+  /** How long a statement may take on a MySQL server, those that say otherwise apart. */
+  statementMs?: number;
 }
 
 const CONNECT_MS = 10_000;
 /** Enough for the loop's reads, the call-backs and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
+/** Before the server ends it: what the pool hands out must live. */
+const POOL_IDLE_MS = 20_000;
 /** A waiting SQLite lock blocks the whole process, so the wait is short and the repeats are ours (retry.ts). */
 const SQLITE_BUSY_MS = 100;
 
@@ -50,7 +54,7 @@ export async function openDatabase(url: string, options: OpenOptions = {}): Prom
   const tools = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
   return address.engine === 'sqlite'
     ? openSqlite(address, tools, options.create ?? false)
-    : openMysql(address, tools, options.connectMs ?? CONNECT_MS);
+    : openMysql(address, tools, options);
 }
 
 /** knex prints its warnings on stdout, where --json has its one document. What matters of them is thrown as well. */
@@ -98,15 +102,16 @@ async function openSqlite(
 async function openMysql(
   address: MysqlAddress,
   tools: Pick<Database, 'clock' | 'random'>,
-  connectMs: number,
+  options: OpenOptions,
 ): Promise<Database> {
+  const prepare = (connection: unknown): Promise<void> => prepareMysql(connection, options.statementMs);
   const knex = knexFactory({
     client: 'mysql2',
-    connection: mysqlConnection(address, connectMs),
+    connection: mysqlConnection(address, options.connectMs),
     compileSqlOnError: false,
     log: SILENT,
     acquireConnectionTimeout: 30_000,
-    pool: { min: 0, max: POOL_SIZE, idleTimeoutMillis: 60_000, afterCreate: afterCreate(prepareMysql) },
+    pool: { min: 0, max: POOL_SIZE, idleTimeoutMillis: POOL_IDLE_MS, afterCreate: afterCreate(prepare) },
   });
   try {
     const server = await askServer(knex);
@@ -181,6 +186,11 @@ export function connectError(error: unknown, address: MysqlAddress): AppError {
       hint: 'Check the user and the password in database.url (special characters must be percent-encoded).',
     });
   }
+  if (code === 'ER_CON_COUNT_ERROR' || code === 'ER_TOO_MANY_USER_CONNECTIONS') {
+    return new AppError('database-unreachable', `${address.label} takes no more connections: ${said} (${code})`, {
+      hint: 'End programs that hold connections, or raise max_connections; a main server needs ten.',
+    });
+  }
   return new AppError('database-unreachable', `cannot reach ${address.label}: ${said} (${code})`, {
     hint: 'Check the host and the port in database.url, that the server runs, and that a firewall lets this machine in.',
   });
@@ -213,15 +223,21 @@ async function prepareSqlite(raw: unknown): Promise<void> {
     connection.pragma(setting);
 }
 
-/** READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement of ours needs them. */
+/**
+ * READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement of ours needs them.
+ * wait_timeout, in seconds: a main server that freezes or is cut off within a transaction keeps the fence and its rows locked
+ * until the server ends its connection, by default after eight hours. What a statement takes does not count, and no
+ * transaction of ours does anything but statements.
+ */
 const SESSION = [
   `set session sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'`,
   `set session time_zone = '+00:00'`,
   `set session innodb_lock_wait_timeout = 10`,
+  `set session wait_timeout = least(@@session.wait_timeout, 30)`,
   `set session transaction isolation level read committed`,
 ];
 
-async function prepareMysql(connection: unknown): Promise<void> {
-  const limited = limitStatements(connection);
+async function prepareMysql(connection: unknown, statementMs: number | undefined): Promise<void> {
+  const limited = limitStatements(connection, statementMs);
   for (const sql of SESSION) await limited.run(sql);
 }

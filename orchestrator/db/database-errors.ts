@@ -3,13 +3,24 @@ import type { ErrorCode } from '../../shared/domain/errors.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 
 /**
+ * - `unwilling`: the server answers, but takes no writes for now: it is read-only (a failover), or its disk is full
  * - `conflict`: another transaction was in the way; this one is rolled back and may be tried again
  * - `lost`: no connection, or no answer on it; what was committed is unknown
  * - `data`: the statement's values do not fit the columns
  * - `denied`: a right is missing
  * - `other`
  */
-export type DatabaseFault = 'conflict' | 'lost' | 'data' | 'denied' | 'other';
+export type DatabaseFault = 'unwilling' | 'conflict' | 'lost' | 'data' | 'denied' | 'other';
+
+const UNWILLING = new Set([
+  'ER_READ_ONLY_MODE',
+  'ER_INNODB_READ_ONLY',
+  'ER_DISK_FULL',
+  'ER_RECORD_FILE_FULL',
+  'ER_ERROR_ON_WRITE',
+  'ER_TEMP_FILE_WRITE_FAILURE',
+  'SQLITE_FULL',
+]);
 
 const CONFLICT = new Set([
   'ER_LOCK_DEADLOCK',
@@ -101,6 +112,7 @@ export function databaseCode(error: unknown): string {
 
 export function classifyDatabaseError(error: unknown): DatabaseFault {
   const code = databaseCode(error);
+  if (UNWILLING.has(code) || isReadOnlyServer(error, code) || isNoSpace(error, code)) return 'unwilling';
   if (CONFLICT.has(code)) return 'conflict';
   if (LOST.has(code)) return 'lost';
   if (DENIED.has(code) || code.startsWith('SQLITE_READONLY')) return 'denied';
@@ -113,6 +125,16 @@ export function classifyDatabaseError(error: unknown): DatabaseFault {
   const text = error instanceof Error ? error.message : '';
   if (/closed state|Connection lost|Timeout acquiring a connection|connection ended/i.test(text)) return 'lost';
   return 'other';
+}
+
+/** The same code stands for other server options, which no waiting changes. */
+export function isReadOnlyServer(error: unknown, code = databaseCode(error)): boolean {
+  return code === 'ER_OPTION_PREVENTS_STATEMENT' && /read[-_]only/i.test(databaseMessage(error));
+}
+
+/** The storage engine hands on the number of the operating system: ENOSPC. */
+function isNoSpace(error: unknown, code: string): boolean {
+  return (code === 'ER_GET_ERRNO' || code === 'ER_CANT_CREATE_TABLE') && /\b28\b/.test(databaseMessage(error));
 }
 
 /** The database's own words without the statement: knex puts the whole SQL in front of them. */
@@ -134,6 +156,12 @@ export function toAppError(error: unknown, label: string): AppError {
   const make = (code: ErrorCode, what: string, hint: string): AppError =>
     new AppError(code, `${label}: ${what}: ${said}`, { hint });
   switch (classifyDatabaseError(error)) {
+    case 'unwilling':
+      return make(
+        'database-failed',
+        'it takes no writes',
+        'Make the server writable, or room on its disk; a run that has begun goes on with: orchestrator resume',
+      );
     case 'conflict':
       return make('database-busy', 'it stayed locked', 'Look for another program with a long transaction.');
     case 'lost':

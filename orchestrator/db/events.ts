@@ -27,11 +27,11 @@ export async function isLastEvent(knex: Knex, runId: string, event: RunEvent): P
   return JSON.stringify(last) === JSON.stringify(event);
 }
 
-/** Newest first. */
-export async function selectEvents(knex: Knex, runId: string, limit: number): Promise<RunEvent[]> {
+/** Newest first; only those of a kind if one is given. */
+export async function selectEvents(knex: Knex, runId: string, limit: number, kind?: string): Promise<RunEvent[]> {
   const rows = await rowsOf<EventRow>(
     knex(TABLE)
-      .where({ run_id: runId })
+      .where({ run_id: runId, ...(kind === undefined ? {} : { kind }) })
       .orderBy('id', 'desc')
       .limit(limit)
       .select('at', 'kind', 'slot', 'epoch', 'from_state', 'to_state', 'detail'),

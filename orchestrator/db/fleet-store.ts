@@ -2,15 +2,26 @@
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
-import { canMoveInstance, isServing } from '../../shared/domain/states.ts';
+import { INSTANCE_PHASES, canMoveInstance, isServing } from '../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
 import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
-import type { FleetStore, HelloResult, InstancePatch, InstanceRecord, RunEvent } from '../control/stores.ts';
+import type {
+  FleetStore,
+  HelloResult,
+  InstancePatch,
+  InstanceRecord,
+  RunEvent,
+  TroubleRecord,
+  TroubleReport,
+  TroubleState,
+} from '../control/stores.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
+import { LaunchRequests } from './launch-requests.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
+import { lastTroubles, placeKey, selectTroubles, writeReleased, writeTrouble } from './troubles.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
@@ -37,10 +48,10 @@ interface InstanceRow {
   progress: string | null;
   problem: string | null;
   sealed: SqlNumber;
+  leave_at: SqlNumber | null;
   manifest_key: string | null;
   manifest_sha256: string | null;
   console_output: string | null;
-  request: string;
   token: string;
   claimed_at: SqlNumber;
 }
@@ -56,6 +67,7 @@ const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
   cloudState: 'cloud_state',
   registered: 'registered',
   sealed: 'sealed',
+  leaveAtMs: 'leave_at',
   manifestKey: 'manifest_key',
   manifestSha256: 'manifest_sha256',
   consoleOutput: 'console_output',
@@ -64,6 +76,7 @@ const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
 
 export class KnexFleetStore implements FleetStore {
   readonly #db: Database;
+  readonly #requests = new LaunchRequests();
 
   constructor(db: Database) {
     this.#db = db;
@@ -82,12 +95,13 @@ export class KnexFleetStore implements FleetStore {
       const known = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).forUpdate().first('token'));
       // The token is random, so only our own earlier try can have written this one.
       if (known) return attempt.maybeDone && known.token === claim.token;
-      await trx(LAUNCHES).insert({
-        ...key,
-        request: JSON.stringify(claim.request),
-        token: claim.token,
-        claimed_at: nowMs,
-      });
+      // A row that is not there cannot be locked: another claim may come between. `merge` of a key column changes nothing.
+      await trx(LAUNCHES)
+        .insert({ ...key, request: JSON.stringify(claim.request), token: claim.token, claimed_at: nowMs })
+        .onConflict(['run_id', 'slot', 'epoch'])
+        .merge(['run_id']);
+      const winner = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).first('token'));
+      if (winner?.token !== claim.token) return false;
       await trx(INSTANCES).insert({
         ...key,
         phase: 'claimed',
@@ -103,14 +117,11 @@ export class KnexFleetStore implements FleetStore {
   }
 
   instances(runId: string): Promise<InstanceRecord[]> {
-    return inQuery(this.#db, async (knex) => (await selectInstances(knex, { run_id: runId })).map(toRecord));
+    return inQuery(this.#db, (knex) => this.#records(knex, { run_id: runId }));
   }
 
   get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null> {
-    return inQuery(this.#db, async (knex) => {
-      const [row] = await selectInstances(knex, { run_id: runId, slot, epoch });
-      return row ? toRecord(row) : null;
-    });
+    return inQuery(this.#db, async (knex) => (await this.#records(knex, { run_id: runId, slot, epoch }))[0] ?? null);
   }
 
   async patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void> {
@@ -127,6 +138,27 @@ export class KnexFleetStore implements FleetStore {
     });
   }
 
+  noteManifest(
+    runId: string,
+    slot: number,
+    epoch: number,
+    manifest: { manifestKey: string; manifestSha256: string | null },
+    fence: number,
+  ): Promise<boolean> {
+    const db = this.#db;
+    const values = { manifest_key: manifest.manifestKey, manifest_sha256: manifest.manifestSha256 };
+    return inQuery(db, async (knex) => {
+      const changed = await knex(INSTANCES)
+        .where({ run_id: runId, slot, epoch })
+        .whereIn('phase', INSTANCE_PHASES.filter(isServing))
+        .whereNull('manifest_key')
+        .modify(underFence(knex, fence))
+        .update(values);
+      if (changed === 0) await throwIfFenced(knex, db, fence);
+      return changed > 0;
+    });
+  }
+
   move(
     runId: string,
     slot: number,
@@ -136,16 +168,22 @@ export class KnexFleetStore implements FleetStore {
     fence: number,
     nowMs: number,
     reason?: string,
+    detail = reason,
   ): Promise<boolean> {
     if (!canMoveInstance(from, to))
       return Promise.reject(new AppError('internal', `an instance cannot move from ${from} to ${to}`));
     const db = this.#db;
-    const event = moveEvent(nowMs, { slot, epoch }, from, to, reason ?? null);
+    const event = moveEvent(nowMs, { slot, epoch }, from, to, detail ?? null);
     return inTransaction(db, async (trx, attempt) => {
       await assertFence(trx, db, fence);
       const changed = await trx(INSTANCES)
         .where({ run_id: runId, slot, epoch, phase: from })
-        .update({ phase: to, phase_at: nowMs, ...(reason === undefined ? {} : { reason }) });
+        .update({
+          phase: to,
+          phase_at: nowMs,
+          ...(reason === undefined ? {} : { reason }),
+          ...(to === 'lost' ? { manifest_key: null, manifest_sha256: null } : {}),
+        });
       if (changed === 0) return attempt.maybeDone && isLastEvent(trx, runId, event);
       await insertEvent(trx, runId, event);
       return true;
@@ -201,6 +239,57 @@ export class KnexFleetStore implements FleetStore {
       return (await knex(INSTANCES).where(own).first('slot')) !== undefined;
     });
   }
+
+  noteTrouble(
+    runId: string,
+    slot: number,
+    epoch: number,
+    trouble: TroubleReport | null,
+    fence: number,
+    nowMs: number,
+  ): Promise<void> {
+    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) => writeTrouble(trx, key, trouble, nowMs));
+  }
+
+  noteReleased(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
+    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) => writeReleased(trx, key, nowMs));
+  }
+
+  troubles(runId: string): Promise<TroubleRecord[]> {
+    return inQuery(this.#db, async (knex) => {
+      const instances = await rowsOf<Pick<InstanceRow, 'slot' | 'epoch' | 'address'>>(
+        knex(INSTANCES).where({ run_id: runId }).select('slot', 'epoch', 'address'),
+      );
+      const addresses = new Map(instances.map((i) => [`${toNumber(i.slot)}.${toNumber(i.epoch)}`, i.address]));
+      const troubles = await selectTroubles(knex, runId);
+      return troubles.map((t) => ({ ...t, address: addresses.get(placeKey(t)) ?? null }));
+    });
+  }
+
+  async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
+    const rows = await selectInstances(knex, where);
+    const troubles = await lastTroubles(knex, where);
+    const requests = await this.#requests.read(knex, where.run_id, rows);
+    return rows.flatMap((row) => {
+      const key = placeKey({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
+      const request = requests.get(key);
+      return request ? [toRecord(row, request, troubles.get(key) ?? null)] : [];
+    });
+  }
+
+  /** Writes while the instance's row is locked. */
+  #underRow<K extends { run_id: string; slot: number; epoch: number }>(
+    key: K,
+    fence: number,
+    write: (trx: Knex.Transaction, key: K) => Promise<void>,
+  ): Promise<void> {
+    const db = this.#db;
+    return inTransaction(db, async (trx) => {
+      await assertFence(trx, db, fence);
+      await trx(INSTANCES).where(key).forUpdate().first('slot');
+      await write(trx, key);
+    });
+  }
 }
 
 function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<InstanceRow[]> {
@@ -212,7 +301,7 @@ function selectInstances(knex: Knex, where: Record<string, string | number>): Pr
       )
       .where(prefixed)
       .orderBy(['i.slot', 'i.epoch'])
-      .select('i.*', 'l.request', 'l.token', 'l.claimed_at'),
+      .select('i.*', 'l.token', 'l.claimed_at'),
   );
 }
 
@@ -226,7 +315,7 @@ function moveEvent(
   return { atMs, kind: 'instance', slot: at.slot, epoch: at.epoch, from, to, detail };
 }
 
-function toRecord(row: InstanceRow): InstanceRecord {
+function toRecord(row: InstanceRow, request: LaunchRequest, trouble: TroubleState | null): InstanceRecord {
   return {
     slot: toNumber(row.slot),
     epoch: toNumber(row.epoch),
@@ -236,7 +325,7 @@ function toRecord(row: InstanceRow): InstanceRecord {
     instanceId: row.instance_id,
     address: row.address,
     zone: row.zone,
-    request: JSON.parse(row.request) as LaunchRequest,
+    request,
     token: row.token,
     attempts: toNumber(row.attempts),
     lastError: row.last_error,
@@ -251,8 +340,10 @@ function toRecord(row: InstanceRow): InstanceRecord {
     progress: parseJson(row.progress) as Progress | null,
     problem: row.problem,
     sealed: toBoolean(row.sealed),
+    leaveAtMs: toNumberOrNull(row.leave_at),
     manifestKey: row.manifest_key,
     manifestSha256: row.manifest_sha256,
     consoleOutput: row.console_output,
+    trouble,
   };
 }

@@ -11,14 +11,15 @@ import type { ColumnInfo } from './table-info.ts';
 const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
 const PROBE = 'crawlfleet_id_probe';
 
-/** What is wrong, in words; null when every product has a row of its own. */
+/** What is wrong, in words; null when every product has a row of its own. No ID is longer than `maxChars`. */
 export async function findIdClash(
   db: Database,
   table: string,
   column: ColumnInfo,
   productIds: readonly string[],
+  maxChars: number,
 ): Promise<string | null> {
-  if (productIds.length === 0 || isByteEqual(db, column)) return null;
+  if (productIds.length === 0 || isByteEqual(db, column, maxChars)) return null;
   if (INTEGER.test(column.type) || column.type === 'numeric') {
     const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
     if (other !== undefined)
@@ -32,9 +33,9 @@ export async function findIdClash(
   return `product_id (${column.declared}) of ${table} cannot hold all products: ${result}`;
 }
 
-function isByteEqual(db: Database, column: ColumnInfo): boolean {
+function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolean {
   if (db.engine === 'sqlite') return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY';
-  return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= 768;
+  return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
 }
 
 /** Null, `clash`, or the database's word for a value that does not fit. The table is temporary: other sessions never see it. */

@@ -5,16 +5,15 @@
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { SqlValue } from './bulk-insert.ts';
-import { bulkInsert } from './bulk-insert.ts';
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, closeSettled } from './chunk-rows.ts';
-import { UnfitValue, toCrawledAt, toSqlValue } from './column-types.ts';
 import type { Database } from './connect.ts';
+import { onNumbers } from './product-numbers.ts';
 import type { RunShape } from './run-shape.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, toNumber, rowsOf } from './rows.ts';
-import { stagingColumns } from './staging.ts';
+import type { StoredResult } from './stage-rows.ts';
+import { stageRows } from './stage-rows.ts';
 
 export interface PartPlace {
   slot: number;
@@ -22,16 +21,24 @@ export interface PartPlace {
   seq: number;
 }
 
-/** What is written for a product beside its row. */
+/** What is written for a product beside its rows. */
 interface Settlement {
   n: number;
   id: string;
   outcome: Outcome;
   reason: FailureReason | null;
   detail: string | null;
+  /** Rows in staging. */
+  rows: number;
 }
 
-const LIST = 1_000;
+/** What a load has ended, and the rows it has put into staging. */
+export interface LoadCounts extends OutcomeCounts {
+  rows: number;
+}
+
+/** Rows in one INSERT. */
+const LIST = 250;
 const DETAIL_CHARS = 500;
 
 /** Counts only what this load ended: products that had an outcome already are left as they are. */
@@ -43,14 +50,21 @@ export async function loadResults(
   place: PartPlace,
   results: readonly ItemResult[],
   nowMs: number,
-): Promise<OutcomeCounts> {
+): Promise<LoadCounts> {
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
-  await stageRows(trx, db, shape, open, settlements);
-  await writeOutcomes(trx, runId, place, settlements, nowMs);
+  const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
+  const their = settlements.filter((s) => s.outcome === 'stored');
+  const { rows, refused } = await stageRows(trx, db, shape, stored);
+  for (const [i, count] of rows) their[i]!.rows = count;
+  for (const [i, detail] of refused) refuse(their[i]!, detail);
+  await writeOutcomes(trx, runId, place, settlements, shape.rowKey !== null, nowMs);
   await closeReturned(trx, runId, settlements);
-  const counts = { stored: 0, gone: 0, failed: 0 };
-  for (const s of settlements) counts[s.outcome]++;
+  const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
+  for (const s of settlements) {
+    counts[s.outcome]++;
+    counts.rows += s.rows;
+  }
   return counts;
 }
 
@@ -60,9 +74,9 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
   const open: ItemResult[] = [];
   const numbers = [...byN.keys()].sort((a, b) => a - b);
-  for (const piece of inPieces(numbers, LIST)) {
+  for (const narrow of onNumbers(numbers)) {
     const rows = await rowsOf<{ n: SqlNumber; product_id: string; outcome: Outcome | null }>(
-      trx(ITEMS).where({ run_id: runId }).whereIn('n', piece).forUpdate().select('n', 'product_id', 'outcome'),
+      trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'outcome'),
     );
     for (const row of rows) {
       const result = byN.get(toNumber(row.n))!;
@@ -75,46 +89,22 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
 
 function settle(result: ItemResult): Settlement {
   const { n, id } = result;
+  const common = { n, id, rows: 0 };
   switch (result.outcome) {
     case 'stored':
-      return { n, id, outcome: 'stored', reason: null, detail: null };
+      return { ...common, outcome: 'stored', reason: null, detail: null };
     case 'gone':
-      return { n, id, outcome: 'gone', reason: null, detail: `HTTP ${result.status}` };
+      return { ...common, outcome: 'gone', reason: null, detail: `HTTP ${result.status}` };
     case 'failed':
-      return { n, id, outcome: 'failed', reason: result.reason, detail: cut(result.detail) };
+      return { ...common, outcome: 'failed', reason: result.reason, detail: cut(detailOf(result)) };
   }
 }
 
-/** Puts the rows of stored products into staging; one that cannot go in makes its product failed(load). */
-async function stageRows(
-  trx: Knex.Transaction,
-  db: Database,
-  shape: RunShape,
-  results: readonly ItemResult[],
-  settlements: Settlement[],
-): Promise<void> {
-  const rows: SqlValue[][] = [];
-  const settlementOf: Settlement[] = [];
-  results.forEach((result, i) => {
-    if (result.outcome !== 'stored') return;
-    const row = toRow(shape, result);
-    if (row instanceof UnfitValue) return refuse(settlements[i]!, row.detail);
-    rows.push(row);
-    settlementOf.push(settlements[i]!);
-  });
-  const target = { table: shape.staging, columns: stagingColumns(shape.mapping), existing: 'keep' } as const;
-  for (const { index, detail } of await bulkInsert(trx, db, target, rows)) refuse(settlementOf[index]!, detail);
-}
-
-function toRow(shape: RunShape, result: ItemResult & { outcome: 'stored' }): SqlValue[] | UnfitValue {
-  const row: SqlValue[] = [result.id];
-  for (const field of shape.mapping.fields) {
-    const value = toSqlValue(field, result.row[field.name]);
-    if (value instanceof UnfitValue) return value;
-    row.push(value);
-  }
-  row.push(result.url, toCrawledAt(result.at, shape.crawledAt));
-  return row;
+/** The rule and the status of the evidence stand before the detail; the rest of it stays in the part. */
+function detailOf({ detail, evidence }: ItemResult & { outcome: 'failed' }): string {
+  if (!evidence) return detail;
+  const status = evidence.status === null ? '' : `, HTTP ${evidence.status}`;
+  return `${evidence.rule}${status}: ${detail}`;
 }
 
 function refuse(settlement: Settlement, detail: string): void {
@@ -133,18 +123,24 @@ async function writeOutcomes(
   runId: string,
   place: PartPlace,
   settlements: readonly Settlement[],
+  withRows: boolean,
   nowMs: number,
 ): Promise<void> {
-  const stored = settlements.filter((s) => s.outcome === 'stored').map((s) => s.n);
-  for (const piece of inPieces(stored, LIST)) {
-    await trx(ITEMS)
-      .where({ run_id: runId })
-      .whereIn('n', piece)
-      .update({ outcome: 'stored', ...place, settled_at: nowMs });
+  const stored = settlements.filter((s) => s.outcome === 'stored');
+  // One update for all products with the same number of rows: pages hold some tens of records.
+  for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
+    const counted = withRows ? { result_rows: rows } : {};
+    const numbers = same.map((s) => s.n).sort((a, b) => a - b);
+    for (const narrow of onNumbers(numbers)) {
+      await trx(ITEMS)
+        .where({ run_id: runId })
+        .modify(narrow)
+        .update({ outcome: 'stored', ...place, ...counted, settled_at: nowMs });
+    }
   }
   const others = settlements.filter((s) => s.outcome !== 'stored');
   // Each has a detail of its own, so they travel as rows; all of them exist, so this only updates.
-  for (const piece of inPieces(others, LIST / 4)) {
+  for (const piece of inPieces(others, LIST)) {
     await trx(ITEMS)
       .insert(
         piece.map(({ n, id, outcome, reason, detail }) => ({

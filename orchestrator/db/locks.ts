@@ -6,8 +6,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { LockHolder } from '../control/stores.ts';
+import type { LockGuard, LockHolder } from '../control/stores.ts';
 import type { Database } from './connect.ts';
+import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { toNumber, rowOf } from './rows.ts';
@@ -77,6 +78,26 @@ export async function releaseLock(db: Database, fence: number): Promise<void> {
         .where({ name: 'fence', fence })
         .update({ fence: fence + 1 });
   });
+}
+
+/** The database's own clock and named lock; SQLite has neither, and all who use its file share a machine. */
+export function createLockGuard(db: Database): LockGuard {
+  return {
+    async nowMs() {
+      if (db.engine === 'sqlite') return db.clock.now();
+      const row = await inQuery(db, async (knex) => {
+        const [rows] = (await knex.raw('select unix_timestamp(now(3)) as now')) as [{ now: SqlNumber }[]];
+        return rows[0];
+      });
+      return Math.round(toNumber(row?.now) * 1_000);
+    },
+    holder: () =>
+      inQuery(db, async (knex) => {
+        const lease = await rowOf<LeaseRow>(knex(TABLE).where({ name: 'lease' }).first());
+        return lease && lease.owner !== null ? holderOf(lease) : null;
+      }),
+    connection: db.engine === 'mysql' ? new MysqlConnectionLock(db) : null,
+  };
 }
 
 /** First step of a fenced transaction: throws `lock-held` unless the caller still holds the lock, and keeps it so until the commit. */

@@ -1,11 +1,18 @@
 /**
- * Makes and updates our own tables. Migrations are code, numbered, and the same for both engines; each table is made only
- * if it is missing, because MySQL commits every DDL statement by itself and a migration may have died half-way.
+ * Makes and updates our own tables. Migrations are code, numbered, and the same for both engines; each table is made and
+ * each column added only if it is missing, because MySQL commits every DDL statement by itself and a migration may have
+ * died half-way.
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Database } from './connect.ts';
 import { firstTables } from './migrations/001-first-tables.ts';
+import { resultRows } from './migrations/002-result-rows.ts';
+import { troubles } from './migrations/003-troubles.ts';
+import { fillRates } from './migrations/004-fill-rates.ts';
+import { sightings } from './migrations/005-sightings.ts';
+import { renewals } from './migrations/006-renewals.ts';
+import { schedule } from './migrations/007-schedule.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -15,11 +22,13 @@ export interface Migration {
   version: number;
   name: string;
   tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
-  /** First rows; must be repeatable. */
+  /** Columns added to tables of earlier migrations, by table and name. */
+  columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
+  /** First rows, or values of what was added; must be repeatable. */
   fill?(knex: Knex): Promise<void>;
 }
 
-const MIGRATIONS: readonly Migration[] = [firstTables];
+const MIGRATIONS: readonly Migration[] = [firstTables, resultRows, troubles, fillRates, sightings, renewals, schedule];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
@@ -32,6 +41,15 @@ export async function migrate(db: Database): Promise<void> {
 
 /** True when the tables are there and up to date. Throws `database-schema` when they are newer than this program. */
 export async function isMigrated(db: Database): Promise<boolean> {
+  return (await knownVersion(db)) === LATEST;
+}
+
+/** True when there are tables of ours, also of an earlier version. Throws `database-schema` when they are newer than this program. */
+export async function hasTables(db: Database): Promise<boolean> {
+  return (await knownVersion(db)) > 0;
+}
+
+async function knownVersion(db: Database): Promise<number> {
   const version = await inQuery(db, (knex) => currentVersion(knex));
   if (version > LATEST) {
     throw new AppError(
@@ -40,7 +58,7 @@ export async function isMigrated(db: Database): Promise<boolean> {
       { hint: 'Update crawlfleet on this machine to the version that made them, or a later one.' },
     );
   }
-  return version === LATEST;
+  return version;
 }
 
 function migrateSqlite(db: Database): Promise<void> {
@@ -91,6 +109,11 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
         }
         build(table);
       });
+    }
+    for (const [table, columns] of Object.entries(migration.columns ?? {})) {
+      for (const [name, add] of Object.entries(columns)) {
+        if (!(await trx.schema.hasColumn(table, name))) await trx.schema.alterTable(table, add);
+      }
     }
     await migration.fill?.(trx);
     await trx(TABLE)

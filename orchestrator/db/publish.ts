@@ -1,36 +1,41 @@
-/** Staging → result table: one upsert by the server itself, with the run's move, in one transaction. */
+/**
+ * Staging → result table: one upsert by the server itself, with the run's move, in one transaction. With `rows` in the
+ * mapping a stored product's rows are replaced: those that this run did not give are deleted with it.
+ */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
+import { CANCELLED } from '../control/exit-code.ts';
+import type { PublishEnd } from '../control/stores.ts';
 import { ITEMS } from './chunk-rows.ts';
+import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
 import { assertFence } from './locks.ts';
+import type { ExceptSettled } from './newer-runs.ts';
+import { newerRuns, withoutSettled } from './newer-runs.ts';
 import { inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowsOf, rowOf } from './rows.ts';
+import { toNumber, rowsOf, rowOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { readRunShape, readSettings } from './run-shape.ts';
 import { moveEvent } from './run-store.ts';
-import { findColumn, stagingColumns } from './staging.ts';
+import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import { readTable } from './table-info.ts';
+import { findColumn, readTable } from './table-info.ts';
 
 const RUNS = 'crawlfleet_runs';
 /** Product IDs in one DELETE. */
 const LIST = 1_000;
 
-export interface RunEndMove {
+export interface RunEndMove extends PublishEnd {
   to: 'completed' | 'banned' | 'failed' | 'cancelled';
-  exitCode: ExitCode;
-  reason: string | null;
 }
 
 /**
- * Publishes once: a run that is no longer `loading` is left as it is. A run that was cancelled (not stopped) keeps its
- * ledger but gives no rows: that is what cancel means.
+ * Publishes once: a run that is no longer `loading` (or `held`, for one that is let go) is left as it is. A run that was
+ * cancelled (not stopped) keeps its ledger but gives no rows: that is what cancel means.
  */
 export function publishRun(
   db: Database,
@@ -45,20 +50,36 @@ export function publishRun(
       trx(RUNS).where({ id: runId }).forUpdate().first('phase', 'request'),
     );
     if (!run) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
-    if (run.phase !== 'loading') {
+    const from = end.held === true ? 'held' : 'loading';
+    if (run.phase !== from) {
       if (isRunEnd(run.phase)) return { rows: await countRows(trx, db, runId) };
       throw new AppError('internal', `the run ${runId} is ${run.phase}, so it cannot be published`);
     }
-    if (run.request !== 'cancel') {
+    const isCancelled = run.request === 'cancel';
+    if (!isCancelled) {
       const shape = await readRunShape(trx, db, runId);
-      await upsert(trx, db, runId, shape);
-      if (shape.results.onGone === 'delete') await deleteGone(trx, db, runId, shape.results.table);
+      const { table, onGone } = shape.results;
+      const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
+      await withoutSettled(trx, db, newer, async (exceptSettled) => {
+        await upsert(trx, db, runId, shape, exceptSettled);
+        // What a product's page no longer shows is no longer there.
+        if (shape.rowKey !== null) await deleteRowsOf(trx, db, runId, table, 'stored', exceptSettled);
+        if (onGone === 'delete') await deleteRowsOf(trx, db, runId, table, 'gone', exceptSettled);
+      });
     }
+    // Decided here, under the row's lock: the wish may have come after the end was.
+    const { to, exitCode, reason } = isCancelled ? { to: 'cancelled' as const, ...CANCELLED } : end;
     await trx(RUNS)
       .where({ id: runId })
-      .update({ phase: end.to, exit_code: end.exitCode, reason: end.reason, finished_at: nowMs });
-    await insertEvent(trx, runId, moveEvent(nowMs, 'loading', end.to, end.reason));
-    return { rows: run.request === 'cancel' ? 0 : await countRows(trx, db, runId) };
+      .update({
+        phase: to,
+        exit_code: exitCode,
+        reason,
+        // A held run ended when it was held; days in which somebody looked at it were no part of it.
+        ...(end.held === true ? {} : { finished_at: nowMs }),
+      });
+    await insertEvent(trx, runId, moveEvent(nowMs, from, to, reason));
+    return { rows: isCancelled ? 0 : await countRows(trx, db, runId) };
   });
 }
 
@@ -74,42 +95,72 @@ export async function countRows(knex: Knex, db: Database, runId: string): Promis
   return toNumber(row.found);
 }
 
-async function upsert(trx: Knex.Transaction, db: Database, runId: string, shape: RunShape): Promise<void> {
-  const [, ...rest] = stagingColumns(shape.mapping);
-  const update = [...rest, 'run_id'];
-  const holes = rest.map(() => '??').join(', ');
+async function upsert(
+  trx: Knex.Transaction,
+  db: Database,
+  runId: string,
+  shape: RunShape,
+  exceptSettled: ExceptSettled,
+): Promise<void> {
+  const columns = stagingColumns(shape.mapping);
+  const key = keyColumns(shape.mapping);
+  const update = [...columns.slice(key.length), 'run_id'];
+  const info = await readTable(trx, db, shape.results.table);
+  const id = info && findColumn(info, 'product_id');
+  // A key that takes "a" and "A" for the same would keep the other run's letters, and `verify` compares bytes.
+  if (id && id.collation !== null && id.collation !== (db.byteCollation ?? 'BINARY')) update.push('product_id');
+  const holes = columns.map(() => '??').join(', ');
   const conflict =
     db.engine === 'mysql'
       ? `on duplicate key update ${update.map(() => '?? = values(??)').join(', ')}`
-      : `on conflict(product_id) do update set ${update.map(() => '?? = excluded.??').join(', ')}`;
+      : `on conflict(${key.join(', ')}) do update set ${update.map(() => '?? = excluded.??').join(', ')}`;
+  const rows = trx(shape.staging)
+    .select(...columns, trx.raw('?', [runId]))
+    // Tells SQLite's parser that ON CONFLICT does not belong to the SELECT.
+    .whereRaw('true')
+    .modify(exceptSettled)
+    .toSQL();
   await trx
-    .raw(
-      // `where true` tells SQLite's parser that ON CONFLICT does not belong to the SELECT.
-      `insert into ?? (product_id, ${holes}, run_id) select product_id, ${holes}, ? from ?? where true ${conflict}`,
-      [shape.results.table, ...rest, ...rest, runId, shape.staging, ...update.flatMap((c) => [c, c])],
-    )
+    .raw(`insert into ?? (${holes}, run_id) ${rows.sql} ${conflict}`, [
+      shape.results.table,
+      ...columns,
+      ...(rows.bindings as string[]),
+      ...update.flatMap((c) => [c, c]),
+    ])
     .options({ timeout: LONG_STATEMENT_MS });
 }
 
-/** By lists of values, not by a join: the user's column may have another type or collation than ours. */
-async function deleteGone(trx: Knex.Transaction, db: Database, runId: string, table: string): Promise<void> {
+/**
+ * Deletes the rows of the products that are gone, or of those stored the rows that this run has not given. By lists of
+ * values, not by a join: the user's column may have another type or collation than ours.
+ */
+async function deleteRowsOf(
+  trx: Knex.Transaction,
+  db: Database,
+  runId: string,
+  table: string,
+  outcome: 'stored' | 'gone',
+  exceptSettled: ExceptSettled,
+): Promise<void> {
   const info = await readTable(trx, db, table);
   // A text beside a whole-number column would make MySQL compare both as doubles, which are equal too often above 2^53.
   const isNumber = /int/.test((info && findColumn(info, 'product_id'))?.type ?? '');
   for (let after = 0; ;) {
-    const gone = await rowsOf<{ n: SqlNumber; product_id: string }>(
+    const items = await rowsOf<{ n: SqlNumber; product_id: string }>(
       trx(ITEMS)
-        .where({ run_id: runId, outcome: 'gone' })
+        .where({ run_id: runId, outcome })
         .where('n', '>', after)
         .orderBy('n')
         .limit(LIST)
-        .select('n', 'product_id'),
+        .modify(exceptSettled)
+        .select('n', 'product_id')
+        .options({ timeout: LONG_STATEMENT_MS }),
     );
-    if (gone.length === 0) return;
-    after = toNumber(gone.at(-1)!.n);
-    for (const piece of inPieces(gone, LIST)) {
-      const ids = piece.map((g) => (isNumber ? BigInt(g.product_id) : g.product_id)) as string[];
-      await trx(table).whereIn('product_id', ids).delete().options({ timeout: LONG_STATEMENT_MS });
-    }
+    if (items.length === 0) return;
+    after = toNumber(items.at(-1)!.n);
+    const ids = items.map((i) => (isNumber ? BigInt(i.product_id) : i.product_id)) as string[];
+    const rows = trx(table).whereIn('product_id', ids);
+    if (outcome === 'stored') void rows.whereRaw('(run_id <> ? or run_id is null)', [runId]);
+    await rows.delete().options({ timeout: LONG_STATEMENT_MS });
   }
 }

@@ -1,18 +1,23 @@
 /** ResultStore on knex: the ledger of parts, loading, publishing. */
+import type { FieldType } from '../../shared/domain/mapping.ts';
+import { columnsOf } from '../../shared/domain/mapping.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { PartRecord, ResultStore } from '../control/stores.ts';
+import type { FillRates } from '../control/guard.ts';
+import type { PartRecord, PublishEnd, ResultStore } from '../control/stores.ts';
+import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import type { PartPlace } from './load-part.ts';
 import { loadResults } from './load-part.ts';
+import { readEarlier, readFields, writeFill } from './fill-rates.ts';
 import { assertFence } from './locks.ts';
+import { newerRuns } from './newer-runs.ts';
 import { countRows, publishRun } from './publish.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { toNumber, rowOf, rowsOf } from './rows.ts';
+import { toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { readRunShape, readSettings } from './run-shape.ts';
 import { dropStaging } from './staging.ts';
@@ -42,11 +47,11 @@ export class KnexResultStore implements ResultStore {
     this.#db = db;
   }
 
-  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<number> {
+  async register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void> {
+    if (parts.length === 0) return;
     const db = this.#db;
     const at = { run_id: runId, slot, epoch };
-    if (parts.length === 0) return inQuery(db, (knex) => highestSeq(knex(PARTS).where(at)));
-    return inTransaction(db, async (trx) => {
+    await inTransaction(db, async (trx) => {
       await assertFence(trx, db, fence);
       const rows = parts.map((part) => ({
         ...at,
@@ -62,7 +67,6 @@ export class KnexResultStore implements ResultStore {
       }));
       // `merge` of a key column changes nothing; `ignore` would become INSERT IGNORE and hide other faults.
       await trx(PARTS).insert(rows).onConflict(['run_id', 'slot', 'epoch', 'seq']).merge(['run_id']);
-      return highestSeq(trx(PARTS).where(at));
     });
   }
 
@@ -83,26 +87,30 @@ export class KnexResultStore implements ResultStore {
     const db = this.#db;
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const shape = await this.#shape(runId);
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
-      const row = await rowOf<PartRow>(
-        trx(PARTS)
-          .where({ run_id: runId, ...place })
-          .forUpdate()
-          .first(),
-      );
-      if (!row)
-        throw new AppError(
-          'internal',
-          `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
+    return inTransaction(
+      db,
+      async (trx) => {
+        await assertFence(trx, db, fence);
+        const row = await rowOf<PartRow>(
+          trx(PARTS)
+            .where({ run_id: runId, ...place })
+            .forUpdate()
+            .first(),
         );
-      if (row.state === 'loaded') return countsOf(row);
-      const counts = await loadResults(trx, db, runId, shape, place, results, nowMs);
-      await trx(PARTS)
-        .where({ run_id: runId, ...place })
-        .update({ ...counts, state: 'loaded', detail: null, loaded_at: nowMs });
-      return counts;
-    });
+        if (!row)
+          throw new AppError(
+            'internal',
+            `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
+          );
+        if (row.state === 'loaded') return countsOf(row);
+        const { rows, ...counts } = await loadResults(trx, db, runId, shape, place, results, nowMs);
+        await trx(PARTS)
+          .where({ run_id: runId, ...place })
+          .update({ ...counts, result_rows: rows, state: 'loaded', detail: null, loaded_at: nowMs });
+        return counts;
+      },
+      'read committed',
+    );
   }
 
   async failPart(runId: string, part: PartPlace, detail: string, fence: number): Promise<void> {
@@ -144,11 +152,27 @@ export class KnexResultStore implements ResultStore {
   publish(
     runId: string,
     to: 'completed' | 'banned' | 'failed' | 'cancelled',
-    end: { exitCode: ExitCode; reason: string | null },
+    end: PublishEnd,
     fence: number,
     nowMs: number,
   ): Promise<{ rows: number }> {
     return publishRun(this.#db, runId, { to, ...end }, fence, nowMs);
+  }
+
+  newerRuns(runId: string): Promise<string[]> {
+    return inQuery(this.#db, (knex) => newerRuns(knex, runId));
+  }
+
+  fillOfFields(runId: string): Promise<FillRates['fields']> {
+    return readFields(this.#db, runId);
+  }
+
+  earlierFills(runId: string, limit: number): Promise<FillRates[]> {
+    return readEarlier(this.#db, runId, limit);
+  }
+
+  setFill(runId: string, fill: FillRates, fence: number): Promise<void> {
+    return writeFill(this.#db, runId, fill, fence);
   }
 
   async dropStaging(runId: string): Promise<void> {
@@ -161,15 +185,16 @@ export class KnexResultStore implements ResultStore {
     return inQuery(db, async (knex) => {
       const rows = await countRows(knex, db, runId);
       if (rows === 0) return { rows, sample: [] };
-      const { results } = await readSettings(knex, runId);
+      const { results, mapping } = await readSettings(knex, runId);
       const first = await rowsOf<Record<string, unknown>>(
         knex(results.table)
           .where({ run_id: runId })
-          .orderBy('product_id')
+          .orderBy(keyColumns(mapping))
           .limit(sample)
           .options({ timeout: LONG_STATEMENT_MS }),
       );
-      return { rows, sample: first.map(readable) };
+      const types = new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
+      return { rows, sample: first.map((row) => readable(row, types)) };
     });
   }
 
@@ -180,19 +205,6 @@ export class KnexResultStore implements ResultStore {
     this.#shapes.set(runId, shape);
     return shape;
   }
-}
-
-/** The highest seq without a gap below it, -1 for none. */
-async function highestSeq(query: {
-  orderBy(column: string): { select(column: string): PromiseLike<unknown> };
-}): Promise<number> {
-  const rows = await rowsOf<{ seq: SqlNumber }>(query.orderBy('seq').select('seq'));
-  let highest = -1;
-  for (const row of rows) {
-    if (toNumber(row.seq) !== highest + 1) break;
-    highest++;
-  }
-  return highest;
 }
 
 function countsOf(row: Pick<PartRow, 'stored' | 'gone' | 'failed'>): OutcomeCounts {
@@ -213,8 +225,15 @@ function toRecord(row: PartRow): PartRecord {
   };
 }
 
-/** The same document on both engines: times as ISO text. */
-function readable(row: Record<string, unknown>): Record<string, unknown> {
-  const entries = Object.entries(row).map(([k, v]): [string, unknown] => [k, v instanceof Date ? v.toISOString() : v]);
+/** The same document on both engines: times as ISO text, dates and times of fields as the page gave them. */
+function readable(row: Record<string, unknown>, types: ReadonlyMap<string, FieldType>): Record<string, unknown> {
+  const entries = Object.entries(row).map(([name, value]): [string, unknown] => {
+    const type = types.get(name.toLowerCase());
+    if (type === 'boolean' && value !== null) return [name, toBoolean(value as SqlNumber)];
+    if (!(value instanceof Date)) return [name, value];
+    const text = value.toISOString();
+    // Neither has a zone: the `Z` would be ours, not the page's.
+    return [name, type === 'date' ? text.slice(0, 10) : type === 'datetime' ? text.replace(/(\.000)?Z$/, '') : text];
+  });
   return Object.fromEntries(entries);
 }

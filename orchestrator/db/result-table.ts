@@ -1,28 +1,24 @@
 /** The user's result table: checked against the mapping before anything is launched, made when there is none. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
-import { neededColumns, productIdType } from './column-types.ts';
+import { hasRows } from '../../shared/domain/mapping.ts';
+import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { findIdClash } from './id-clash.ts';
+import type { Fault } from './result-key.ts';
+import { isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
-import { findColumn } from './staging.ts';
-import type { ColumnInfo, TableInfo } from './table-info.ts';
-import { readTable, splitTableName } from './table-info.ts';
+import type { TableInfo } from './table-info.ts';
+import { findColumn, readTable, splitTableName } from './table-info.ts';
 
 export interface ResultTableCheck {
   /** False: createResultTable will make it. */
   exists: boolean;
 }
 
-interface Fault {
-  what: string;
-  /** A statement that would mend it; null where there is none. */
-  mend: string | null;
-}
-
 /**
  * Looks whether the rows of this mapping and these products can go into the table, without changing anything.
- * Throws `results-schema` with every mismatch at once.
+ * Throws `results-schema` with every mismatch at once, and `product-id-invalid` for an ID that is too long beside row_key.
  */
 export async function checkResultTable(
   db: Database,
@@ -31,35 +27,46 @@ export async function checkResultTable(
   productIds: readonly string[],
 ): Promise<ResultTableCheck> {
   checkName(db, table);
+  checkIdLength(db, mapping, productIds);
   const info = await inQuery(db, (knex) => readTable(knex, db, table));
   if (!info) return { exists: false };
+  if (!hasRows(mapping) && isKeyedByRow(info)) {
+    const what = 'its rows are told apart by product_id and row_key, and this mapping has no `rows`';
+    throw mismatch(table, [{ what, mend: null }]);
+  }
   const faults = [
     ...tableFaults(info, table),
     ...columnFaults(db, info, table, mapping),
     ...keyFaults(db, info, table, mapping),
   ];
   if (faults.length === 0) {
-    const clash = await findIdClash(db, table, findColumn(info, 'product_id')!, productIds);
-    if (clash) faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db)} not null`) });
+    const clash = await findIdClash(db, table, findColumn(info, 'product_id')!, productIds, maxIdChars(db, mapping));
+    if (clash)
+      faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`) });
   }
   if (faults.length > 0) throw mismatch(table, faults);
   return { exists: true };
 }
 
-/** Makes the table unless it is there: product_id, a column for each field, run_id, url, crawled_at. */
+/** Makes the table unless it is there: product_id, with `rows` row_key, a column for each field, run_id, url, crawled_at. */
 export async function createResultTable(db: Database, table: string, mapping: Mapping): Promise<void> {
   checkName(db, table);
-  const needed = neededColumns(db, mapping.fields);
-  const lines = needed.map((c) => `?? ${c.declared}`);
+  const needed = neededColumns(db, mapping);
+  const lines = [
+    `product_id ${productIdType(db, mapping)} not null`,
+    ...(hasRows(mapping) ? [`row_key ${rowKeyType(db)} not null`] : []),
+    ...needed.map((c) => `?? ${c.declared}`),
+    `primary key (${keyColumns(mapping).join(', ')})`,
+  ];
   const mysql = db.engine === 'mysql';
   if (mysql) lines.push('key (run_id)');
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
     const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
-    await knex.raw(
-      `create table if not exists ?? (product_id ${productIdType(db)} not null primary key, ${lines.join(', ')})${suffix}`,
-      [table, ...needed.map((c) => c.name)],
-    );
+    await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [
+      table,
+      ...needed.map((c) => c.name),
+    ]);
     if (!mysql) await knex.raw('create index if not exists ?? on ?? (run_id)', [`${table}_run_id`, table]);
   });
 }
@@ -76,6 +83,18 @@ function checkName(db: Database, table: string): void {
   if (bad) throw new AppError('results-schema', `results.table ${table} ${bad}`, { hint: 'Choose another name.' });
 }
 
+/** Such an ID has no place in the key beside row_key, in the staging table neither. */
+function checkIdLength(db: Database, mapping: Mapping, productIds: readonly string[]): void {
+  const most = maxIdChars(db, mapping);
+  const long = productIds.find((id) => id.length > most && Array.from(id).length > most);
+  if (long === undefined) return;
+  throw new AppError(
+    'product-id-invalid',
+    `the product ${JSON.stringify(Array.from(long).slice(0, 40).join(''))}… has an ID of more than ${most} characters; with \`rows\` in the mapping there is no room for more in the key of a table`,
+    { hint: 'Leave it out of products.query, or give the mapping no `rows`.' },
+  );
+}
+
 function tableFaults(info: TableInfo, table: string): Fault[] {
   if (info.kind === 'view') return [{ what: 'it is a view; rows go into a table', mend: null }];
   if (info.engine !== null && !/^innodb$/i.test(info.engine)) {
@@ -87,7 +106,7 @@ function tableFaults(info: TableInfo, table: string): Fault[] {
 
 function columnFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
   const faults: Fault[] = [];
-  const needed = neededColumns(db, mapping.fields);
+  const needed = neededColumns(db, mapping);
   for (const { name, declared, accepts } of needed) {
     const column = findColumn(info, name);
     const plain = declared.replace(' not null', '');
@@ -99,7 +118,7 @@ function columnFaults(db: Database, info: TableInfo, table: string, mapping: Map
       faults.push({ what, mend: modify(db, table, name, plain) });
     }
   }
-  const written = new Set(['product_id', ...needed.map((c) => c.name.toLowerCase())]);
+  const written = new Set([...keyColumns(mapping), ...needed.map((c) => c.name.toLowerCase())]);
   for (const column of info.columns) {
     if (written.has(column.name.toLowerCase()) || column.nullable || column.hasDefault) continue;
     faults.push({
@@ -108,55 +127,6 @@ function columnFaults(db: Database, info: TableInfo, table: string, mapping: Map
     });
   }
   return faults;
-}
-
-function keyFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
-  const id = findColumn(info, 'product_id');
-  if (!id) {
-    const mend = `ALTER TABLE ${table} ADD COLUMN product_id ${productIdType(db)} NOT NULL PRIMARY KEY`;
-    return [{ what: 'column product_id is missing', mend: db.engine === 'mysql' ? mend : null }];
-  }
-  const faults: Fault[] = [];
-  if (!isUsableId(id)) {
-    const what = `column product_id is ${id.declared || 'untyped'}, which cannot hold product IDs`;
-    faults.push({ what, mend: modify(db, table, 'product_id', `${productIdType(db)} not null`) });
-  }
-  const lower = info.uniqueKeys.map((k) => ({ ...k, columns: k.columns.map((c) => c.toLowerCase()) }));
-  const isOwn = (columns: string[]): boolean => columns.length === 1 && columns[0] === 'product_id';
-  const isKey = lower.some((k) => isOwn(k.columns));
-  const isPrimaryOfSqlite = db.engine === 'sqlite' && isKey;
-  if (!isKey) {
-    const mend =
-      db.engine === 'mysql'
-        ? `ALTER TABLE ${table} ADD UNIQUE KEY (product_id)`
-        : `CREATE UNIQUE INDEX ${table}_product_id ON ${table} (product_id)`;
-    faults.push({ what: 'product_id is not the primary key or a unique key by itself', mend });
-  }
-  if (id.nullable && !isPrimaryOfSqlite)
-    faults.push({ what: 'product_id may be null', mend: modify(db, table, 'product_id', `${id.declared} not null`) });
-  const written = new Set(neededColumns(db, mapping.fields).map((c) => c.name.toLowerCase()));
-  for (const key of lower.filter((k) => !isOwn(k.columns) && k.columns.some((c) => written.has(c)))) {
-    // An upsert that meets it would overwrite another product's row.
-    const what = `the unique key ${key.name} (${key.columns.join(', ')}) covers columns we write; two products may share a value`;
-    faults.push({
-      what,
-      mend: db.engine === 'mysql' ? `ALTER TABLE ${table} DROP INDEX ${key.name}` : `DROP INDEX ${key.name}`,
-    });
-  }
-  return faults;
-}
-
-function isUsableId(column: ColumnInfo): boolean {
-  return (
-    !column.generated &&
-    /^(varchar|varbinary|tinyint|smallint|mediumint|int|integer|bigint|text|blob|numeric)$/.test(column.type)
-  );
-}
-
-function modify(db: Database, table: string, column: string, type: string): string {
-  return db.engine === 'mysql'
-    ? `ALTER TABLE ${table} MODIFY COLUMN ${column} ${type}`
-    : `make the table anew with ${column} ${type} (SQLite cannot change a column)`;
 }
 
 function mismatch(table: string, faults: readonly Fault[]): AppError {

@@ -1,5 +1,5 @@
 /**
- * Transactions and queries that survive deadlocks, lock waits and lost connections. What is tried again is always the
+ * Transactions and queries that survive deadlocks, lock waits, lost connections and servers that take no writes for a while. What is tried again is always the
  * whole transaction: 1213 has rolled it back, 1205 only its last statement, and a commit after that would keep half.
  */
 import type { Knex } from 'knex';
@@ -20,24 +20,34 @@ export interface Attempt {
 }
 
 /**
+ * `read committed`: rows are locked, and not the gaps between them, so that two transactions on neighbouring rows do not wait
+ * for each other. SQLite has one writer at a time anyhow.
+ */
+export type Isolation = 'default' | 'read committed';
+
+/**
  * Runs `work` in a transaction, again and again while the fault is one that passes. `work` must be repeatable, and
  * with `attempt.maybeDone` it must find out from its rows whether it has happened. Throws AppErrors only.
  */
 export function inTransaction<T>(
   db: Database,
   work: (trx: Knex.Transaction, attempt: Attempt) => Promise<T>,
+  isolation: Isolation = 'default',
 ): Promise<T> {
   const attempt: Attempt = { maybeDone: false };
   return withRetry(db, async () => {
     let committing = false;
     try {
-      return await db.knex.transaction(async (trx) => {
-        // A transaction that begins by reading cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that begins by writing can.
-        if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
-        const result = await work(trx, attempt);
-        committing = true;
-        return result;
-      });
+      return await db.knex.transaction(
+        async (trx) => {
+          // A transaction that begins by reading cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that begins by writing can.
+          if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
+          const result = await work(trx, attempt);
+          committing = true;
+          return result;
+        },
+        isolation === 'default' || db.engine === 'sqlite' ? {} : { isolationLevel: isolation },
+      );
     } catch (error) {
       if (committing && classifyDatabaseError(error) === 'lost') attempt.maybeDone = true;
       throw error;
@@ -61,7 +71,7 @@ export async function withRetry<T>(
       return await work();
     } catch (error) {
       const fault = classifyDatabaseError(error);
-      const passes = fault === 'conflict' || fault === 'lost';
+      const passes = fault === 'conflict' || fault === 'lost' || fault === 'unwilling';
       const delayMs = backoffMs(attempt, db.random);
       if (!passes || db.clock.monotonic() - startedMs + delayMs > RETRY_FOR_MS) throw toAppError(error, db.label);
       await db.clock.sleep(delayMs);

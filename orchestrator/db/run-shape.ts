@@ -1,18 +1,25 @@
 /** What of a run never changes while it is loaded and published, read once: its mapping, its tables, how times are written. */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Mapping } from '../../shared/domain/mapping.ts';
+import type { Column, Mapping } from '../../shared/domain/mapping.ts';
+import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/run-settings.ts';
+import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { findColumn, stagingName } from './staging.ts';
+import { stagingName } from './staging.ts';
 import type { ColumnInfo } from './table-info.ts';
-import { readTable } from './table-info.ts';
+import { findColumn, readTable } from './table-info.ts';
 import { rowOf } from './rows.ts';
 
 export interface RunShape {
   mapping: Mapping;
   results: RunSettings['results'];
   staging: string;
+  columns: Column[];
+  /** Where in `columns` a field goes, by every spelling the mapping has of it. */
+  columnOf: ReadonlyMap<string, number>;
+  /** What row_key makes of keys; null for a mapping without `rows`. */
+  rowKey: 'exact' | 'integer' | null;
   crawledAt: ColumnInfo;
 }
 
@@ -23,7 +30,24 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
   const info = await readTable(knex, db, staging);
   const crawledAt = info && findColumn(info, 'crawled_at');
   if (!crawledAt) throw new AppError('internal', `${db.label}: the staging table ${staging} is missing`);
-  return { mapping: settings.mapping, results: settings.results, staging, crawledAt };
+  const rowKey = hasRows(settings.mapping) ? findColumn(info, 'row_key') : undefined;
+  const columns = columnsOf(settings.mapping);
+  return {
+    mapping: settings.mapping,
+    results: settings.results,
+    staging,
+    columns,
+    columnOf: findColumns(settings.mapping, columns),
+    rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
+    crawledAt,
+  };
+}
+
+/** Column names do not tell upper from lower case, the fields of two page mappings may. */
+function findColumns(mapping: Mapping, columns: readonly Column[]): Map<string, number> {
+  const places = new Map(columns.map((c, i) => [c.name.toLowerCase(), i]));
+  const names = mapping.pages.flatMap((page) => page.fields.map((f) => f.name));
+  return new Map(names.map((name) => [name, places.get(name.toLowerCase())!]));
 }
 
 /** Throws `run-unknown`. */

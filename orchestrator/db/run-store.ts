@@ -1,19 +1,28 @@
 /** RunStore on knex: the lock, the run's row, its products and chunks, its events. */
+import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import { canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
+import { RUN_PHASES, canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunSettings } from '../control/run-settings.ts';
-import type { LockHolder, NewRun, RunEvent, RunRecord, RunStore } from '../control/stores.ts';
+import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../control/stores.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { acquireLock, assertFence, releaseLock, renewLock, throwIfFenced, underFence } from './locks.ts';
+import {
+  acquireLock,
+  assertFence,
+  createLockGuard,
+  releaseLock,
+  renewLock,
+  throwIfFenced,
+  underFence,
+} from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
@@ -38,15 +47,17 @@ interface RunRow {
   private_key: string;
   public_key: string;
   balancer: string | null;
-  request: 'stop' | 'cancel' | null;
+  request: RunRequest | null;
   report: string | null;
 }
 
 export class KnexRunStore implements RunStore {
+  readonly guard: LockGuard;
   readonly #db: Database;
 
   constructor(db: Database) {
     this.#db = db;
+    this.guard = createLockGuard(db);
   }
 
   acquireLock(owner: string, nowMs: number, leaseMs: number, steal?: LockHolder) {
@@ -68,7 +79,9 @@ export class KnexRunStore implements RunStore {
     await createStaging(db, run.id, run.settings.results.table, run.settings.mapping);
     await inTransaction(db, async (trx, attempt) => {
       await assertFence(trx, db, fence);
-      const known = await rowOf<{ public_key: string }>(trx(RUNS).where({ id: run.id }).first('public_key'));
+      const known = await rowOf<{ public_key: string }>(
+        trx(RUNS).where({ id: run.id }).forUpdate().first('public_key'),
+      );
       if (known && attempt.maybeDone && known.public_key === run.publicKey) return;
       if (known) throw new AppError('internal', `the run ${run.id} is in the database already`);
       await trx(RUNS).insert(newRow(run));
@@ -107,7 +120,7 @@ export class KnexRunStore implements RunStore {
     to: RunPhase,
     fence: number,
     nowMs: number,
-    detail: { reason?: string; exitCode?: ExitCode } = {},
+    detail: { reason?: string; exitCode?: ExitCode; request?: RunRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
     const db = this.#db;
@@ -116,11 +129,17 @@ export class KnexRunStore implements RunStore {
       await assertFence(trx, db, fence);
       const changed = await trx(RUNS)
         .where({ id, phase: from })
+        .modify((run) => {
+          // A wish that came while its rows were judged: they are to be thrown away, not looked at.
+          if (to === 'held') void run.where(notToBeCancelled);
+        })
         .update({
           phase: to,
+          ...(detail.request === undefined ? {} : { request: detail.request }),
           ...(detail.reason === undefined ? {} : { reason: detail.reason }),
           ...(detail.exitCode === undefined ? {} : { exit_code: detail.exitCode }),
-          ...(isRunEnd(to) ? { finished_at: nowMs } : {}),
+          // A held run ended when it was held; days in which somebody looked at it were no part of it.
+          ...(isRunEnd(to) && from !== 'held' ? { finished_at: nowMs } : {}),
         });
       if (changed === 0) return attempt.maybeDone && isLastEvent(trx, id, event);
       await insertEvent(trx, id, event);
@@ -136,8 +155,22 @@ export class KnexRunStore implements RunStore {
     return this.#update(id, { report: JSON.stringify(report) }, fence);
   }
 
-  async setRequest(id: string, request: 'stop' | 'cancel'): Promise<void> {
-    await inQuery(this.#db, (knex) => knex(RUNS).where({ id }).update({ request }));
+  async setRequest(id: string, request: RunRequest): Promise<boolean> {
+    const changed = await inQuery(this.#db, (knex) =>
+      knex(RUNS)
+        .where({ id })
+        .whereIn(
+          'phase',
+          RUN_PHASES.filter((phase) => !isRunEnd(phase)),
+        )
+        .modify((run) => {
+          if (request === 'stop') void run.where(notToBeCancelled);
+          if (request !== 'stop' && request !== 'cancel')
+            void run.where((any) => void any.whereNull('request').orWhere({ request }));
+        })
+        .update({ request }),
+    );
+    return changed > 0;
   }
 
   async addEvent(id: string, event: RunEvent): Promise<void> {
@@ -147,8 +180,8 @@ export class KnexRunStore implements RunStore {
     });
   }
 
-  events(id: string, limit: number): Promise<RunEvent[]> {
-    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit));
+  events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
+    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit, kind));
   }
 
   async #update(id: string, values: Record<string, unknown>, fence: number): Promise<void> {
@@ -158,6 +191,10 @@ export class KnexRunStore implements RunStore {
       if (changed === 0) await throwIfFenced(knex, db, fence);
     });
   }
+}
+
+function notToBeCancelled(run: Knex.QueryBuilder): void {
+  void run.whereNull('request').orWhereNot({ request: 'cancel' });
 }
 
 /** The event of a run's move. */
@@ -191,6 +228,7 @@ function newRow(run: NewRun): Record<string, SqlValue> {
     deadline_at: run.deadlineAtMs,
     dry_run: run.dryRun ? 1 : 0,
     settings: JSON.stringify(run.settings),
+    results_table: run.settings.results.table,
     plan: JSON.stringify(run.plan),
     planned: run.planned,
     duplicates: run.duplicates,

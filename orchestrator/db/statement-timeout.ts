@@ -1,4 +1,5 @@
 /** Gives every statement on a mysql2 connection a time limit: a frozen server answers nothing, not even an error. */
+import { isReadOnlyServer } from './database-errors.ts';
 
 /** Most statements take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
 export const STATEMENT_MS = 30_000;
@@ -41,7 +42,9 @@ function limited(connection: Mysql2Connection, call: Call, limitMs: number): Cal
     const request = { timeout: limitMs, ...given };
     if (!done) return call(request, bound);
     return call(request, bound, (error, ...rest) => {
-      if ((error as { code?: string } | null)?.code === 'PROTOCOL_SEQUENCE_TIMEOUT') connection.destroy();
+      const timedOut = (error as { code?: string } | null)?.code === 'PROTOCOL_SEQUENCE_TIMEOUT';
+      // After a failover the name leads to another server, but this connection stays with the one that is read-only now.
+      if (timedOut || (error && isReadOnlyServer(error))) connection.destroy();
       done(error, ...rest);
     });
   };

@@ -34,6 +34,18 @@ export function splitTableName(db: Database, table: string): { schema: string | 
   return second === undefined ? { schema: db.schema, name: table } : { schema: first!, name: second };
 }
 
+/** Column names are compared as both engines do, without regard to case. */
+export function findColumn(table: TableInfo, name: string): ColumnInfo | undefined {
+  return table.columns.find((c) => c.name.toLowerCase() === name.toLowerCase());
+}
+
+/** The type of an existing column, with its charset, for another one just like it. */
+export function typeOf(column: ColumnInfo): string {
+  return column.charset === null
+    ? column.declared
+    : `${column.declared} character set ${column.charset} collate ${column.collation}`;
+}
+
 /** Null when there is no such table. */
 export function readTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
   return db.engine === 'sqlite' ? readSqliteTable(knex, table) : readMysqlTable(knex, db, table);

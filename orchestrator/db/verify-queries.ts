@@ -1,23 +1,27 @@
-/** What `verify` needs from the database: the ledger counted item by item, the ledger of parts, and the result table. */
+/** What `verify` needs from the database: the ledger counted item by item, the ledger of parts, and (verify-rows.ts) the result table. */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
+import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import type { LedgerDifference as Difference, VerifyFacts } from '../control/verify-facts.ts';
-import { ITEMS } from './chunk-rows.ts';
+import type { VerifyFacts } from '../control/verify-facts.ts';
+import { noDifference, note } from '../control/verify-facts.ts';
 import type { Database } from './connect.ts';
+import { Fingerprint, Repeats, hashOf, slicesOf } from './fingerprint.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowsOf, rowOf } from './rows.ts';
-import { readSettings } from './run-shape.ts';
-import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import { readTable } from './table-info.ts';
+import { toNumber, rowsOf, rowOf } from './rows.ts';
+import type { LedgerItem } from './verify-ledger.ts';
+import { findDuplicates, ledgerPages, rowsGiven } from './verify-ledger.ts';
+import { compareRows, noRows } from './verify-rows.ts';
 
-const EXAMPLES = 20;
-const PAGE = 5_000;
+/** Products whose IDs are held at once where they are compared one by one. */
+const SLICE = 250_000;
 
-/** Throws `run-unknown`. Memory: the IDs of the stored products. */
-export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFacts> {
+/**
+ * Throws `run-unknown`. Memory: 8 bytes a product while nothing differs, whatever the number of their rows; otherwise the
+ * IDs of a slice, and everything is read once more for each of them. @param slice products whose IDs may be held at once
+ */
+export function readVerifyFacts(db: Database, runId: string, slice = SLICE): Promise<VerifyFacts> {
   return inQuery(db, async (knex) => {
     const run = await rowOf<{ phase: RunPhase; planned: SqlNumber; request: string | null }>(
       knex('crawlfleet_runs').where({ id: runId }).first('phase', 'planned', 'request'),
@@ -26,16 +30,20 @@ export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFact
     const ledger = await readLedger(knex, runId);
     const parts = await compareParts(knex, runId, ledger.byPart);
     const published = /^(completed|banned|failed|cancelled)$/.test(run.phase) && run.request !== 'cancel';
-    const rows = published ? await compareRows(knex, db, runId, ledger.stored) : NO_ROWS();
+    const slices = slicesOf(ledger.items, slice);
+    const repeated = ledger.repeats.any();
+    const { given } = ledger;
+    const rows = published ? await compareRows(knex, db, runId, { given: repeated ? null : given, slices }) : noRows();
     return {
       phase: run.phase,
       planned: toNumber(run.planned),
       items: ledger.items,
       outcomes: ledger.outcomes,
       reasons: ledger.reasons,
-      duplicates: ledger.duplicates,
+      duplicates: repeated ? await findDuplicates(knex, runId, slices) : noDifference(),
       ...parts,
       published,
+      ledgerRows: ledger.rows,
       ...rows,
     };
   });
@@ -45,67 +53,57 @@ interface Ledger {
   items: number;
   outcomes: OutcomeCounts & { open: number };
   reasons: Partial<Record<FailureReason, number>>;
-  duplicates: Difference;
-  stored: Set<string>;
+  /** All products. */
+  repeats: Repeats;
+  /** The stored products, each as often as it gave rows. */
+  given: Fingerprint;
+  rows: number;
   /** By `slot/epoch/seq`; the empty key holds items without a part. */
-  byPart: Map<string, OutcomeCounts>;
+  byPart: Map<string, PartCounts>;
 }
+
+/** What a part, or the items that name it, has come to. */
+interface PartCounts extends OutcomeCounts {
+  rows: number;
+}
+
+const noCounts = (): PartCounts => ({ stored: 0, gone: 0, failed: 0, rows: 0 });
 
 async function readLedger(knex: Knex, runId: string): Promise<Ledger> {
   const ledger: Ledger = {
     items: 0,
     outcomes: { open: 0, stored: 0, gone: 0, failed: 0 },
     reasons: {},
-    duplicates: noDifference(),
-    stored: new Set(),
+    repeats: new Repeats(),
+    given: new Fingerprint(),
+    rows: 0,
     byPart: new Map(),
   };
-  const seen = new Set<string>();
-  for (let after = 0; ;) {
-    const page = await rowsOf<ItemRow>(
-      knex(ITEMS)
-        .where({ run_id: runId })
-        .where('n', '>', after)
-        .orderBy('n')
-        .limit(PAGE)
-        .select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq'),
-    );
-    if (page.length === 0) return ledger;
-    after = toNumber(page.at(-1)!.n);
-    for (const item of page) {
-      if (seen.has(item.product_id)) note(ledger.duplicates, item.product_id);
-      seen.add(item.product_id);
-      count(ledger, item);
-    }
-  }
+  for await (const page of ledgerPages(knex, runId)) for (const item of page) count(ledger, item);
+  return ledger;
 }
 
-interface ItemRow {
-  n: SqlNumber;
-  product_id: string;
-  outcome: Outcome | null;
-  reason: FailureReason | null;
-  slot: SqlNumber | null;
-  epoch: SqlNumber | null;
-  seq: SqlNumber | null;
-}
-
-function count(ledger: Ledger, item: ItemRow): void {
+function count(ledger: Ledger, item: LedgerItem): void {
+  const hashed = hashOf(item.product_id);
   ledger.items++;
+  ledger.repeats.add(hashed);
   ledger.outcomes[item.outcome ?? 'open']++;
   if (item.outcome === null) return;
   if (item.outcome === 'failed' && item.reason) ledger.reasons[item.reason] = (ledger.reasons[item.reason] ?? 0) + 1;
-  if (item.outcome === 'stored') ledger.stored.add(item.product_id);
+  const rows = rowsGiven(item);
+  if (rows > 0) ledger.given.add(hashed, rows);
+  ledger.rows += rows;
   const key = item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`;
-  const counts = ledger.byPart.get(key) ?? { stored: 0, gone: 0, failed: 0 };
+  let counts = ledger.byPart.get(key);
+  if (!counts) ledger.byPart.set(key, (counts = noCounts()));
   counts[item.outcome]++;
-  ledger.byPart.set(key, counts);
+  counts.rows += rows;
 }
 
 async function compareParts(
   knex: Knex,
   runId: string,
-  byPart: ReadonlyMap<string, OutcomeCounts>,
+  byPart: ReadonlyMap<string, PartCounts>,
 ): Promise<Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'>> {
   const rows = await rowsOf<{
     slot: SqlNumber;
@@ -115,6 +113,7 @@ async function compareParts(
     stored: SqlNumber;
     gone: SqlNumber;
     failed: SqlNumber;
+    result_rows: SqlNumber;
   }>(knex('crawlfleet_parts').where({ run_id: runId }));
   const parts = { seen: 0, loaded: 0, failed: 0 };
   const partsOff = noDifference();
@@ -123,11 +122,12 @@ async function compareParts(
     parts[row.state]++;
     const key = `${row.slot}/${row.epoch}/${row.seq}`;
     if (row.state === 'loaded') known.add(key);
-    const items = byPart.get(key) ?? { stored: 0, gone: 0, failed: 0 };
+    const items = byPart.get(key) ?? noCounts();
     const same =
       items.stored === toNumber(row.stored) &&
       items.gone === toNumber(row.gone) &&
-      items.failed === toNumber(row.failed);
+      items.failed === toNumber(row.failed) &&
+      items.rows === toNumber(row.result_rows);
     if (!same) note(partsOff, key);
   }
   const withoutPart = noDifference();
@@ -137,53 +137,4 @@ async function compareParts(
     if (!known.has(key) && items > 0) note(withoutPart, key === '' ? 'no part named' : key, items);
   }
   return { parts, partsOff, withoutPart };
-}
-
-type RowFacts = Pick<VerifyFacts, 'resultRows' | 'storedWithoutRow' | 'overwritten' | 'rowsWithoutItem'>;
-
-const NO_ROWS = (): RowFacts => ({
-  resultRows: 0,
-  storedWithoutRow: noDifference(),
-  overwritten: noDifference(),
-  rowsWithoutItem: noDifference(),
-});
-
-/** IDs are compared here, by their bytes: the user's column may have a type or collation that would call others the same. */
-async function compareRows(knex: Knex, db: Database, runId: string, stored: ReadonlySet<string>): Promise<RowFacts> {
-  const facts = NO_ROWS();
-  const { table } = (await readSettings(knex, runId)).results;
-  const missing = new Set(stored);
-  if (await readTable(knex, db, table)) {
-    const rows = knex(table).where({ run_id: runId }).select('product_id').options({ timeout: LONG_STATEMENT_MS });
-    for await (const row of rows.stream() as AsyncIterable<{ product_id: unknown }>) {
-      const id = idText(row.product_id);
-      facts.resultRows++;
-      if (!stored.has(id)) note(facts.rowsWithoutItem, id);
-      missing.delete(id);
-    }
-    for (const piece of inPieces([...missing], 1_000)) {
-      const others = await rowsOf<{ product_id: unknown }>(
-        knex(table).whereIn('product_id', piece).select('product_id'),
-      );
-      for (const row of others) {
-        const id = idText(row.product_id);
-        if (missing.delete(id)) note(facts.overwritten, id);
-      }
-    }
-  }
-  for (const id of missing) note(facts.storedWithoutRow, id);
-  return facts;
-}
-
-function idText(value: unknown): string {
-  return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : String(value);
-}
-
-function noDifference(): Difference {
-  return { count: 0, examples: [] };
-}
-
-function note(difference: Difference, example: string, items = 1): void {
-  difference.count += items;
-  if (difference.examples.length < EXAMPLES) difference.examples.push(example);
 }

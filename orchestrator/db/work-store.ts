@@ -3,10 +3,11 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
 import { isServing } from '../../shared/domain/states.ts';
-import type { OpenChunk, WorkCounts, WorkStore } from '../control/stores.ts';
+import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/stores.ts';
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, chunkId, closeChunk, openItems, parseChunkId } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import { selectFailed } from './failed-products.ts';
 import { assertFence } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -130,25 +131,61 @@ export class KnexWorkStore implements WorkStore {
       await trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase');
       const owned = { run_id: runId, slot, epoch, state: 'granted' };
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
-      const open = await openItems(trx, runId, rows);
-      let products = 0;
-      for (const row of rows) {
-        const left = open.get(toNumber(row.idx))!.length;
-        if (left === 0) continue;
-        products += left;
-        await trx(CHUNKS)
-          .where({ run_id: runId, idx: toNumber(row.idx) })
-          .update({
-            state: 'waiting',
-            generation: toNumber(row.generation) + 1,
-            products: left,
-            slot: null,
-            epoch: null,
-            granted_at: null,
-          });
-      }
-      return products;
+      return nextGeneration(trx, runId, rows);
     });
+  }
+
+  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]> {
+    return inQuery(this.#db, async (knex) => {
+      const rows = await rowsOf<ChunkRow>(
+        knex(CHUNKS)
+          .where({ run_id: runId, slot, epoch, state: 'granted' })
+          .orderBy([
+            { column: 'granted_at', order: 'desc' },
+            { column: 'idx', order: 'desc' },
+          ]),
+      );
+      const open = await openItems(knex, runId, rows);
+      return rows
+        .map((row) => ({ id: chunkId(row), open: open.get(toNumber(row.idx))!.length }))
+        .filter((chunk) => chunk.open > 0);
+    });
+  }
+
+  takeChunks(
+    runId: string,
+    slot: number,
+    epoch: number,
+    chunkIds: readonly string[],
+    fence: number,
+    _nowMs: number,
+  ): Promise<number> {
+    const db = this.#db;
+    const asked = new Set(chunkIds);
+    const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
+    if (indexes.length === 0) return Promise.resolve(0);
+    return inTransaction(db, async (trx) => {
+      await assertFence(trx, db, fence);
+      await trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase');
+      const rows = await lockChunks(trx, runId, indexes);
+      const owned = [...rows.values()].filter(
+        (row) =>
+          asked.has(chunkId(row)) &&
+          row.state === 'granted' &&
+          toNumber(row.slot) === slot &&
+          toNumber(row.epoch) === epoch,
+      );
+      return nextGeneration(trx, runId, owned);
+    });
+  }
+
+  failedProducts(
+    runId: string,
+    after: number,
+    limit: number,
+    reasons?: readonly FailureReason[],
+  ): Promise<FailedProduct[]> {
+    return selectFailed(this.#db, runId, after, limit, reasons);
   }
 
   failRest(runId: string, reason: FailureReason, fence: number, nowMs: number): Promise<number> {
@@ -236,4 +273,26 @@ async function lockChunks(
     for (const row of await rowsOf<ChunkRow>(query)) found.set(toNumber(row.idx), row);
   }
   return found;
+}
+
+/** Makes these locked chunks wait again where they have products without outcome; returns how many products. */
+async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readonly ChunkRow[]): Promise<number> {
+  const open = await openItems(trx, runId, rows);
+  let products = 0;
+  for (const row of rows) {
+    const left = open.get(toNumber(row.idx))!.length;
+    if (left === 0) continue;
+    products += left;
+    await trx(CHUNKS)
+      .where({ run_id: runId, idx: toNumber(row.idx) })
+      .update({
+        state: 'waiting',
+        generation: toNumber(row.generation) + 1,
+        products: left,
+        slot: null,
+        epoch: null,
+        granted_at: null,
+      });
+  }
+  return products;
 }

@@ -2,6 +2,7 @@
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { PlanVerdict } from './plan.ts';
 import type { Planning } from './planning.ts';
+import { quotaCodeOf, quotaNameOf } from './quota-codes.ts';
 import { dollars, plural } from './wording.ts';
 
 export interface Ceiling {
@@ -51,14 +52,29 @@ function quota({ input, type }: Planning): Ceiling | null {
   const available = input.vcpuQuota;
   if (available === null) return null;
   const instances = Math.floor(available / type.vcpus);
+  const facts = input.quota ?? null;
+  const code = facts?.code ?? quotaCodeOf(type.name);
+  const inUse = facts?.inUse ?? 0;
+  const room = `enough for ${plural(instances, 'instance')}`;
+  const has =
+    facts !== null && facts.total !== null && inUse > 0
+      ? `${facts.total}, of which ${inUse} are in use: ${available} are left, ${room}`
+      : `${available}, ${room}`;
+  const increase = (vcpus: number): string =>
+    `aws service-quotas request-service-quota-increase --service-code ec2 --quota-code ${code} --desired-value ${vcpus} --region ${input.region}`;
   return {
     key: 'aws.vcpu_quota',
     instances,
     verdict: 'over-quota',
     fault: (n) =>
-      `It takes ${n * type.vcpus} vCPUs (${n} x ${type.name}), and the quota L-1216C47A in ${input.region} is ${available}, enough for ${plural(instances, 'instance')}.`,
-    remedy: (n) =>
-      `aws.vcpu_quota: ${n * type.vcpus} (once AWS has raised L-1216C47A, Running On-Demand Standard instances)`,
+      `It takes ${n * type.vcpus} vCPUs (${n} x ${type.name}), and the quota ${code} in ${input.region} is ${has}.`,
+    remedy: (n) => {
+      const needed = n * type.vcpus;
+      // Where AWS itself is asked, there is no setting to change.
+      if (facts?.source === 'service-quotas')
+        return `a quota of ${needed + inUse} vCPUs (${code}, ${quotaNameOf(code)}; ask AWS with: ${increase(needed + inUse)})`;
+      return `aws.vcpu_quota: ${needed} (once AWS has raised ${code}, ${quotaNameOf(code)}; beside what else runs there, ask with: ${increase(needed)})`;
+    },
   };
 }
 

@@ -8,7 +8,7 @@
  */
 import type { Random } from '../../shared/ports/random.ts';
 import type { Work } from './fleet-sums.ts';
-import { lastLaunchMs, PAGE_OVERHEAD_MS, shareOf } from './fleet-sums.ts';
+import { largestChunk, lastLaunchMs, lostToRenewals, PAGE_OVERHEAD_MS, renewalsFor, shareOf } from './fleet-sums.ts';
 import { momentsAbove, normalQuantile, normalTail, sigmaOf } from './lognormal.ts';
 import type { PlanInput } from './plan.ts';
 
@@ -16,9 +16,9 @@ const DRAWS = 200;
 /** Launch positions are taken together in so many groups, each at its latest. */
 const GROUPS = 32;
 /** Pages are known by their median only; a shop's slowest twentieth takes about three times as long. */
-const PAGE_P95_FACTOR = 3;
+export const PAGE_P95_FACTOR = 3;
 /** A quarter of the variance is common to the run. */
-const COMMON = 0.25;
+export const COMMON = 0.25;
 
 /** What is common to one imagined run, as three numbers: two standard normals and a uniform. */
 export interface Day {
@@ -57,12 +57,14 @@ export class FinishModel {
     this.#draws = days.map((day) => {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);
       const ownSigma = pageSigma * Math.sqrt(1 - COMMON);
-      const gap = momentsAbove(Math.max(0, work.paceMs - PAGE_OVERHEAD_MS), pageMs, ownSigma);
+      const gap = momentsAbove(Math.max(0, work.requestMs - PAGE_OVERHEAD_MS), pageMs, ownSigma);
+      const requestMean = gap.mean + PAGE_OVERHEAD_MS;
+      const { pagesEach } = input;
       return {
         bootMs: input.bootP50Ms * Math.exp(bootSigma * Math.sqrt(COMMON) * day.boot),
-        gapMean: gap.mean + PAGE_OVERHEAD_MS,
-        gapSd: Math.sqrt(gap.variance),
-        lastMs: pageMs + PAGE_OVERHEAD_MS,
+        gapMean: requestMean * pagesEach,
+        gapSd: Math.sqrt(gap.variance * pagesEach),
+        lastMs: requestMean * (pagesEach - 1) + pageMs + PAGE_OVERHEAD_MS,
         luck: day.luck,
       };
     });
@@ -74,12 +76,12 @@ export class FinishModel {
    */
   chanceBy(endMs: number, instances: number, enough = 0): number {
     if (this.#work.products === 0) return 1;
-    const { each } = shareOf(this.#work.products, instances);
+    const { each } = shareOf(this.#work.products, instances, largestChunk(this.#input, this.#work));
     let sum = 0;
     let left = this.#draws.length;
     for (const draw of this.#draws) {
       if (sum + left-- < enough * this.#draws.length) break;
-      const startByMs = endMs - this.#input.tailMs - this.#slowestCrawlMs(draw, each, instances);
+      const startByMs = endMs - this.#input.tailMs - this.#slowestMs(draw, each, instances);
       sum += startByMs < this.#input.balancerMs ? 0 : this.#chanceAllStarted(draw, startByMs, instances);
     }
     return sum / this.#draws.length;
@@ -107,7 +109,16 @@ export class FinishModel {
     const bootMs = this.#input.bootP50Ms * Math.exp(sigma ** 2 / 2);
     const gapMs = this.#draws.reduce((sum, d) => sum + d.gapMean, 0) / this.#draws.length;
     const waitMs = Math.max(launchMs + bootMs, this.#input.balancerMs) - launchMs;
-    return waitMs + (this.#work.products / Math.max(1, instances)) * gapMs + this.#input.tailMs;
+    const crawlMs = (this.#work.products / Math.max(1, instances)) * gapMs;
+    // The boot of a successor is paid for as the first one was.
+    const renewalsMs = renewalsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
+    return waitMs + crawlMs + renewalsMs + this.#input.tailMs;
+  }
+
+  /** With the renewals of its address that the slowest of n needs on the way. */
+  #slowestMs(draw: Draw, each: number, instances: number): number {
+    const crawlMs = this.#slowestCrawlMs(draw, each, instances);
+    return crawlMs + lostToRenewals(this.#input, crawlMs, instances);
   }
 
   /** The slowest of n sums of independent pages is, nearly enough, the n-th root of its luck out on a normal. */

@@ -1,5 +1,5 @@
 /** Looks for the number of instances: the smallest that meets the deadline, and the one that is quickest of all. */
-import { capacityOf, plannedEndMs, shareOf } from './fleet-sums.ts';
+import { capacityOf, largestChunk, plannedEndMs, shareOf } from './fleet-sums.ts';
 import type { Planning } from './planning.ts';
 
 /** What a plan aims at. */
@@ -27,7 +27,7 @@ export function smallestFleet({ input, work, model }: Planning, from: number, to
   for (let n = Math.max(1, from, Math.ceil(input.products / room)); n <= to && tries < MAX_TRIES; n++) {
     const capacity = capacityOf(input, work, n);
     if (capacity === 0) break;
-    const { each } = shareOf(input.products, n);
+    const { each } = shareOf(input.products, n, largestChunk(input, work));
     // The same load each but one more launch cannot be better.
     if (each > capacity || each === lastEach) continue;
     lastEach = each;

@@ -1,7 +1,8 @@
 /** The sums of a plan that know no chance: how long a fleet of n takes when everything goes as it usually does. */
 import { nextStartMs } from '../../shared/domain/pacing.ts';
-import { chunkSize } from '../../shared/domain/sharing.ts';
+import { chunkSize, MAX_CHUNK } from '../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
+import { renewalCostMs, renewalsDuring } from './renewals.ts';
 
 /** RunInstances calls a second that EC2 lets an account make once its burst is used up. */
 const LAUNCH_GAP_MS = 500;
@@ -14,20 +15,25 @@ export interface Work {
   products: number;
   /** As configured, or longer where the ceiling of the fleet is below one instance's rate. */
   intervalMs: number;
+  /** From the start of one request to that of the next. */
+  requestMs: number;
+  /** What one product takes: its requests, one after the other. */
   paceMs: number;
-  /** The last product of an instance takes only its page, no interval after it. */
+  /** The last product of an instance: no interval after its last page. */
   lastMs: number;
 }
 
 export function workOf(input: PlanInput): Work {
-  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms } = input;
+  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach } = input;
   const intervalMs = rate === null ? wanted : Math.max(wanted, 1_000 / rate);
-  const lastMs = pageP50Ms + PAGE_OVERHEAD_MS;
+  const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
+  const requestMs = Math.max(nextStartMs(0, pageP50Ms, intervalMs), pageMs);
   return {
     products: input.products,
     intervalMs,
-    paceMs: Math.max(nextStartMs(0, pageP50Ms, intervalMs), lastMs),
-    lastMs,
+    requestMs,
+    paceMs: requestMs * pagesEach,
+    lastMs: requestMs * (pagesEach - 1) + pageMs,
   };
 }
 
@@ -38,8 +44,9 @@ export interface Share {
   each: number;
 }
 
-export function shareOf(products: number, instances: number): Share {
-  const size = chunkSize(products, instances);
+/** @param largest most products in a chunk: `largestChunk` of the run */
+export function shareOf(products: number, instances: number, largest = MAX_CHUNK): Share {
+  const size = Math.min(largest, chunkSize(products, instances));
   const chunks = Math.ceil(products / size);
   return { chunkSize: size, chunks, each: Math.min(products, Math.ceil(chunks / Math.max(1, instances)) * size) };
 }
@@ -61,12 +68,45 @@ export const crawlMs = (work: Work, products: number): number =>
 /** Products that the last of n instances can crawl in what the start and the tail leave of the time. */
 export function capacityOf(input: PlanInput, work: Work, instances: number): number {
   const windowMs = input.deadlineMs - startMs(input, instances) - input.tailMs;
-  return windowMs < work.lastMs ? 0 : 1 + Math.floor((windowMs - work.lastMs) / work.paceMs);
+  const crawlableMs = windowMs - lostToRenewalsIn(input, windowMs, instances);
+  return crawlableMs < work.lastMs ? 0 : 1 + Math.floor((crawlableMs - work.lastMs) / work.paceMs);
 }
 
 /** When n instances are through, all going as it usually does and boots slowly. */
-export const plannedEndMs = (input: PlanInput, work: Work, instances: number): number =>
-  startMs(input, instances) + crawlMs(work, shareOf(work.products, instances).each) + input.tailMs;
+export function plannedEndMs(input: PlanInput, work: Work, instances: number): number {
+  const crawl = crawlMs(work, shareOf(work.products, instances, largestChunk(input, work)).each);
+  return startMs(input, instances) + crawl + lostToRenewals(input, crawl, instances) + input.tailMs;
+}
+
+/** Renewals of its address that an instance needs for so much crawling. */
+export function renewalsFor(input: PlanInput, crawl: number, instances: number): number {
+  const everyMs = input.recycleEveryMs ?? null;
+  const costMs = renewalCostMs(input.bootP95Ms, input.tailMs);
+  return everyMs === null ? 0 : renewalsDuring(crawl, { everyMs, costMs, instances });
+}
+
+/**
+ * What they take, in which nothing is crawled. One more is counted for shares that are not even any more: a renewed slot goes on
+ * with whatever waits, so the last chunk of all may end that much later.
+ */
+export function lostToRenewals(input: PlanInput, crawl: number, instances: number): number {
+  const count = renewalsFor(input, crawl, instances);
+  return count === 0 ? 0 : (count + 1) * renewalCostMs(input.bootP95Ms, input.tailMs);
+}
+
+/** Where addresses are renewed, a chunk is crawled within what a renewal takes: what is cut short there is soon made up for. */
+export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): number {
+  if ((input.recycleEveryMs ?? null) === null) return MAX_CHUNK;
+  return Math.min(MAX_CHUNK, Math.max(1, Math.floor(renewalCostMs(input.bootP95Ms, input.tailMs) / work.paceMs)));
+}
+
+/** The same from the other side: how much of a window is lost, when the rest of it is crawled. */
+function lostToRenewalsIn(input: PlanInput, windowMs: number, instances: number): number {
+  const costMs = renewalCostMs(input.bootP95Ms, input.tailMs);
+  let lostMs = 0;
+  while (lostMs < windowMs && lostToRenewals(input, windowMs - lostMs, instances) > lostMs) lostMs += costMs;
+  return lostMs;
+}
 
 /** Fewer instances cannot do it, however fast they boot and however quick the pages are. */
 export function lowerBound(products: number, intervalMs: number, deadlineMs: number): number {

@@ -1,4 +1,5 @@
 /** The instance types we know: what a plan needs of them, and which of the allowed ones to take. */
+import type { PriceList } from './price-list.ts';
 import { hourlyPrice } from './price-table.ts';
 
 export type Architecture = 'x86_64' | 'arm64';
@@ -30,6 +31,9 @@ const VCPUS_BY_SIZE: Record<string, number> = { medium: 1, large: 2, xlarge: 4 }
 /** What an HTTP instance needs: the process stays under 120 MB, the rest is for the system. */
 export const HTTP_MEMORY_GB = 0.5;
 
+/** What an instance with a browser needs: Chromium with one page, and a heavy page's own memory. */
+export const BROWSER_MEMORY_GB = 2;
+
 /**
  * The type by its name. One that is not in the table is judged by AWS's naming rules: `g` after the generation is arm64,
  * `<n>xlarge` has 4n vCPUs; where the name says nothing, more vCPUs rather than fewer, because the quota counts them.
@@ -52,9 +56,10 @@ export function chooseInstanceType(
   allowed: readonly string[],
   region: string,
   memoryGb = HTTP_MEMORY_GB,
+  prices?: PriceList | null,
 ): InstanceType {
   const types = allowed.map(describeInstanceType);
-  const price = (t: InstanceType): number => hourlyPrice(region, t.name).usd;
+  const price = (t: InstanceType): number => hourlyPrice(region, t.name, prices).usd;
   const fitting = types.filter((t) => t.memoryGb >= memoryGb).sort((a, b) => price(a) - price(b));
   const chosen = fitting[0] ?? types.sort((a, b) => b.memoryGb - a.memoryGb)[0];
   // An empty list is refused by the configuration; the smallest known type keeps this function total.

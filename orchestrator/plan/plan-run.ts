@@ -10,8 +10,9 @@ import { allowedBy, ceilings } from './ceilings.ts';
 import { drawDays } from './finish-model.ts';
 import type { Fleet } from './fleet-search.ts';
 import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
-import { capacityOf, lowerBound, rampMs, shareOf } from './fleet-sums.ts';
+import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, renewalsFor, shareOf } from './fleet-sums.ts';
 import type { Plan, PlanInput } from './plan.ts';
+import { renewalCostMs } from './renewals.ts';
 import type { Planning } from './planning.ts';
 import { prepare } from './planning.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';
@@ -60,7 +61,7 @@ type Figures = Omit<Plan, 'verdict' | 'faults' | 'earliestEndMs' | 'remedies' | 
 
 function figures(planning: Planning, instances: number): Figures {
   const { input, work, model, type } = planning;
-  const share = shareOf(input.products, instances);
+  const share = shareOf(input.products, instances, largestChunk(input, work));
   const none = instances === 0;
   return {
     products: input.products,
@@ -72,21 +73,36 @@ function figures(planning: Planning, instances: number): Figures {
     intervalMs: work.intervalMs,
     paceMs: work.paceMs,
     deadlineMs: input.deadlineMs,
+    bootP95Ms: input.bootP95Ms,
     rampMs: none ? 0 : rampMs(input, instances),
     endP50Ms: none ? 0 : model.endMs(0.5, instances),
     endP95Ms: none ? 0 : model.endMs(0.95, instances),
     onTimeProbability: none ? 1 : model.chanceBy(input.deadlineMs, instances),
-    lowerBoundInstances: lowerBound(input.products, work.intervalMs, input.deadlineMs),
+    lowerBoundInstances: lowerBound(input.products, work.intervalMs * input.pagesEach, input.deadlineMs),
     instanceType: type.name,
     vcpus: instances * type.vcpus,
     vcpuQuota: input.vcpuQuota,
+    ...(input.quota ? { quota: input.quota } : {}),
     cost: planning.priceOf(instances),
+    ...renewalsOf(planning, instances),
+    ...(input.prices ? { prices: input.prices } : {}),
   };
+}
+
+function renewalsOf({ input, work }: Planning, instances: number): Pick<Plan, 'renewals'> {
+  const everyMs = input.recycleEveryMs ?? null;
+  if (everyMs === null || instances === 0) return {};
+  const each = renewalsFor(
+    input,
+    crawlMs(work, shareOf(input.products, instances, largestChunk(input, work)).each),
+    instances,
+  );
+  return { renewals: { everyMs, each, costMs: renewalCostMs(input.bootP95Ms, input.tailMs) } };
 }
 
 function fleetWarnings(planning: Planning, fleet: Fleet, limits: readonly Ceiling[]): string[] {
   const { input } = planning;
-  const list = paceWarnings(planning);
+  const list = [...paceWarnings(planning), ...memoryWarnings(planning)];
   const wanted = Math.min(input.minInstances, input.products);
   if (fleet.instances < wanted) {
     const limit = limits.find((c) => c.instances < wanted);
@@ -104,5 +120,14 @@ function paceWarnings({ input, work }: Planning): string[] {
   return [`site.max_rate is below one request per interval of one instance: the interval becomes ${interval}.`];
 }
 
+function memoryWarnings({ input, type }: Planning): string[] {
+  if (type.memoryGb >= input.memoryGb) return [];
+  return [
+    `None of aws.instance_types has the ${input.memoryGb} GB that an instance needs (with a browser 2): ${type.name} has ${type.memoryGb} GB and may run out of memory.`,
+  ];
+}
+
 const priceWarnings = ({ input, type }: Planning): string[] =>
-  [hourlyPrice(input.region, type.name).warning, servicePrices(input.region).warning].filter((w) => w !== null);
+  [hourlyPrice(input.region, type.name, input.prices).warning, servicePrices(input.region).warning].filter(
+    (w) => w !== null,
+  );

@@ -1,11 +1,18 @@
 /** What planning takes and gives. The sums are in plan-run.ts; nothing here touches the world. */
+import type { PriceList } from './price-list.ts';
 
 export interface PlanInput {
+  /** Fresher prices than the shipped ones; null or left out for none. */
+  prices?: PriceList | null;
   products: number;
   /** From the start of the run to the deadline. */
   deadlineMs: number;
   /** Start to start, per address, as configured. */
   intervalMs: number;
+  /** Requests one product takes on average; at least 1. */
+  pagesEach: number;
+  /** What the type must hold. */
+  memoryGb: number;
   /** Requests per second of the whole fleet; null for no ceiling. */
   maxRatePerSecond: number | null;
   /** Time of a page, from earlier runs or a default. */
@@ -16,16 +23,33 @@ export interface PlanInput {
   tailMs: number;
   /** Until the balancer takes traffic, beside the boot. */
   balancerMs: number;
+  /** The balancer is the user's own: its hours are not the run's. */
+  ownBalancer?: boolean;
   minInstances: number;
   maxInstances: number;
   /** In USD; null for no cap. */
   maxCost: number | null;
-  /** Null when unknown. */
+  /** What a run may have; null when unknown. */
   vcpuQuota: number | null;
+  /** Where that number comes from; null or left out when nobody looked. */
+  quota?: QuotaFacts | null;
   graceMs: number;
+  /** Each address is renewed this often; null or left out: never. */
+  recycleEveryMs?: number | null;
   region: string;
   /** Allowed types, in any order; the cheapest that can hold an instance is taken. */
   instanceTypes: string[];
+}
+
+/** The quota behind `vcpuQuota`. */
+export interface QuotaFacts {
+  /** AWS's code of it, such as L-1216C47A. */
+  code: string;
+  /** The account's quota, what runs included; null when unknown. */
+  total: number | null;
+  /** vCPUs that it counts and that run already; null when it could not be seen. */
+  inUse: number | null;
+  source: 'aws.vcpu_quota' | 'service-quotas' | 'unknown';
 }
 
 export interface CostBreakdown {
@@ -40,6 +64,15 @@ export interface CostBreakdown {
   pricesOf: string;
 }
 
+/** What renewing addresses costs, reckoned into capacity, end and price. */
+export interface RenewalPlan {
+  everyMs: number;
+  /** Renewals of the slot that has most of them. */
+  each: number;
+  /** Crawling time that one of them costs a slot. */
+  costMs: number;
+}
+
 export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budget';
 
 export interface Plan {
@@ -52,9 +85,11 @@ export interface Plan {
   /** Products one instance can crawl in the window. */
   capacityEach: number;
   intervalMs: number;
-  /** Interval plus margin, or the page time when that is longer: what one product takes. */
+  /** Interval plus margin, or the page time when that is longer, for each of its pages: what one product takes. */
   paceMs: number;
   deadlineMs: number;
+  /** What was reckoned with for a boot on a bad day. */
+  bootP95Ms: number;
   rampMs: number;
   /** After the start of the run. */
   endP50Ms: number;
@@ -66,6 +101,8 @@ export interface Plan {
   instanceType: string;
   vcpus: number;
   vcpuQuota: number | null;
+  /** Left out when nobody looked at the account's. */
+  quota?: QuotaFacts;
   cost: CostBreakdown;
   verdict: PlanVerdict;
   /** Why the verdict is not `feasible`, one sentence each; empty otherwise. */
@@ -74,6 +111,10 @@ export interface Plan {
   earliestEndMs: number | null;
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */
   remedies: string[];
+  /** Fresh addresses on the way, as `aws.recycle_every` asks; left out where it does not. */
+  renewals?: RenewalPlan;
+  /** What it was priced with, for the sums during and after the run; left out for the shipped prices. */
+  prices?: PriceList;
   /** Worth knowing, not in the way: duplicates, a long Crawl-delay … */
   warnings: string[];
 }

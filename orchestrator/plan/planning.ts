@@ -3,7 +3,7 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Day } from './finish-model.ts';
 import { FinishModel } from './finish-model.ts';
 import type { Work } from './fleet-sums.ts';
-import { workOf } from './fleet-sums.ts';
+import { renewalsFor, workOf } from './fleet-sums.ts';
 import type { InstanceType } from './instance-types.ts';
 import { chooseInstanceType } from './instance-types.ts';
 import type { CostBreakdown, PlanInput } from './plan.ts';
@@ -22,18 +22,23 @@ export interface Planning {
   with(change: Partial<PlanInput>): Planning;
 }
 
+/** A machine that makes room is billed until EC2 has ended it, beside its successor. */
+const RENEWAL_OVERLAP_MS = 120_000;
+
 export function prepare(input: PlanInput, days: readonly Day[]): Planning {
   const work = workOf(input);
   const model = new FinishModel(input, work, days);
-  const type = chooseInstanceType(input.instanceTypes, input.region);
+  const type = chooseInstanceType(input.instanceTypes, input.region, input.memoryGb, input.prices);
   const { partMs } = limitsFor(input.deadlineMs);
   const price = (instances: number, lifeMs: number, balancerMs: number): CostBreakdown => {
     return estimateCost({
       region: input.region,
+      prices: input.prices ?? null,
       instanceType: type.name,
       instances,
       lifeMs,
       balancerMs: instances === 0 ? 0 : balancerMs,
+      ownBalancer: input.ownBalancer ?? false,
       // No part is empty, so there are no more of them than products.
       ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
     });
@@ -45,7 +50,7 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
     model,
     type,
     priceOf: (n) => price(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n)),
-    worstPriceOf: (n) => price(n, latestMs, latestMs),
+    worstPriceOf: (n) => price(n, latestMs + renewalsFor(input, input.deadlineMs, n) * RENEWAL_OVERLAP_MS, latestMs),
     with: (change) => prepare({ ...input, ...change }, days),
   };
 }

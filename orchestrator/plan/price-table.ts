@@ -3,6 +3,9 @@
  * On-demand, Linux, USD. What is not in the table is priced high, with a warning, and never at zero.
  */
 
+import type { PriceList } from './price-list.ts';
+import { believablePrices } from './price-list.ts';
+
 /**
  * The list these figures are of. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
  * written down without access to AWS and are to be checked before money depends on them (docs/decisions/planning.md).
@@ -48,8 +51,10 @@ export interface Price {
   warning: string | null;
 }
 
-/** USD per hour of an instance. */
-export function hourlyPrice(region: string, instanceType: string): Price {
+/** USD per hour of an instance: of the list, where it has the type in this region, else of the table. */
+export function hourlyPrice(region: string, instanceType: string, list?: PriceList | null): Price {
+  const fetched = list?.region === region ? list.hourly[instanceType] : undefined;
+  if (fetched !== undefined) return { usd: fetched, warning: null };
   const known = REGIONS[region];
   const listed = known ? listedPrice(known, instanceType) : null;
   if (listed !== null) return { usd: listed, warning: null };
@@ -78,6 +83,7 @@ function guessBySize(region: RegionPrices, instanceType: string): number {
 }
 
 export interface ServicePrices {
+  ipv4Hour: number;
   balancerHour: number;
   lcuHour: number;
   gp3GbMonth: number;
@@ -86,13 +92,39 @@ export interface ServicePrices {
   warning: string | null;
 }
 
-/** Prices of everything but the instances. */
-export function servicePrices(region: string): ServicePrices {
+/** Prices of everything but the instances; those of the list for what it has of this region. */
+export function servicePrices(region: string, list?: PriceList | null): ServicePrices {
+  const { ipv4Hour, gp3GbMonth, balancerHour, lcuHour } = list?.region === region ? list : NO_LIST;
+  const table = tablePrices(region);
+  return {
+    ...table,
+    ipv4Hour: ipv4Hour ?? table.ipv4Hour,
+    gp3GbMonth: gp3GbMonth ?? table.gp3GbMonth,
+    balancerHour: balancerHour ?? table.balancerHour,
+    lcuHour: lcuHour ?? table.lcuHour,
+  };
+}
+
+const NO_LIST: Partial<PriceList> = {};
+
+/** The figures of the API that can be believed beside the shipped ones, with a warning for each other. */
+export function checkPrices(list: PriceList): { list: PriceList; warnings: string[] } {
+  return believablePrices(list, {
+    ...tablePrices(list.region),
+    hourly: (type) => hourlyPrice(list.region, type).usd,
+  });
+}
+
+function tablePrices(region: string): ServicePrices {
   const known = REGIONS[region];
-  if (known) return { ...known, warning: null };
+  if (known) {
+    const { balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get } = known;
+    return { ipv4Hour: IPV4_HOUR, balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get, warning: null };
+  }
   const dearest = (of: (r: RegionPrices) => number): number =>
     UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map(of));
   return {
+    ipv4Hour: IPV4_HOUR,
     balancerHour: dearest((r) => r.balancerHour),
     lcuHour: dearest((r) => r.lcuHour),
     gp3GbMonth: dearest((r) => r.gp3GbMonth),

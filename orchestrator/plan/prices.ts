@@ -1,7 +1,8 @@
 /** What a fleet costs: before the run from the plan's sums, after it from what really ran. */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { CostBreakdown } from './plan.ts';
-import { hourlyPrice, IPV4_HOUR, PRICES_OF, servicePrices } from './price-table.ts';
+import type { PriceList } from './price-list.ts';
+import { hourlyPrice, PRICES_OF, servicePrices } from './price-table.ts';
 
 const HOUR_MS = 3_600_000;
 /** AWS's own figure for GB-months. */
@@ -13,16 +14,21 @@ export const ROOT_VOLUME_GB = 8;
 const LCU_USED = 0.02;
 
 /** Per second, at least a minute. */
-const billedHours = (lifeMs: number): number => Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
+export const billedHours = (lifeMs: number): number =>
+  Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
 
 export interface EstimateInput {
   region: string;
+  /** Fresher prices than the shipped ones; null or left out for none. */
+  prices?: PriceList | null;
   instanceType: string;
   instances: number;
   /** Mean life of an instance, launch to end. */
   lifeMs: number;
   /** Life of the balancer; 0 for none. */
   balancerMs: number;
+  /** It is the user's own and paid for anyway; only what it carries is counted. */
+  ownBalancer?: boolean;
   s3Puts: number;
   s3Gets: number;
 }
@@ -30,8 +36,8 @@ export interface EstimateInput {
 /** The price of a fleet that has not run yet. */
 export function estimateCost(input: EstimateInput): CostBreakdown {
   const hours = input.instances * billedHours(input.lifeMs);
-  return breakdown(input.region, {
-    instances: hours * hourlyPrice(input.region, input.instanceType).usd,
+  return breakdown(input, {
+    instances: hours * hourlyPrice(input.region, input.instanceType, input.prices).usd,
     addressHours: hours,
     balancerMs: input.balancerMs,
     s3Puts: input.s3Puts,
@@ -48,7 +54,10 @@ export interface BilledInstance {
 
 export interface ActualInput {
   region: string;
+  /** Those that the plan was made with. */
+  prices?: PriceList | null;
   instances: readonly BilledInstance[];
+  ownBalancer?: boolean;
   /** The balancer lives as long as the run. */
   startedAtMs: number;
   finishedAtMs: number;
@@ -64,11 +73,11 @@ export function actualCost(input: ActualInput): CostBreakdown {
   const { partMs } = limitsFor(runMs);
   for (const { instanceType, launchedAtMs, endedAtMs } of input.instances) {
     const hours = billedHours(endedAtMs - launchedAtMs);
-    instances += hours * hourlyPrice(input.region, instanceType).usd;
+    instances += hours * hourlyPrice(input.region, instanceType, input.prices).usd;
     addressHours += hours;
     parts += Math.ceil((endedAtMs - launchedAtMs) / partMs);
   }
-  return breakdown(input.region, {
+  return breakdown(input, {
     instances,
     addressHours,
     balancerMs: input.instances.length === 0 ? 0 : runMs,
@@ -90,20 +99,22 @@ export interface S3Requests {
 }
 
 function breakdown(
-  region: string,
+  { region, prices: list, ownBalancer = false }: Pick<EstimateInput, 'region' | 'prices' | 'ownBalancer'>,
   used: { instances: number; addressHours: number; balancerMs: number; s3Puts: number; s3Gets: number },
 ): CostBreakdown {
-  const prices = servicePrices(region);
+  const prices = servicePrices(region, list);
   const parts = {
     instances: round(used.instances),
-    ipv4: round(used.addressHours * IPV4_HOUR),
+    ipv4: round(used.addressHours * prices.ipv4Hour),
     ebs: round((used.addressHours / HOURS_PER_MONTH) * ROOT_VOLUME_GB * prices.gp3GbMonth),
     // A started hour counts in full.
-    balancer: round(Math.ceil(used.balancerMs / HOUR_MS) * (prices.balancerHour + LCU_USED * prices.lcuHour)),
+    balancer: round(
+      Math.ceil(used.balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour),
+    ),
     s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),
   };
   const total = round(parts.instances + parts.ipv4 + parts.ebs + parts.balancer + parts.s3);
-  return { ...parts, total, currency: 'USD', pricesOf: PRICES_OF };
+  return { ...parts, total, currency: 'USD', pricesOf: list?.region === region ? list.of : PRICES_OF };
 }
 
 /** Millionths of a dollar: enough for one request, and no tails of binary fractions in JSON. */

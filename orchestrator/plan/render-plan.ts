@@ -1,6 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, RenewalPlan } from './plan.ts';
 import { dollars, percent, roundUp } from './wording.ts';
 
 const WIDTH = 80;
@@ -16,12 +16,13 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...row('products', thousands(plan.products)),
     ...row(
       'pace',
-      `one request per ${formatDuration(plan.intervalMs)} and address (planned with ${formatPace(plan.paceMs)})`,
+      `one request per ${formatDuration(plan.intervalMs)} and address (planned with ${formatPace(plan.paceMs)} a product)`,
     ),
     ...row('deadline', formatDuration(plan.deadlineMs)),
     ...row('instances', instances(plan)),
     ...row('each', each(plan)),
     ...row('start', `within ${formatDuration(roundUp(plan.rampMs))} plus a slow boot`),
+    ...(plan.renewals ? row('addresses', addresses(plan.renewals)) : []),
     ...row('finish', finish(plan)),
     ...row('vCPUs', vcpus(plan)),
     ...row('cost', cost(plan, maxCost)),
@@ -41,6 +42,12 @@ function each(plan: Plan): string {
   return `${thousands(plan.productsEach)} products in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
 }
 
+function addresses({ everyMs, each, costMs }: RenewalPlan): string {
+  const every = `renewed every ${formatDuration(everyMs)}`;
+  if (each === 0) return `${every}: not within this run`;
+  return `${every}: up to ${each} ${each === 1 ? 'time' : 'times'} each, ${formatDuration(roundUp(costMs))} of crawling lost each time`;
+}
+
 function finish(plan: Plan): string {
   const p50 = formatDuration(roundUp(plan.endP50Ms));
   const p95 = formatDuration(roundUp(plan.endP95Ms));
@@ -50,7 +57,8 @@ function finish(plan: Plan): string {
 function vcpus(plan: Plan): string {
   if (plan.vcpuQuota === null) return `${thousands(plan.vcpus)} (quota unknown: set aws.vcpu_quota)`;
   const free = plan.vcpuQuota - plan.vcpus;
-  return `${thousands(plan.vcpus)} of ${thousands(plan.vcpuQuota)} in the quota, ${free >= 0 ? `${free} left` : `${-free} too many`}`;
+  const what = (plan.quota?.inUse ?? 0) > 0 ? 'left of the quota' : 'in the quota';
+  return `${thousands(plan.vcpus)} of ${thousands(plan.vcpuQuota)} ${what}, ${free >= 0 ? `${free} left` : `${-free} too many`}`;
 }
 
 function cost(plan: Plan, maxCost: number | null | undefined): string {

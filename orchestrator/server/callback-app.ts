@@ -6,11 +6,13 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks.ts';
+import { markProved } from './connection-limit.ts';
 
 export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.use(refuseLarge);
   // Any content type: the signature covers bytes, and JSON is checked after it.
   app.use(express.raw({ type: () => true, limit: MAX_CALLBACK_BYTES }));
   app.post(
@@ -35,6 +37,13 @@ export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   return app;
 }
 
+/** Before a byte of the body is read: the parser would read all of it off before it says no. */
+function refuseLarge(request: Request, response: Response, next: NextFunction): void {
+  if (Number(request.get('content-length') ?? 0) <= MAX_CALLBACK_BYTES) return next();
+  // The rest of the body cannot be told from a next request, so the connection goes with it.
+  response.set('connection', 'close').status(413).json({ ok: false, error: 'request entity too large' });
+}
+
 function handler(handle: (callback: Callback) => Promise<CallbackReply>, counted: boolean) {
   return async (request: Request, response: Response): Promise<void> => {
     const callback = readCallback(request, counted);
@@ -43,7 +52,10 @@ function handler(handle: (callback: Callback) => Promise<CallbackReply>, counted
       return;
     }
     const reply = await handle(callback);
-    if (reply.signature !== null) response.set(HEADER.signature, reply.signature);
+    if (reply.signature !== null) {
+      markProved(request.socket);
+      response.set(HEADER.signature, reply.signature);
+    }
     response.status(reply.status).type('application/json').send(reply.body);
   };
 }
@@ -56,7 +68,8 @@ function readCallback(request: Request, counted: boolean): Callback | null {
   const signature = request.get(HEADER.signature);
   if (!run || slot === null || epoch === null || (counted && counter === null) || !signature) return null;
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  return { run, slot, epoch, counter, signature, body };
+  const source = request.socket.remoteAddress;
+  return { run, slot, epoch, counter, signature, body, ...(source === undefined ? {} : { source }) };
 }
 
 function readInteger(text: string | undefined): number | null {

@@ -5,6 +5,8 @@ import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
+import { limitConnections } from './connection-limit.ts';
+import { findPortHolder } from './port-holder.ts';
 
 export interface Listener {
   host: string;
@@ -22,12 +24,15 @@ export async function listen(app: Express, address: string, setting: string): Pr
   server.headersTimeout = 70_000;
   server.keepAliveTimeout = 65_000;
   server.requestTimeout = 30_000;
+  limitConnections(server);
   try {
     server.listen(port, host);
     await once(server, 'listening');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
-      throw new AppError('port-taken', `port ${port} on ${host} is used by another program`, {
+      const holder = findPortHolder(port);
+      const who = holder ? `process ${holder.pid} (${holder.command})` : 'another program';
+      throw new AppError('port-taken', `port ${port} on ${host} is used by ${who}`, {
         hint: `Choose another with ${setting}.`,
         cause: error,
       });

@@ -1,29 +1,50 @@
 /** EC2's calls by name. A name that is not here is answered as AWS answers one it does not know. */
-import type { QueryAction } from '../query-protocol.ts';
+import type { Params, QueryAction } from '../query-protocol.ts';
+import type { XmlNode } from '../xml.ts';
 import * as catalogue from './catalogue-actions.ts';
 import type { Ec2Context } from './context.ts';
+import * as details from './detail-actions.ts';
+import * as images from './image-actions.ts';
 import * as instances from './instance-actions.ts';
-import { runInstances } from './run-instances.ts';
+import { describeRouteTables } from './route-tables.ts';
+import { refuseDryRun, runInstances } from './run-instances.ts';
 import * as tags from './tag-actions.ts';
 
 export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> {
+  /** Reading changes nothing, so it is done first: what is wrong with the request comes before whether it would be allowed. */
+  const reads =
+    (read: (params: Params, context: Ec2Context) => XmlNode): QueryAction =>
+    (params) => {
+      const reply = read(params, context);
+      refuseDryRun(params);
+      return reply;
+    };
   return new Map<string, QueryAction>([
     ['RunInstances', (params) => runInstances(params, context)],
-    ['DescribeInstances', (params) => instances.describeInstances(params, context)],
-    ['DescribeInstanceStatus', (params) => instances.describeInstanceStatus(params, context)],
-    ['DescribeInstanceAttribute', (params) => instances.describeInstanceAttribute(params, context)],
+    ['DescribeInstances', reads(instances.describeInstances)],
+    ['DescribeInstanceStatus', reads(instances.describeInstanceStatus)],
+    ['DescribeInstanceAttribute', reads(instances.describeInstanceAttribute)],
+    ['ModifyInstanceAttribute', (params) => instances.modifyInstanceAttribute(params, context)],
     ['TerminateInstances', (params) => instances.terminateInstances(params, context)],
     ['StopInstances', (params) => instances.stopInstances(params, context)],
     ['StartInstances', (params) => instances.startInstances(params, context)],
-    ['GetConsoleOutput', (params) => instances.getConsoleOutput(params, context)],
+    ['GetConsoleOutput', reads(instances.getConsoleOutput)],
     ['CreateTags', (params) => tags.createTags(params, context)],
     ['DeleteTags', (params) => tags.deleteTags(params, context)],
-    ['DescribeTags', (params) => tags.describeTags(params, context)],
-    ['DescribeSubnets', (params) => catalogue.describeSubnets(params, context)],
-    ['DescribeVpcs', (params) => catalogue.describeVpcs(params, context)],
-    ['DescribeSecurityGroups', (params) => catalogue.describeSecurityGroups(params, context)],
-    ['DescribeImages', (params) => catalogue.describeImages(params, context)],
-    ['DescribeInstanceTypes', (params) => catalogue.describeInstanceTypes(params, context)],
-    ['DescribeAvailabilityZones', (params) => catalogue.describeAvailabilityZones(params, context)],
+    ['DescribeTags', reads(tags.describeTags)],
+    ['DescribeSubnets', reads(catalogue.describeSubnets)],
+    ['DescribeVpcs', reads(catalogue.describeVpcs)],
+    ['DescribeSecurityGroups', reads(catalogue.describeSecurityGroups)],
+    ['GetSecurityGroupsForVpc', reads(catalogue.getSecurityGroupsForVpc)],
+    ['DescribeImages', reads(catalogue.describeImages)],
+    ['CreateImage', (params) => images.createImage(params, context)],
+    ['DeregisterImage', (params) => images.deregisterImage(params, context)],
+    ['DeleteSnapshot', (params) => images.deleteSnapshot(params, context)],
+    ['DescribeInstanceTypes', reads(catalogue.describeInstanceTypes)],
+    ['DescribeAvailabilityZones', reads(catalogue.describeAvailabilityZones)],
+    ['DescribeRouteTables', reads(describeRouteTables)],
+    ['DescribeVpcAttribute', reads(details.describeVpcAttribute)],
+    ['DescribeVolumes', reads(details.describeVolumes)],
+    ['DescribeInstanceCreditSpecifications', reads(details.describeInstanceCreditSpecifications)],
   ]);
 }

@@ -7,7 +7,7 @@ import type { Image, InstanceType, Subnet } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
 import { applyFilters } from './filters.ts';
 import { paginate } from './paging.ts';
-import { renderImage, renderInstanceType, renderSubnet, renderTags } from './render.ts';
+import { imageState, renderImage, renderInstanceType, renderSubnet, renderTags } from './render.ts';
 
 /** The things named, in the order of the listing; throws `notFound` for the first that does not exist. */
 function pick<T>(all: readonly T[], wanted: readonly string[], nameOf: (item: T) => string, notFound: string): T[] {
@@ -28,8 +28,8 @@ export function describeSubnets(params: Params, { catalogue, tags, addresses }: 
       'availability-zone': (s) => s.zone,
       availabilityZone: (s) => s.zone,
       'availability-zone-id': (s) => s.zoneId,
-      'default-for-az': () => 'true',
-      defaultForAz: () => 'true',
+      'default-for-az': (s) => String(s.isDefault),
+      defaultForAz: (s) => String(s.isDefault),
       'map-public-ip-on-launch': () => 'true',
       'cidr-block': (s) => s.cidr,
       'owner-id': () => ACCOUNT_ID,
@@ -71,6 +71,16 @@ export function describeVpcs(params: Params, { catalogue, tags }: Ec2Context): X
       })),
     },
   };
+}
+
+/** Those that may be used in the VPC: what ELBv2 asks with the rights of whoever makes a balancer there. */
+export function getSecurityGroupsForVpc(params: Params, { catalogue }: Ec2Context): XmlNode {
+  const [primaryVpcId] = pick([catalogue.vpcId], [params.need('VpcId')], (id) => id, 'InvalidVpcID.NotFound');
+  const { securityGroupId: groupId } = catalogue;
+  const item = [
+    { groupId, groupName: 'default', description: 'default VPC security group', ownerId: ACCOUNT_ID, primaryVpcId },
+  ];
+  return { securityGroupForVpcSet: { item } };
 }
 
 export function describeSecurityGroups(params: Params, { catalogue, tags }: Ec2Context): XmlNode {
@@ -129,13 +139,17 @@ export function describeSecurityGroups(params: Params, { catalogue, tags }: Ec2C
   };
 }
 
-export function describeImages(params: Params, { catalogue, tags }: Ec2Context): XmlNode {
+export function describeImages(params: Params, { catalogue, tags, clock }: Ec2Context): XmlNode {
   const ids = params.texts('ImageId');
   const malformed = ids.find((id) => !/^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id));
   if (malformed !== undefined) throw new AwsError('InvalidAMIID.Malformed', `Invalid id: "${malformed}"`);
   const owners = params.texts('Owner');
   const chosen = pick(catalogue.images, ids, (i) => i.id, 'InvalidAMIID.NotFound').filter(
-    (i) => owners.length === 0 || owners.includes(i.ownerId) || owners.includes(i.ownerAlias ?? ''),
+    (i) =>
+      owners.length === 0 ||
+      owners.includes(i.ownerId) ||
+      owners.includes(i.ownerAlias ?? '') ||
+      (owners.includes('self') && i.ownerId === ACCOUNT_ID),
   );
   const matching = applyFilters<Image>(
     chosen,
@@ -145,13 +159,13 @@ export function describeImages(params: Params, { catalogue, tags }: Ec2Context):
       name: (i) => i.name,
       description: (i) => i.description,
       architecture: (i) => i.architecture,
-      state: () => 'available',
+      state: (i) => imageState(i, clock.now()),
       'owner-alias': (i) => i.ownerAlias ?? undefined,
       'owner-id': (i) => i.ownerId,
       'virtualization-type': () => 'hvm',
       'root-device-type': () => 'ebs',
       'image-type': () => 'machine',
-      'is-public': () => 'true',
+      'is-public': (i) => String(i.own === undefined),
       'ena-support': () => 'true',
       hypervisor: () => 'xen',
       'block-device-mapping.volume-type': () => 'gp3',
@@ -159,7 +173,7 @@ export function describeImages(params: Params, { catalogue, tags }: Ec2Context):
     (i) => tags.of(i.id),
   );
   const page = paginate(matching, params, (i) => catalogue.images.indexOf(i), { min: 1, max: 1_000 });
-  return { imagesSet: { item: page.items.map((i) => renderImage(i, tags)) }, nextToken: page.nextToken };
+  return { imagesSet: { item: page.items.map((i) => renderImage(i, tags, clock.now())) }, nextToken: page.nextToken };
 }
 
 export function describeInstanceTypes(params: Params, { catalogue }: Ec2Context): XmlNode {

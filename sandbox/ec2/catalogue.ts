@@ -8,6 +8,8 @@ export interface Subnet {
   zone: string;
   zoneId: string;
   cidr: string;
+  /** The zone's default subnet; the others are only used when named. */
+  isDefault: boolean;
   /** First address and number of addresses, as offsets into the network (network.ts). */
   firstOffset: number;
   size: number;
@@ -21,6 +23,8 @@ export interface Image {
   ownerAlias: string | null;
   architecture: 'x86_64' | 'arm64';
   createdAt: string;
+  /** Of an image that the account has made itself. */
+  own?: { snapshotId: string; availableAtMs: number };
 }
 
 export interface InstanceType {
@@ -36,17 +40,21 @@ export interface Catalogue {
   vpcCidr: string;
   securityGroupId: string;
   subnets: readonly Subnet[];
-  images: readonly Image[];
+  /** Those that the account makes are added. */
+  images: Image[];
   instanceTypes: readonly InstanceType[];
 }
 
 const VPC_ID = 'vpc-0c0a0f1ee70000001';
 const SECURITY_GROUP_ID = 'sg-0c0a0f1ee70000001';
 
-/** Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. */
+/**
+ * Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. The one in zone d is no default
+ * subnet: it is for launches into a zone that a balancer does not have.
+ */
 function subnetsOf(region: string, vpcCidr: string): Subnet[] {
   const base = vpcCidr.split('.').slice(0, 2).join('.');
-  return ['a', 'c'].map((letter, index) => {
+  return ['a', 'c', 'd'].map((letter, index) => {
     const third = 16 * (index + 1);
     const id = `subnet-0c0a0f1ee7000000${letter}`;
     return {
@@ -55,6 +63,7 @@ function subnetsOf(region: string, vpcCidr: string): Subnet[] {
       zone: `${region}${letter}`,
       zoneId: `${region.replaceAll(/[^a-z0-9]/g, '')}-az${index + 1}`,
       cidr: `${base}.${third}.0/20`,
+      isDefault: letter !== 'd',
       // AWS keeps the first four addresses and the last one of every subnet.
       firstOffset: third * 256 + 4,
       size: 4_096 - 5,
@@ -119,7 +128,7 @@ export function createCatalogue(region: string, vpcCidr: string): Catalogue {
     vpcCidr,
     securityGroupId: SECURITY_GROUP_ID,
     subnets: subnetsOf(region, vpcCidr),
-    images: IMAGES,
+    images: [...IMAGES],
     instanceTypes: INSTANCE_TYPES,
   };
 }

@@ -8,8 +8,10 @@
  */
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
+import { ConditionBoard } from '../conditions.ts';
 import { newResourceId } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
+import { BillingLedger } from './billing.ts';
 import type { Instance, LaunchSpec, StateChange } from './instance.ts';
 import type { MachineHost } from './machine-host.ts';
 import type { TagStore } from './tag-store.ts';
@@ -21,21 +23,24 @@ export interface FleetOptions {
   region: string;
   /** Free addresses by subnet id. */
   addresses: ReadonlyMap<string, AddressPool>;
-  /** How long a launch or a start takes until the machine runs. */
-  pendingMs?: number;
-  /** How long a terminated instance stays visible; AWS: about an hour. */
-  terminatedShownMs?: number;
+  /** Left out: as usual. */
+  conditions?: ConditionBoard;
   log?: (event: string, fields: Record<string, unknown>) => void;
 }
 
 export class Fleet {
+  readonly billing = new BillingLedger();
   readonly #options: FleetOptions;
+  readonly #conditions: ConditionBoard;
   readonly #instances = new Map<string, Instance>();
   readonly #closing = new AbortController();
   #sequence = 0;
+  /** The public address that the next launches share, and how many more may. */
+  #shared: { address: string; left: number } | null = null;
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#conditions = options.conditions ?? new ConditionBoard();
   }
 
   /** Every instance still visible, in order of launch. */
@@ -64,25 +69,27 @@ export class Fleet {
     const reservationId = newResourceId('r');
     const launched: Instance[] = [];
     for (let i = 0; i < Math.min(count.max, free); i++) {
-      const instance: Instance = {
-        ...spec,
-        id: newResourceId('i'),
-        reservationId,
-        volumeId: newResourceId('vol'),
-        interfaceId: newResourceId('eni'),
-        sequence: this.#sequence++,
-        address: pool!.take()!,
-        launchedAtMs: this.#options.clock.now(),
-        state: 'pending',
-        reason: '',
-        reasonCode: '',
-      };
-      this.#putTags(instance, tagsByType);
-      this.#instances.set(instance.id, instance);
-      launched.push(instance);
-      void this.#becomeRunning(instance);
+      const id = newResourceId('i');
+      const born = { id, reservationId, launchedAtMs: this.#options.clock.now(), address: pool!.take()! };
+      launched.push(this.#create(spec, born, tagsByType));
     }
     return launched;
+  }
+
+  /**
+   * Takes in an instance that another endpoint has launched (stand-in/): it boots here, under the id and with the tags it
+   * has there. Null when the subnet has no address left.
+   */
+  adopt(
+    spec: LaunchSpec,
+    known: { id: string; launchedAtMs: number },
+    tags: ReadonlyMap<string, string>,
+  ): Instance | null {
+    const address = this.#options.addresses.get(spec.subnetId)?.take() ?? null;
+    if (address === null) return null;
+    const { id, launchedAtMs } = known;
+    const born = { id, launchedAtMs, reservationId: newResourceId('r'), address };
+    return this.#create(spec, born, new Map([['instance', tags]]));
   }
 
   /** Terminating twice is fine, as on AWS. */
@@ -125,20 +132,49 @@ export class Fleet {
     else this.stop(instance, 'Client.InstanceInitiatedShutdown');
   }
 
+  /** AWS takes the machine back: it is stopped without anybody's asking, whatever the launch said about power-off. */
+  retire(instance: Instance): StateChange {
+    return this.stop(instance, 'Server.ScheduledStop');
+  }
+
   /** Ends every machine; no state changes after this. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.all().map((instance) => this.#options.host.powerOff(instance.id)));
   }
 
+  #create(
+    spec: LaunchSpec,
+    born: Pick<Instance, 'id' | 'reservationId' | 'launchedAtMs' | 'address'>,
+    tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>,
+  ): Instance {
+    const instance: Instance = {
+      ...spec,
+      ...born,
+      volumeId: newResourceId('vol'),
+      interfaceId: newResourceId('eni'),
+      sequence: this.#sequence++,
+      outsideAddress: this.#outsideAddress(born.address),
+      state: 'pending',
+      reason: '',
+      reasonCode: '',
+      isProtected: spec.terminationProtection,
+      endedAtMs: null,
+    };
+    this.#putTags(instance, tagsByType);
+    this.#instances.set(instance.id, instance);
+    void this.#becomeRunning(instance);
+    return instance;
+  }
+
   async #becomeRunning(instance: Instance): Promise<void> {
-    await this.#options.clock.sleep(this.#options.pendingMs ?? 150, this.#closing.signal);
+    await this.#options.clock.sleep(this.#conditions.now.pendingMs, this.#closing.signal);
     if (this.#closing.signal.aborted || instance.state !== 'pending') return;
     this.#move(instance, 'running', '');
     this.#options.host.powerOn({
       id: instance.id,
       address: instance.address,
-      publicAddress: instance.publicAddress ? instance.address : null,
+      publicAddress: instance.publicAddress ? instance.outsideAddress : null,
       userData: Buffer.from(instance.userData, 'base64').toString('utf8'),
       zone: instance.zone,
       region: this.#options.region,
@@ -160,11 +196,19 @@ export class Fleet {
     await host.powerOff(instance.id);
     this.#move(instance, 'terminated', instance.reasonCode);
     addresses.get(instance.subnetId)?.give(instance.address);
-    await clock.sleep(this.#options.terminatedShownMs ?? 600_000, this.#closing.signal);
+    await clock.sleep(this.#conditions.now.terminatedShownMs, this.#closing.signal);
     if (this.#closing.signal.aborted) return;
     this.#instances.delete(instance.id);
     for (const id of [instance.id, instance.volumeId, instance.interfaceId]) tags.forget(id);
     host.forget(instance.id);
+  }
+
+  #outsideAddress(own: string): string {
+    if (!this.#shared || this.#shared.left === 0) {
+      this.#shared = { address: own, left: this.#conditions.now.instancesPerAddress };
+    }
+    this.#shared.left -= 1;
+    return this.#shared.address;
   }
 
   #putTags(instance: Instance, tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>): void {
@@ -182,14 +226,26 @@ export class Fleet {
   #move(instance: Instance, state: Instance['state'], reasonCode: string): void {
     instance.state = state;
     instance.reasonCode = reasonCode;
+    this.#account(instance);
     const at = new Date(this.#options.clock.now()).toISOString().replace('T', ' ').slice(0, 19);
-    instance.reason =
-      reasonCode === ''
-        ? ''
-        : `${reasonCode === 'Client.UserInitiatedShutdown' ? 'User' : 'Instance'} initiated (${at} GMT)`;
+    instance.reason = reasonCode === '' ? '' : `${INITIATORS[reasonCode] ?? 'Instance'} initiated (${at} GMT)`;
     this.#options.log?.('instance', { id: instance.id, address: instance.address, state, reasonCode });
   }
+
+  /** The bill runs while the instance does; the quota counts it from its launch. */
+  #account(instance: Instance): void {
+    const nowMs = this.#options.clock.now();
+    if (instance.state === 'pending' || instance.state === 'running') instance.endedAtMs = null;
+    else instance.endedAtMs ??= nowMs;
+    if (instance.state === 'running') this.billing.started(instance, nowMs);
+    else this.billing.ended(instance.id, nowMs);
+  }
 }
+
+const INITIATORS: Record<string, string> = {
+  'Client.UserInitiatedShutdown': 'User',
+  'Server.ScheduledStop': 'Service',
+};
 
 function wrongState(instance: Instance, wanted: string): AwsError {
   return new AwsError(

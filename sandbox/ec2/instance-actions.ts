@@ -18,6 +18,7 @@ import {
   renderState,
 } from './render.ts';
 import { refuseDryRun } from './run-instances.ts';
+import { findKnown, knownInstances, seenTags } from './visibility.ts';
 
 const FILTERS: FilterTable<Instance> = {
   'instance-id': (i) => i.id,
@@ -46,7 +47,7 @@ export function findInstances(ids: readonly string[], context: Ec2Context): Inst
       throw new AwsError('InvalidInstanceID.Malformed', `Invalid id: "${id}"`);
     }
   }
-  const unknown = ids.filter((id) => !context.fleet.find(id));
+  const unknown = ids.filter((id) => !findKnown(id, context));
   if (unknown.length === 1) {
     throw new AwsError('InvalidInstanceID.NotFound', `The instance ID '${unknown[0]}' does not exist`);
   }
@@ -64,8 +65,9 @@ export function describeInstances(params: Params, context: Ec2Context): XmlNode 
       'The parameter instancesSet cannot be used with the parameter maxResults',
     );
   }
-  const chosen = ids.length > 0 ? findInstances(ids, context) : context.fleet.all();
-  const matching = applyFilters(chosen, params, FILTERS, (i) => context.tags.of(i.id));
+  const chosen = ids.length > 0 ? findInstances(ids, context) : knownInstances(context);
+  const tags = seenTags(context);
+  const matching = applyFilters(chosen, params, FILTERS, (i) => tags.of(i.id));
   const page = paginate(
     matching.sort((a, b) => a.sequence - b.sequence),
     params,
@@ -74,14 +76,14 @@ export function describeInstances(params: Params, context: Ec2Context): XmlNode 
   );
   const reservations = Map.groupBy(page.items, (i) => i.reservationId);
   return {
-    reservationSet: { item: [...reservations.values()].map((group) => renderReservation(group, context.tags)) },
+    reservationSet: { item: [...reservations.values()].map((group) => renderReservation(group, tags)) },
     nextToken: page.nextToken,
   };
 }
 
 export function describeInstanceStatus(params: Params, context: Ec2Context): XmlNode {
   const ids = params.texts('InstanceId');
-  const chosen = ids.length > 0 ? findInstances(ids, context) : context.fleet.all();
+  const chosen = ids.length > 0 ? findInstances(ids, context) : knownInstances(context);
   const shown = applyFilters(chosen, params, FILTERS).filter(
     (i) => i.state === 'running' || params.flag('IncludeAllInstances') === true,
   );
@@ -111,8 +113,21 @@ function changeState(params: Params, context: Ec2Context, move: (instance: Insta
   return renderChanges(instances.map((instance) => move(instance)));
 }
 
-export const terminateInstances = (params: Params, context: Ec2Context): XmlNode =>
-  changeState(params, context, (instance) => context.fleet.terminate(instance));
+/** One protected instance fails the call, and with it every instance of its own zone; those of other zones go. */
+export function terminateInstances(params: Params, context: Ec2Context): XmlNode {
+  const named = params.texts('InstanceId').flatMap((id) => findKnown(id, context) ?? []);
+  const guarded = named.filter((instance) => instance.isProtected);
+  const zones = new Set(guarded.map(({ zone }) => zone));
+  const ignored = params.flag('DryRun') !== true && context.faults.takeForTerminate();
+  const reply = changeState(params, context, (instance) =>
+    ignored || zones.has(instance.zone) ? { instance, previous: instance.state } : context.fleet.terminate(instance),
+  );
+  if (guarded.length === 0) return reply;
+  throw new AwsError(
+    'OperationNotPermitted',
+    `The instance '${guarded[0]!.id}' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.`,
+  );
+}
 
 export const stopInstances = (params: Params, context: Ec2Context): XmlNode =>
   changeState(params, context, (instance) => context.fleet.stop(instance));
@@ -136,6 +151,8 @@ function attributeOf(instance: Instance, attribute: string): XmlNode {
     case 'instanceType':
       return { value: instance.instanceType };
     case 'disableApiTermination':
+      return { value: String(instance.isProtected) };
+    case 'disableApiStop':
       return { value: 'false' };
     case 'rootDeviceName':
       return { value: '/dev/xvda' };
@@ -145,6 +162,18 @@ function attributeOf(instance: Instance, attribute: string): XmlNode {
         `Value (${attribute}) for parameter attribute is invalid. Unknown attribute.`,
       );
   }
+}
+
+/** Of what can be modified only the protection against termination. */
+export function modifyInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
+  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const value = params.group('DisableApiTermination').flag('Value') ?? params.flag('Value');
+  if (value === undefined) {
+    throw new AwsError('InvalidParameterCombination', 'The sandbox modifies disableApiTermination only');
+  }
+  refuseDryRun(params);
+  instance.isProtected = value;
+  return { return: true };
 }
 
 export function getConsoleOutput(params: Params, context: Ec2Context): XmlNode {

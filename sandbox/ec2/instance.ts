@@ -29,6 +29,8 @@ export interface LaunchSpec {
   metadata: { httpTokens: 'required' | 'optional'; hopLimit: number };
   keyName: string | null;
   clientToken: string | null;
+  /** As the launch asked; ModifyInstanceAttribute changes the instance's own. */
+  terminationProtection: boolean;
 }
 
 export interface Instance extends LaunchSpec {
@@ -40,11 +42,17 @@ export interface Instance extends LaunchSpec {
   readonly sequence: number;
   /** Its address for everything, public and private alike. */
   readonly address: string;
+  /** What it shows to the world: its address, or one that it shares with neighbours behind a NAT. */
+  readonly outsideAddress: string;
   readonly launchedAtMs: number;
   state: InstanceState;
   /** Why it is in its state, in EC2's words; empty when nobody asked for it. */
   reason: string;
   reasonCode: string;
+  /** TerminateInstances is refused. */
+  isProtected: boolean;
+  /** When it last left `running` or `pending`; null before that and while it runs again. */
+  endedAtMs: number | null;
 }
 
 export interface StateChange {

@@ -23,6 +23,10 @@ export interface MachineStatus {
   folder: string;
 }
 
+/** What can befall a running machine that EC2 does not see. */
+export const MACHINE_EVENTS = ['freeze', 'thaw', 'kill', 'crash'] as const;
+export type MachineEvent = (typeof MACHINE_EVENTS)[number];
+
 export interface MachineHost {
   /** Boots it; the first time its user data is carried out, later only what that installed is started. Returns at once. */
   powerOn(machine: MachineSpec): void;
@@ -31,6 +35,11 @@ export interface MachineHost {
   /** What it printed, at most the last 64 KB; null when it never ran. */
   consoleOutput(id: string): Buffer | null;
   status(id: string): MachineStatus | null;
+  /**
+   * `freeze` and `thaw` stop its program and let it go on; `kill` kills it, and it is started again; `crash` kills it for
+   * good, while the machine seems to run, as after a kernel panic. False when no program is running.
+   */
+  befall(id: string, event: MachineEvent): boolean;
   /** Forgets a machine that is off. Its folder stays, for whoever looks for the cause of something. */
   forget(id: string): void;
 }

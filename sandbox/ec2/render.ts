@@ -6,6 +6,8 @@ import type { Instance, InstanceState, StateChange } from './instance.ts';
 import { STATE_CODES } from './instance.ts';
 import type { TagStore } from './tag-store.ts';
 
+type Tags = Pick<TagStore, 'of'>;
+
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 export function renderTags(tags: ReadonlyMap<string, string>): XmlNode | undefined {
@@ -18,7 +20,7 @@ export function renderState(state: InstanceState): XmlNode {
 
 /** A public address shows only while the machine has one: not before it runs, not when it is stopped. */
 export function publicAddressOf(instance: Instance): string | undefined {
-  return instance.publicAddress && instance.state === 'running' ? instance.address : undefined;
+  return instance.publicAddress && instance.state === 'running' ? instance.outsideAddress : undefined;
 }
 
 /** Kept until the instance is gone for good. */
@@ -31,7 +33,7 @@ export function profileArnOf(instance: Instance): string | undefined {
   return name === null ? undefined : `arn:aws:iam::${ACCOUNT_ID}:instance-profile/${name}`;
 }
 
-function renderInstance(instance: Instance, tags: TagStore): XmlNode {
+function renderInstance(instance: Instance, tags: Tags): XmlNode {
   const publicAddress = publicAddressOf(instance);
   const privateAddress = privateAddressOf(instance);
   const groups = { item: instance.securityGroupIds.map((groupId) => ({ groupId, groupName: 'default' })) };
@@ -89,7 +91,17 @@ function renderInstance(instance: Instance, tags: TagStore): XmlNode {
               vpcId: instance.vpcId,
               ownerId: ACCOUNT_ID,
               status: 'in-use',
+              interfaceType: 'interface',
+              sourceDestCheck: true,
               privateIpAddress: privateAddress,
+              attachment: {
+                attachmentId: instance.interfaceId.replace('eni-', 'eni-attach-'),
+                deviceIndex: 0,
+                networkCardIndex: 0,
+                status: 'attached',
+                attachTime: isoTime(instance.launchedAtMs),
+                deleteOnTermination: true,
+              },
               groupSet: groups,
               association: publicAddress ? { publicIp: publicAddress, ipOwnerId: 'amazon' } : undefined,
               privateIpAddressesSet: { item: [{ privateIpAddress: privateAddress, primary: true }] },
@@ -113,7 +125,7 @@ function renderInstance(instance: Instance, tags: TagStore): XmlNode {
 }
 
 /** Instances of one launch, as RunInstances and DescribeInstances show them. */
-export function renderReservation(instances: readonly Instance[], tags: TagStore): XmlNode {
+export function renderReservation(instances: readonly Instance[], tags: Tags): XmlNode {
   return {
     reservationId: instances[0]?.reservationId,
     ownerId: ACCOUNT_ID,
@@ -146,21 +158,24 @@ export function renderSubnet(subnet: Subnet, catalogue: Catalogue, free: number,
     availableIpAddressCount: free,
     availabilityZone: subnet.zone,
     availabilityZoneId: subnet.zoneId,
-    defaultForAz: true,
+    defaultForAz: subnet.isDefault,
     mapPublicIpOnLaunch: true,
     assignIpv6AddressOnCreation: false,
     tagSet: renderTags(tags.of(subnet.id)),
   };
 }
 
-export function renderImage(image: Image, tags: TagStore): XmlNode {
+export const imageState = (image: Image, nowMs: number): 'pending' | 'available' =>
+  image.own !== undefined && nowMs < image.own.availableAtMs ? 'pending' : 'available';
+
+export function renderImage(image: Image, tags: TagStore, nowMs: number): XmlNode {
   return {
     imageId: image.id,
-    imageLocation: `amazon/${image.name}`,
-    imageState: 'available',
+    imageLocation: `${image.ownerAlias ?? image.ownerId}/${image.name}`,
+    imageState: imageState(image, nowMs),
     imageOwnerId: image.ownerId,
     creationDate: image.createdAt,
-    isPublic: true,
+    isPublic: image.own === undefined,
     architecture: image.architecture,
     imageType: 'machine',
     imageOwnerAlias: image.ownerAlias ?? undefined,
@@ -172,7 +187,13 @@ export function renderImage(image: Image, tags: TagStore): XmlNode {
       item: [
         {
           deviceName: '/dev/xvda',
-          ebs: { volumeSize: 8, deleteOnTermination: true, volumeType: 'gp3', encrypted: false },
+          ebs: {
+            snapshotId: image.own?.snapshotId,
+            volumeSize: 8,
+            deleteOnTermination: true,
+            volumeType: 'gp3',
+            encrypted: false,
+          },
         },
       ],
     },

@@ -2,11 +2,12 @@
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
+import { takeCapacity } from './capacity.ts';
 import type { Catalogue, Subnet } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
 import type { LaunchSpec } from './instance.ts';
-import { renderReservation } from './render.ts';
-import { checkTags } from './tag-store.ts';
+import { imageState, renderReservation } from './render.ts';
+import { readTagSpecifications } from './tag-specifications.ts';
 
 const MAX_USER_DATA_BYTES = 16_384;
 const MAX_TOKEN_CHARS = 64;
@@ -16,7 +17,8 @@ const NOT_COMPARED = ['Action', 'Version', 'ClientToken', 'DryRun'];
 export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const count = readCount(params);
   const spec = readSpec(params, context.catalogue);
-  const tags = readTagSpecifications(params);
+  refuseUnfinishedImage(spec.imageId, context);
+  const tags = readTagSpecifications(params, ['instance', 'volume', 'network-interface', 'spot-instances-request']);
   refuseDryRun(params);
 
   const token = spec.clientToken;
@@ -26,7 +28,8 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const earlier = token === null ? null : context.launches.find(token, scope, fingerprint);
   if (earlier) return renderReservation(earlier, context.tags);
 
-  const launched = context.fleet.launch(spec, count, tags);
+  const max = takeCapacity(spec, count, context);
+  const launched = context.fleet.launch(spec, { min: count.min, max }, tags);
   if (token !== null) context.launches.record(token, scope, fingerprint, launched);
   return renderReservation(launched, context.tags);
 }
@@ -87,6 +90,7 @@ function readSpec(params: Params, catalogue: Catalogue): LaunchSpec {
     },
     keyName: params.text('KeyName') ?? null,
     clientToken: clientToken === '' ? null : clientToken,
+    terminationProtection: params.flag('DisableApiTermination') ?? false,
   };
 }
 
@@ -97,6 +101,12 @@ function findImage(id: string, catalogue: Catalogue): Catalogue['images'][number
   const image = catalogue.images.find((candidate) => candidate.id === id);
   if (!image) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
   return image;
+}
+
+function refuseUnfinishedImage(id: string, { catalogue, clock }: Ec2Context): void {
+  const image = catalogue.images.find((candidate) => candidate.id === id)!;
+  if (imageState(image, clock.now()) === 'available') return;
+  throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
 }
 
 /** The subnet and groups stand either at the top or in the first network interface, never in both. */
@@ -113,7 +123,8 @@ function readNetwork(
   }
   const subnet = findSubnet(
     card ? card.text('SubnetId') : params.text('SubnetId'),
-    params.group('Placement').text('AvailabilityZone'),
+    // Some clients send what is not set as an empty text.
+    params.group('Placement').text('AvailabilityZone') || undefined,
     catalogue,
   );
   const groupIds = card ? card.texts('SecurityGroupId') : params.texts('SecurityGroupId');
@@ -174,25 +185,6 @@ function readShutdownBehavior(value: string | undefined): 'stop' | 'terminate' {
 }
 
 /** Tags to put on what the launch makes, by resource type. */
-function readTagSpecifications(params: Params): Map<string, Map<string, string>> {
-  const byType = new Map<string, Map<string, string>>();
-  for (const specification of params.groups('TagSpecification')) {
-    const type = specification.need('ResourceType');
-    if (!['instance', 'volume', 'network-interface', 'spot-instances-request'].includes(type)) {
-      invalid(`'${type}' is not a valid taggable resource type for this operation.`);
-    }
-    const tags = byType.get(type) ?? new Map<string, string>();
-    for (const tag of specification.groups('Tag')) {
-      const key = tag.text('Key') ?? '';
-      if (tags.has(key)) invalid(`Duplicate tag key '${key}' specified.`);
-      tags.set(key, tag.text('Value') ?? '');
-    }
-    checkTags(tags);
-    byType.set(type, tags);
-  }
-  return byType;
-}
-
 function invalid(message: string): never {
   throw new AwsError('InvalidParameterValue', message);
 }

@@ -10,6 +10,7 @@ import { paginate } from './paging.ts';
 import { refuseDryRun } from './run-instances.ts';
 import type { TagEntry } from './tag-store.ts';
 import { checkTags, resourceTypeOf } from './tag-store.ts';
+import { seenTags } from './visibility.ts';
 
 /** The resources of the call; every one must exist, as far as the sandbox keeps that kind. */
 function readResources(params: Params, context: Ec2Context): string[] {
@@ -64,7 +65,7 @@ const FILTERS: FilterTable<TagEntry> = {
 };
 
 export function describeTags(params: Params, context: Ec2Context): XmlNode {
-  const entries = context.tags.entries();
+  const entries = seenTags(context).entries();
   const order = new Map(entries.map((entry, index) => [entry, index]));
   const matching = applyFilters(entries, params, FILTERS);
   const page = paginate(matching, params, (entry) => order.get(entry)!, { min: 5, max: 1_000 });

@@ -12,6 +12,7 @@ const TYPE_OF_PREFIX: Record<string, string> = {
   vpc: 'vpc',
   sg: 'security-group',
   ami: 'image',
+  snap: 'snapshot',
 };
 
 export interface TagEntry {

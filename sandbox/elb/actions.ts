@@ -1,6 +1,7 @@
 /** ELBv2's calls by name. */
 import type { QueryAction } from '../query-protocol.ts';
 import * as balancers from './load-balancer-actions.ts';
+import * as details from './detail-actions.ts';
 import type { ElbContext } from './registry.ts';
 import * as tags from './tag-actions.ts';
 import * as groups from './target-group-actions.ts';
@@ -14,7 +15,9 @@ export function createElbActions(context: ElbContext): Map<string, QueryAction> 
     ['DescribeLoadBalancerAttributes', (params) => balancers.describeLoadBalancerAttributes(params, context)],
     ['CreateListener', (params) => balancers.createListener(params, context)],
     ['DescribeListeners', (params) => balancers.describeListeners(params, context)],
+    ['DescribeListenerAttributes', (params) => details.describeListenerAttributes(params, context)],
     ['DeleteListener', (params) => balancers.deleteListener(params, context)],
+    ['DescribeCapacityReservation', (params) => details.describeCapacityReservation(params, context)],
     ['CreateTargetGroup', (params) => groups.createTargetGroup(params, context)],
     ['DescribeTargetGroups', (params) => groups.describeTargetGroups(params, context)],
     ['DeleteTargetGroup', (params) => groups.deleteTargetGroup(params, context)],

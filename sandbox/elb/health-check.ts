@@ -25,6 +25,7 @@ export function healthCheckIntervalMs(settings: HealthCheckSettings): number {
 }
 
 export interface ProbeRequest {
+  instanceId: string;
   address: string;
   port: number;
   /** The balancer's own address. */

@@ -44,7 +44,8 @@ export function createLoadBalancer(params: Params, context: ElbContext): XmlNode
   if (address === null)
     throw new AwsError('TooManyLoadBalancers', 'The sandbox has no address left for another load balancer');
   const arn = elbArn(catalogue.region, `loadbalancer/app/${name}/${newArnId()}`);
-  const balancer = new LoadBalancer({ arn, name, address, ...wanted, createdMs: clock.now() });
+  const about = { arn, name, address, ...wanted, createdMs: clock.now() };
+  const balancer = new LoadBalancer(about, context.faults, () => context.conditions.now.balancerNodes);
   registry.loadBalancers.set(arn, balancer);
   putTags(registry, arn, tags);
   return { LoadBalancers: { member: renderLoadBalancer(balancer, clock.now()) } };

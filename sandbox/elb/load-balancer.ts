@@ -1,4 +1,5 @@
 /** An application load balancer: its settings, its listeners, and the proxies that do the work. */
+import type { FaultBook } from '../faults.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
 import type { TargetGroup } from './target-group.ts';
@@ -33,8 +34,14 @@ export class LoadBalancer {
   ]);
   readonly #listeners = new Map<number, Listener>();
 
-  constructor(about: LoadBalancerAbout) {
+  readonly #faults: FaultBook;
+  readonly #nodes: () => number;
+
+  /** @param nodes how many nodes it has: each has its own turn among the targets */
+  constructor(about: LoadBalancerAbout, faults: FaultBook, nodes: () => number) {
     this.about = about;
+    this.#faults = faults;
+    this.#nodes = nodes;
   }
 
   listeners(): Listener[] {
@@ -52,6 +59,8 @@ export class LoadBalancer {
       address,
       port,
       group: () => targetGroup,
+      nodes: this.#nodes,
+      lostDelivery: (path) => this.#faults.takeForDelivery(path),
       idleMs: () => Number(this.attributes.get('idle_timeout.timeout_seconds')) * 1_000,
     });
     const listener: Listener = { arn, port, targetGroup, proxy };

@@ -4,6 +4,7 @@
  */
 import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Target, TargetGroup } from './target-group.ts';
 
 /** An application load balancer gives a connection attempt this long. */
@@ -14,6 +15,10 @@ export interface ProxyOptions {
   address: string;
   port: number;
   group: () => TargetGroup;
+  /** How many nodes the balancer has. A connection belongs to one of them, as on AWS, where each has an address. */
+  nodes: () => number;
+  /** What is answered in place of the target's answer to a request of this path; null to pass that on. */
+  lostDelivery: (path: string) => 502 | 504 | null;
   /** Longest silence on a connection. */
   idleMs: () => number;
 }
@@ -25,9 +30,12 @@ export interface Proxy {
 /** Rejects when the port cannot be had. */
 export async function startProxy(options: ProxyOptions): Promise<Proxy> {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 1_024, localAddress: options.address });
+  const nodeOf = new WeakMap<Socket, number>();
+  let connections = 0;
   const server = createServer({ keepAliveTimeout: options.idleMs(), requestTimeout: 0 }, (request, response) =>
-    forward(request, response, options, agent),
+    forward(request, response, options, { agent, node: (nodeOf.get(request.socket) ?? 0) % options.nodes() }),
   );
+  server.on('connection', (socket: Socket) => nodeOf.set(socket, connections++));
   await listen(server, options.address, options.port);
   return {
     close: () =>
@@ -49,8 +57,13 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-function forward(incoming: IncomingMessage, outgoing: ServerResponse, options: ProxyOptions, agent: Agent): void {
-  const chosen = options.group().next();
+function forward(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  options: ProxyOptions,
+  { agent, node }: { agent: Agent; node: number },
+): void {
+  const chosen = options.group().next(node);
   if (!chosen) {
     incoming.resume();
     return fail(outgoing, 503, 'Service Temporarily Unavailable');
@@ -69,6 +82,11 @@ function forward(incoming: IncomingMessage, outgoing: ServerResponse, options: P
   track(target, upstream, outgoing);
   limitConnect(upstream);
   upstream.on('response', (reply) => {
+    const lost = options.lostDelivery(incoming.url ?? '/');
+    if (lost !== null) {
+      reply.resume();
+      return fail(outgoing, lost, lost === 502 ? 'Bad Gateway' : 'Gateway Time-out');
+    }
     outgoing.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEndHeaders(reply.rawHeaders));
     reply.pipe(outgoing);
     // Node keeps headers back for the first piece of the body, which may be long in coming.

@@ -1,7 +1,9 @@
 /** Everything that ELBv2 keeps, and the lookups its calls share. */
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
+import type { ConditionBoard } from '../conditions.ts';
 import type { Catalogue } from '../ec2/catalogue.ts';
+import type { FaultBook } from '../faults.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
 import type { Probe } from './health-check.ts';
@@ -10,6 +12,8 @@ import type { TargetGroup, TargetInstance } from './target-group.ts';
 
 export interface ElbContext {
   clock: Clock;
+  conditions: ConditionBoard;
+  faults: FaultBook;
   catalogue: Catalogue;
   registry: ElbRegistry;
   /** Addresses for balancers. */

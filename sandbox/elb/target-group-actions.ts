@@ -3,7 +3,7 @@ import { AwsError } from '../aws-error.ts';
 import { newArnId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import type { HealthCheckSettings } from './health-check.ts';
+import type { HealthCheckSettings, Probe } from './health-check.ts';
 import { readName } from './load-balancer-actions.ts';
 import { pageOf } from './paging.ts';
 import type { ElbContext } from './registry.ts';
@@ -15,7 +15,7 @@ import { TargetGroup } from './target-group.ts';
 const MAX_TARGETS = 1_000;
 
 export function createTargetGroup(params: Params, context: ElbContext): XmlNode {
-  const { registry, catalogue, clock, probe, findInstance } = context;
+  const { registry, catalogue, clock, findInstance, faults } = context;
   const name = readName(params);
   const wanted = readWanted(params, context);
   const tags = readTags(params);
@@ -31,6 +31,10 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
     return { TargetGroups: { member: renderTargetGroup(existing) } };
   }
   const arn = elbArn(catalogue.region, `targetgroup/${name}/${newArnId()}`);
+  const probe: Probe = async (request) =>
+    faults.takeForCheck(request.instanceId)
+      ? { code: 'Target.FailedHealthChecks', text: 'Health checks failed' }
+      : context.probe(request);
   const group = new TargetGroup({ arn, name, ...wanted }, { clock, probe, findInstance });
   registry.targetGroups.set(arn, group);
   putTags(registry, arn, tags);

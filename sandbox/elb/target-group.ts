@@ -65,7 +65,8 @@ export class TargetGroup {
   use: GroupUse | null = null;
   readonly #options: TargetGroupOptions;
   readonly #targets = new Map<string, Target>();
-  #turn = 0;
+  /** Whose turn it is, for each node of the balancer. */
+  readonly #turns = new Map<number, number>();
 
   constructor(
     about: { arn: string; name: string; port: number; vpcId: string; healthCheck: HealthCheckSettings },
@@ -120,8 +121,8 @@ export class TargetGroup {
     }
   }
 
-  /** The target for the next request, in turn; null for 503. */
-  next(): { target: Target; address: string } | null {
+  /** The target for the next request of this node, in turn; null for 503. */
+  next(node = 0): { target: Target; address: string } | null {
     const serving = this.targets().filter(
       (target) => target.health !== 'draining' && this.#unusedReason(target) === null,
     );
@@ -130,7 +131,9 @@ export class TargetGroup {
     const open = serving.some((target) => target.health === 'unhealthy') ? serving : [];
     const candidates = healthy.length > 0 ? healthy : open;
     if (candidates.length === 0) return null;
-    const target = candidates[this.#turn++ % candidates.length]!;
+    const turn = this.#turns.get(node) ?? 0;
+    this.#turns.set(node, turn + 1);
+    const target = candidates[turn % candidates.length]!;
     return { target, address: this.#options.findInstance(target.id)!.address };
   }
 
@@ -181,7 +184,8 @@ export class TargetGroup {
         const settings = this.healthCheck;
         const port = settings.port === 'traffic-port' ? target.port : Number(settings.port);
         if (target.reason === REGISTERING) target.reason = INITIAL;
-        const failure = await probe({ address: instance.address, port, from: this.use.address, settings, signal });
+        const { address } = instance;
+        const failure = await probe({ instanceId: target.id, address, port, from: this.use.address, settings, signal });
         if (!signal.aborted) note(target, failure, settings);
       }
       await clock.sleep(healthCheckIntervalMs(this.healthCheck), signal);

@@ -1,10 +1,18 @@
-/** Fetches an instance's program as the instance would: from its own address, with a limit, checked by its hash. */
+/** Fetches an instance's program as the instance would: from its own address, patiently, checked by its hash. */
 import { createHash } from 'node:crypto';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
 
-/** A bundle is one or two megabytes; this only keeps a wrong URL from filling the memory. */
-const MAX_BYTES = 64_000_000;
+/** Below a megabyte, or 50 with a Node of its own; this only keeps a wrong URL from filling the memory. */
+const MAX_BYTES = 128_000_000;
+/**
+ * As the user data: retries after any error but what is wrong with the URL itself (400-404), each pause twice the one before; a
+ * tenth of its pauses.
+ */
+const RETRIES = 6;
+const FIRST_PAUSE_MS = 100;
 
 export interface BundleRequest {
   url: string;
@@ -12,16 +20,37 @@ export interface BundleRequest {
   /** Address the request comes from. */
   localAddress: string;
   signal: AbortSignal;
+  clock: Clock;
+  /** Hears of each try that failed and will be repeated. */
+  onRetry: (problem: string) => void;
 }
 
-/** The program's bytes; throws when they cannot be had or are not what the hash says. */
+/** The archive's bytes; throws when they cannot be had, at once when they are not what the hash says. */
 export async function fetchBundle(request: BundleRequest): Promise<Buffer> {
-  const body = await download(request);
+  const body = await downloadPatiently(request);
   const sha256 = createHash('sha256').update(body).digest('hex');
   if (sha256 !== request.sha256)
     throw new Error(`the bundle has SHA-256 ${sha256}, the user data says ${request.sha256}`);
   return body;
 }
+
+async function downloadPatiently(request: BundleRequest): Promise<Buffer> {
+  const { clock, signal, onRetry } = request;
+  for (let retry = 0; ; retry++) {
+    try {
+      return await download(request);
+    } catch (error) {
+      if (retry === RETRIES || signal.aborted || error instanceof WrongUrl) throw error;
+      onRetry(describeError(error));
+      await clock.sleep(FIRST_PAUSE_MS * 2 ** retry, signal);
+    }
+  }
+}
+
+class WrongUrl extends Error {}
+
+const faultOf = (status: number, message: string): Error =>
+  status >= 400 && status <= 404 ? new WrongUrl(message) : new Error(message);
 
 function download({ url, localAddress, signal }: BundleRequest): Promise<Buffer> {
   const get = url.startsWith('https:') ? getHttps : getHttp;
@@ -39,7 +68,8 @@ function download({ url, localAddress, signal }: BundleRequest): Promise<Buffer>
         if (response.statusCode === 200) resolve(Buffer.concat(chunks));
         else
           reject(
-            new Error(
+            faultOf(
+              response.statusCode ?? 0,
               `the bundle's URL answers ${response.statusCode}: ${Buffer.concat(chunks).toString('utf8', 0, 500)}`,
             ),
           );

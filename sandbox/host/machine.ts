@@ -2,17 +2,18 @@
  * One instance as a process on this machine: what the boot of a real one does (user data, timer, service), in the same
  * order and with the same results.
  */
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
-import type { MachineSpec } from '../ec2/machine-host.ts';
+import type { MachineEvent, MachineSpec } from '../ec2/machine-host.ts';
 import type { Metadata } from '../imds/metadata-server.ts';
 import { MachineConsole } from './console.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
+import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
 
 /** The longest wait a Node timer can make. */
 const MAX_TIMER_MS = 2_147_483_647;
@@ -25,8 +26,8 @@ export interface MachineOptions {
   spec: MachineSpec;
   /** Hashes of the only programs that may run. */
   allowedBundles: ReadonlySet<string>;
-  /** Search path handed to the program. */
-  path: string;
+  /** Handed to the program beside its own. */
+  environment: Record<string, string>;
   startMetadata: (spec: MachineSpec) => Promise<Metadata>;
   /** The machine has switched itself off. */
   onPowerOff: () => void;
@@ -67,6 +68,11 @@ export class Machine {
     await this.#running;
   }
 
+  /** False when no program is running. Nothing is said on the console: on EC2 nobody would know either. */
+  befall(event: MachineEvent): boolean {
+    return this.#service?.befall(event) ?? false;
+  }
+
   async #live(fault: BootFault, power: AbortSignal): Promise<void> {
     const { spec } = this.#options;
     let metadata: Metadata | null = null;
@@ -97,15 +103,16 @@ export class Machine {
     if (!settings || power.aborted) return;
     void this.#powerOffAt(Date.parse(settings.powerOffAt), power);
     if (firstBoot) await this.#install(settings, power);
-    const program = join(this.folder, 'bundle.mjs');
+    const program = join(this.folder, PROGRAM);
     if (!(await exists(program))) {
       this.console.line('crawl-api.service: nothing was installed at the first boot, and user data runs only then');
       return;
     }
+    const node = await this.#node();
     if (power.aborted) return;
     const dead = fault === 'dead-boot';
     if (dead) this.console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
-    await this.#serve(dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
+    await this.#serve(node, dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
   }
 
   #readSettings(): InstanceSettings | null {
@@ -119,28 +126,32 @@ export class Machine {
     }
   }
 
-  /** Leaves bundle.mjs and the state folder behind; throws when the program is unknown or cannot be had. */
+  /** Leaves the program and the state folder behind; throws when the bundle is unknown or cannot be had. */
   async #install(settings: InstanceSettings, signal: AbortSignal): Promise<void> {
     const { url, sha256 } = settings.bundle;
     if (!this.#options.allowedBundles.has(sha256)) {
-      throw new Error(`the program with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);
+      throw new Error(`the bundle with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);
     }
-    const body = await fetchBundle({ url, sha256, localAddress: this.#options.spec.address, signal });
+    const { clock, spec } = this.#options;
+    const onRetry = (problem: string): void => this.console.line(`cloud-init: trying again: ${problem}`);
+    const body = await fetchBundle({ url, sha256, localAddress: spec.address, signal, clock, onRetry });
     await mkdir(join(this.folder, 'state'), { recursive: true });
-    await writeFile(join(this.folder, 'bundle.mjs'), body, { mode: 0o600 });
-    this.console.line(`cloud-init: installed the program ${sha256} (${body.length} bytes)`);
+    await unpackBundle(body, this.folder, signal);
+    this.console.line(`cloud-init: installed the bundle ${sha256} (${body.length} bytes)`);
   }
 
-  async #serve(args: string[], metadata: Metadata, power: AbortSignal): Promise<void> {
+  async #serve(node: string, args: string[], metadata: Metadata, power: AbortSignal): Promise<void> {
     const service = new Service({
       clock: this.#options.clock,
-      command: process.execPath,
+      command: node,
       args,
       folder: this.folder,
       environment: {
-        PATH: this.#options.path,
+        ...this.#options.environment,
         HOME: this.folder,
+        // As the service unit of the user data has them.
         NODE_ENV: 'production',
+        MALLOC_ARENA_MAX: '1',
         AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
         STATE_DIRECTORY: join(this.folder, 'state'),
       },
@@ -150,6 +161,12 @@ export class Machine {
     this.#service = service;
     const end = await service.run();
     if (end === 'done' && !power.aborted) this.#switchOff('the program is done');
+  }
+
+  /** The Node of the bundle, if there is one for this machine; else the one that runs the sandbox. */
+  async #node(): Promise<string> {
+    const own = join(this.folder, RUNTIME);
+    return (await isForThisMachine(own)) ? own : process.execPath;
   }
 
   /** The timer that the first line of the user data sets: it acts whatever else goes wrong on the machine. */

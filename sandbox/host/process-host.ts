@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { MachineHost, MachineSpec, MachineStatus } from '../ec2/machine-host.ts';
+import type { MachineEvent, MachineHost, MachineSpec, MachineStatus } from '../ec2/machine-host.ts';
 import type { FaultBook } from '../faults.ts';
 import type { Metadata } from '../imds/metadata-server.ts';
 import { Machine } from './machine.ts';
@@ -12,7 +12,7 @@ export interface ProcessHostOptions {
   /** One folder for each instance comes into it. */
   folder: string;
   allowedBundles: ReadonlySet<string>;
-  path: string;
+  environment: Record<string, string>;
   faults: FaultBook;
   startMetadata: (spec: MachineSpec) => Promise<Metadata>;
   /** An instance has switched itself off. */
@@ -49,6 +49,10 @@ export class ProcessHost implements MachineHost {
     return machine ? { pid: machine.pid, folder: machine.folder } : null;
   }
 
+  befall(id: string, event: MachineEvent): boolean {
+    return this.#machines.get(id)?.befall(event) ?? false;
+  }
+
   forget(id: string): void {
     this.#machines.get(id)?.console.close();
     this.#machines.delete(id);
@@ -67,7 +71,7 @@ export class ProcessHost implements MachineHost {
       folder,
       spec,
       allowedBundles: this.#options.allowedBundles,
-      path: this.#options.path,
+      environment: this.#options.environment,
       startMetadata: this.#options.startMetadata,
       onPowerOff: () => this.#options.onPowerOff(spec.id),
     });

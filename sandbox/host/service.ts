@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Clock } from '../../shared/ports/clock.ts';
+import type { MachineEvent } from '../ec2/machine-host.ts';
 
 const RESTART_MS = 1_000;
 const START_LIMIT = 5;
@@ -60,6 +61,14 @@ export class Service {
     }
   }
 
+  /** Signals the program and everything it started; after a crash it is not started again. False when it is not running. */
+  befall(event: MachineEvent): boolean {
+    if (!this.#child?.pid) return false;
+    if (event === 'crash') this.#stopping.abort();
+    signalGroup(this.#child.pid, SIGNAL_OF[event]);
+    return true;
+  }
+
   /** SIGTERM, and after two seconds SIGKILL, to the whole process group; resolves when it is gone. */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -102,6 +111,8 @@ export class Service {
     });
   }
 }
+
+const SIGNAL_OF = { freeze: 'SIGSTOP', thaw: 'SIGCONT', kill: 'SIGKILL', crash: 'SIGKILL' } as const;
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {

@@ -41,6 +41,22 @@ export class Bucket {
     }
   }
 
+  /** A setting of the bucket as it was put (bucket-properties.ts), empty when it was taken away; null when it never was. */
+  property(name: string): string | null {
+    try {
+      return readFileSync(join(this.#folder, `${name}.xml`), 'utf8');
+    } catch {
+      return null;
+    }
+  }
+
+  /** Null: as on a new bucket. */
+  setProperty(name: string, xml: string | null): void {
+    const path = join(this.#folder, `${name}.xml`);
+    if (xml === null) rmSync(path, { force: true });
+    else writeFileSync(path, xml);
+  }
+
   find(key: string): ObjectRecord | null {
     return this.#records.get(key) ?? null;
   }

@@ -1,12 +1,16 @@
 /** Which S3 call a request is, from its method, path and query; S3 has no action parameter. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
+import { ACCOUNT_ID } from '../ids.ts';
 import * as buckets from './bucket-actions.ts';
+import { PROPERTY_HANDLERS, propertyActionOf } from './bucket-properties.ts';
 import type { S3Context } from './context.ts';
 import * as lists from './list-actions.ts';
 import * as multipart from './multipart-actions.ts';
 import * as objects from './object-actions.ts';
 import type { S3Call, S3Reply } from './s3-call.ts';
+import { header } from './s3-call.ts';
+import { UNSET_HANDLERS, unsetActionOf } from './unset-properties.ts';
 
 type Handler = (call: S3Call, context: S3Context) => S3Reply | Promise<S3Reply>;
 
@@ -17,6 +21,8 @@ const HANDLERS = {
   HeadBucket: buckets.headBucket,
   DeleteBucket: buckets.deleteBucket,
   GetBucketLocation: buckets.getBucketLocation,
+  ...PROPERTY_HANDLERS,
+  ...UNSET_HANDLERS,
   ListObjects: lists.listObjectsV1,
   ListObjectsV2: lists.listObjectsV2,
   ListMultipartUploads: multipart.listMultipartUploads,
@@ -61,6 +67,10 @@ export function readS3Call(request: IncomingMessage): S3Call {
 /** Throws NotImplemented for what S3 could do but the sandbox cannot. */
 export function s3ActionOf(call: S3Call): S3Action {
   const { query } = call;
+  const property = call.key === '' ? propertyActionOf(call.request.method ?? 'GET', query) : null;
+  if (property !== null) return property;
+  const unset = unsetActionOf(call.request.method ?? 'GET', call);
+  if (unset !== null) return unset;
   const other = OTHER_SUBRESOURCES.find((name) => query.has(name));
   const method = call.request.method ?? 'GET';
   const action = other === undefined ? actionOf(method, call) : null;
@@ -111,5 +121,8 @@ function bucketAction(method: string, query: URLSearchParams): S3Action | null {
 }
 
 export async function runS3Action(action: S3Action, call: S3Call, context: S3Context): Promise<S3Reply> {
+  const owner = header(call, 'x-amz-expected-bucket-owner');
+  if (owner !== undefined && owner !== ACCOUNT_ID && context.buckets.find(call.bucket) !== null)
+    throw new AwsError('AccessDenied', 'Access Denied', 403);
   return HANDLERS[action](call, context);
 }

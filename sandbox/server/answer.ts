@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
+import { Transform } from 'node:stream';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
@@ -38,7 +39,7 @@ export async function sendAnswer(
   const { status, headers, body, faults } = answer;
   const stream = body !== null && typeof body !== 'string' ? body : null;
   if (faults && faults.delayMs > 0) await clock.sleep(faults.delayMs);
-  if (faults?.loseReply || response.destroyed) {
+  if (faults?.lost || faults?.reply === 'lost' || response.destroyed) {
     stream?.destroy();
     request.socket.destroy();
     return;
@@ -46,7 +47,8 @@ export async function sendAnswer(
   await readRest(request, clock);
   if (stream && request.method !== 'HEAD') {
     response.writeHead(status, headers);
-    await pipeline(stream, response).catch(() => undefined);
+    const sizeBytes = Number(headers['content-length'] ?? 0);
+    await pipeline(stream, spoil(faults?.reply ?? 'whole', sizeBytes), response).catch(() => undefined);
     return;
   }
   stream?.destroy();
@@ -54,6 +56,26 @@ export async function sendAnswer(
   // A HEAD answer says how long the body would be, and has none.
   response.writeHead(status, { 'content-length': Buffer.byteLength(text), ...headers });
   response.end(request.method === 'HEAD' ? undefined : text, () => answer.afterwards?.());
+}
+
+/** Passes an object of that size on, as whole as the fault leaves it: what is cut breaks off in the middle, what is wrong is so there. */
+function spoil(reply: CallFaults['reply'], sizeBytes: number): Transform {
+  const middle = Math.floor(sizeBytes / 2);
+  let passed = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const at = middle - passed;
+      passed += chunk.length;
+      if (at < 0 || at >= chunk.length || reply === 'whole') return done(null, chunk);
+      if (reply === 'wrong') {
+        const wrong = Buffer.from(chunk);
+        wrong[at]! ^= 1;
+        return done(null, wrong);
+      }
+      this.push(chunk.subarray(0, at));
+      done(new Error('cut by a fault rule'));
+    },
+  });
 }
 
 /** Longest that a refused body is read for. */

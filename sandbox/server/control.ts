@@ -2,6 +2,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ConditionBoard } from '../conditions.ts';
+import { conditionsSchema } from '../conditions.ts';
 import type { Fleet } from '../ec2/fleet.ts';
 import type { MachineHost } from '../ec2/machine-host.ts';
 import { AwsError } from '../aws-error.ts';
@@ -9,6 +12,7 @@ import type { FaultBook } from '../faults.ts';
 import { faultRuleSchema } from '../faults.ts';
 import type { Answer } from './answer.ts';
 import { readBody } from './http-body.ts';
+import { commandInstance } from './instance-commands.ts';
 
 export const CONTROL_PREFIX = '/_crawlfleet/';
 const MAX_BODY_BYTES = 1_000_000;
@@ -18,6 +22,8 @@ export interface Control {
   fleet: Fleet;
   host: MachineHost;
   faults: FaultBook;
+  conditions: ConditionBoard;
+  clock: Clock;
   /** Begins to end the sandbox; returns before it has. */
   shutdown: (why: string) => void;
   /** When it will end by itself; null for never. */
@@ -44,7 +50,7 @@ export async function answerControl(request: IncomingMessage, control: Control):
 async function route(what: string, request: IncomingMessage, control: Control): Promise<Answer | null> {
   switch (what) {
     case 'GET status':
-      return json(200, { endsAt: endsAt(control), instances: listInstances(control) });
+      return json(200, { pid: process.pid, endsAt: endsAt(control), instances: listInstances(control) });
     case 'POST shutdown':
       return {
         ...json(202, { state: 'ending' }),
@@ -68,8 +74,20 @@ async function route(what: string, request: IncomingMessage, control: Control): 
     case 'DELETE faults':
       control.faults.clear();
       return json(200, []);
-    default:
-      return null;
+    case 'GET conditions':
+      return json(200, control.conditions.now);
+    case 'PATCH conditions':
+      control.conditions.change(conditionsSchema.parse(await readJson(request)), control.clock.now());
+      return json(200, control.conditions.now);
+    case 'DELETE conditions':
+      control.conditions.reset();
+      return json(200, control.conditions.now);
+    case 'GET billing':
+      return json(200, control.fleet.billing.lines(control.clock.now()));
+    default: {
+      const id = /^POST instances\/([^/]+)$/.exec(what)?.[1];
+      return id === undefined ? null : json(200, commandInstance(id, await readJson(request), control));
+    }
   }
 }
 

@@ -12,10 +12,12 @@ import { CONTROL_PREFIX, answerControl } from './control.ts';
 import { refusalOf } from './guard.ts';
 import type { QueryEndpoint } from './query-endpoint.ts';
 import { answerQuery, isQueryRequest } from './query-endpoint.ts';
+import type { JsonEndpoint } from './json-endpoint.ts';
+import { answerJson } from './json-endpoint.ts';
 import type { S3Endpoint } from './s3-endpoint.ts';
 import { answerS3 } from './s3-endpoint.ts';
 
-export interface EndpointParts extends QueryEndpoint, S3Endpoint {
+export interface EndpointParts extends QueryEndpoint, JsonEndpoint, S3Endpoint {
   clock: Clock;
   control: Control;
 }
@@ -67,20 +69,7 @@ async function answerTo(request: IncomingMessage, requestId: string, parts: Endp
     return { status: 403, headers: { 'content-type': 'text/plain' }, body: `${refusal}\n`, faults: null };
   }
   if (request.url?.startsWith(CONTROL_PREFIX)) return answerControl(request, parts.control);
-  if (request.headers['x-amz-target'] !== undefined) return unknownJsonCall(request);
+  if (request.headers['x-amz-target'] !== undefined) return answerJson(request, requestId, parts);
   if (isQueryRequest(request)) return answerQuery(request, requestId, parts);
   return answerS3(request, requestId, parts);
-}
-
-/** Services that speak AWS's JSON protocol (quotas, prices, events …): none is here, and their SDKs must understand that. */
-function unknownJsonCall(request: IncomingMessage): Answer {
-  return {
-    status: 400,
-    headers: { 'content-type': 'application/x-amz-json-1.1' },
-    body: JSON.stringify({
-      __type: 'UnknownOperationException',
-      message: `The sandbox does not have ${String(request.headers['x-amz-target'])}`,
-    }),
-    faults: null,
-  };
 }

@@ -1,6 +1,8 @@
 /** One call of EC2's or ELBv2's query protocol, from form to XML. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
+import type { ConditionBoard } from '../conditions.ts';
+import type { RequestLimits } from '../ec2/request-limits.ts';
 import type { FaultBook } from '../faults.ts';
 import type { QueryAction, QueryService } from '../query-protocol.ts';
 import { Params, queryError, queryReply, serviceOf } from '../query-protocol.ts';
@@ -15,6 +17,9 @@ const MAX_BODY_BYTES = 1_000_000;
 export interface QueryEndpoint {
   actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
   faults: FaultBook;
+  conditions: ConditionBoard;
+  /** EC2's; ELBv2 has none here. */
+  limits: RequestLimits;
   log: Log;
 }
 
@@ -47,8 +52,12 @@ export async function answerQuery(
     const run = known === null ? undefined : endpoint.actions[service].get(action);
     if (!run) throw new AwsError('InvalidAction', `The action ${action} is not valid for this web service.`);
     const faults = endpoint.faults.takeForCall(action);
+    if (faults.lost) return { ...xml(503, ''), faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
-    const result = await run(new Params(values, service));
+    const params = new Params(values, service);
+    const scale = endpoint.conditions.now.requestLimits;
+    if (scale !== null && service === 'ec2') endpoint.limits.take(action, params, scale);
+    const result = await run(params);
     endpoint.log.write('call', { service, action, requestId });
     return { ...xml(200, queryReply(service, action, result, requestId)), faults };
   } catch (thrown) {

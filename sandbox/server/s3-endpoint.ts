@@ -25,7 +25,8 @@ export async function answerS3(request: IncomingMessage, requestId: string, endp
     const known = s3ActionOf(call);
     action = known;
     checkCaller(call.query, request.headers.authorization, s3.clock.now());
-    const faults = endpoint.faults.takeForCall(action);
+    const faults = endpoint.faults.takeForCall(action, resource);
+    if (faults.lost) return { status: 503, headers: {}, body: null, faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
     const reply = await runS3Action(known, call, s3);
     log.write('call', { service: 's3', action, resource, requestId, status: reply.status });

@@ -1,16 +1,41 @@
 /** An object store in memory, for unit tests and simulation. Keeps state and can be told to fail. */
-import type { ObjectInfo, ObjectStore } from '../ports/object-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
 
 export class MemoryObjectStore implements ObjectStore {
   readonly objects = new Map<string, Uint8Array>();
+  readonly #modifiedAtMs = new Map<string, number>();
+  readonly #clock: Clock | null;
   /** Called before every operation; throw from it to make the operation fail. */
-  onCall: (operation: 'put' | 'get' | 'list', key: string) => void = () => {};
+  onCall: (operation: 'put' | 'get' | 'list' | 'exists', key: string) => void = () => {};
+
+  /** With a clock it tells when each object was written. */
+  constructor(clock: Clock | null = null) {
+    this.#clock = clock;
+  }
 
   async putIfAbsent(key: string, body: Uint8Array): Promise<'created' | 'exists'> {
     this.onCall('put', key);
     if (this.objects.has(key)) return 'exists';
     this.objects.set(key, Uint8Array.from(body));
+    if (this.#clock) this.#modifiedAtMs.set(key, this.#clock.now());
     return 'created';
+  }
+
+  async putSourceIfAbsent(key: string, source: ObjectSource): Promise<'created' | 'exists'> {
+    const body = new Uint8Array(source.sizeBytes);
+    let at = 0;
+    for await (const chunk of source.open()) {
+      body.set(chunk, at);
+      at += chunk.length;
+    }
+    if (at !== source.sizeBytes) throw new Error(`the source gives ${at} bytes, not ${source.sizeBytes}`);
+    return this.putIfAbsent(key, body);
+  }
+
+  async exists(key: string): Promise<boolean> {
+    this.onCall('exists', key);
+    return this.objects.has(key);
   }
 
   async get(key: string): Promise<Uint8Array | null> {
@@ -21,7 +46,9 @@ export class MemoryObjectStore implements ObjectStore {
   async *list(prefix: string): AsyncIterable<ObjectInfo> {
     this.onCall('list', prefix);
     for (const key of [...this.objects.keys()].sort()) {
-      if (key.startsWith(prefix)) yield { key, sizeBytes: this.objects.get(key)!.length };
+      if (!key.startsWith(prefix)) continue;
+      const modifiedAtMs = this.#modifiedAtMs.get(key);
+      yield { key, sizeBytes: this.objects.get(key)!.length, ...(modifiedAtMs === undefined ? {} : { modifiedAtMs }) };
     }
   }
 

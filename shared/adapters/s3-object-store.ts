@@ -1,8 +1,17 @@
 /** The object store on S3 through the SDK: AWS, the sandbox or any endpoint that speaks S3. */
+import { Readable } from 'node:stream';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import type { ObjectInfo, ObjectStore } from '../ports/object-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
+import { systemClock } from './system-clock.ts';
 
 export interface S3Options {
   region: string;
@@ -13,16 +22,28 @@ export interface S3Options {
   credentials?: S3ClientConfig['credentials'];
   /** From connect to the last byte of the reply; the SDK's own retries come on top. */
   timeoutMs?: number;
+  /** For pauses between attempts; left out: the system's. */
+  clock?: Pick<Clock, 'sleep'>;
   /** Source address of the connections; left out: the system's choice. */
   localAddress?: string;
 }
 
+/** A large upload may take this long: 50 MB over a line of 1 Mbit/s. */
+const UPLOAD_TIMEOUT_MS = 600_000;
+
+/** Before the second and the third attempt. */
+const UPLOAD_PAUSES_MS = [1_000, 4_000];
+/** SigV4's own limit. https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html */
+const LONGEST_PRESIGN_S = 7 * 24 * 3_600;
+
 export class S3ObjectStore implements ObjectStore {
   readonly #client: S3Client;
   readonly #bucket: string;
+  readonly #clock: Pick<Clock, 'sleep'>;
 
   constructor(options: S3Options) {
     this.#bucket = options.bucket;
+    this.#clock = options.clock ?? systemClock;
     this.#client = new S3Client({
       region: options.region,
       ...(options.endpoint === null ? {} : { endpoint: options.endpoint, forcePathStyle: true }),
@@ -61,6 +82,51 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
+  async putSourceIfAbsent(key: string, source: ObjectSource, contentType: string): Promise<'created' | 'exists'> {
+    for (let attempt = 0; ; attempt++) {
+      // What cannot be read ends the call: else it would wait for bytes that never come, and the error would be nobody's.
+      const unreadable = new AbortController();
+      const body = Readable.from(source.open());
+      body.on('error', (error) => unreadable.abort(error));
+      try {
+        await this.#client.send(
+          new PutObjectCommand({
+            Bucket: this.#bucket,
+            Key: key,
+            Body: body,
+            ContentLength: source.sizeBytes,
+            ContentType: contentType,
+            IfNoneMatch: '*',
+            // Known already: S3 compares it, and the SDK need not send a trailer, which not every endpoint knows.
+            ChecksumSHA256: Buffer.from(source.sha256, 'hex').toString('base64'),
+          }),
+          { requestTimeout: UPLOAD_TIMEOUT_MS, abortSignal: unreadable.signal },
+        );
+        return 'created';
+      } catch (error) {
+        if (unreadable.signal.aborted) throw unreadable.signal.reason;
+        const status = statusOf(error);
+        if (status === 412) return 'exists';
+        const isPassing = status === undefined || status >= 500 || status === 409 || status === 429;
+        const pauseMs = UPLOAD_PAUSES_MS[attempt];
+        if (!isPassing || pauseMs === undefined) throw error;
+        await this.#clock.sleep(pauseMs);
+      } finally {
+        body.destroy();
+      }
+    }
+  }
+
+  async exists(key: string): Promise<boolean> {
+    try {
+      await this.#client.send(new HeadObjectCommand({ Bucket: this.#bucket, Key: key }));
+      return true;
+    } catch (error) {
+      if (statusOf(error) === 404) return false;
+      throw error;
+    }
+  }
+
   async get(key: string): Promise<Uint8Array | null> {
     try {
       const reply = await this.#client.send(new GetObjectCommand({ Bucket: this.#bucket, Key: key }));
@@ -82,15 +148,18 @@ export class S3ObjectStore implements ObjectStore {
         }),
       );
       for (const object of page.Contents ?? []) {
-        if (object.Key !== undefined) yield { key: object.Key, sizeBytes: object.Size ?? 0 };
+        if (object.Key === undefined) continue;
+        const modified = object.LastModified ? { modifiedAtMs: object.LastModified.getTime() } : {};
+        yield { key: object.Key, sizeBytes: object.Size ?? 0, ...modified };
       }
       token = page.IsTruncated ? page.NextContinuationToken : undefined;
     } while (token);
   }
 
+  /** For seven days at most: S3 takes no longer ones. */
   presignGet(key: string, expiresMs: number): Promise<string> {
     return getSignedUrl(this.#client, new GetObjectCommand({ Bucket: this.#bucket, Key: key }), {
-      expiresIn: Math.ceil(expiresMs / 1_000),
+      expiresIn: Math.min(Math.max(Math.ceil(expiresMs / 1_000), 1), LONGEST_PRESIGN_S),
     });
   }
 

@@ -1,7 +1,7 @@
 /**
- * Reads CSS selectors (css-what) into a form that can be matched while a page streams by, and names what cannot: a
- * selector that looks at what comes later in the page is refused here, before anything is launched, not at crawl time.
- * The configuration and the instance's compiler both use this file, so they cannot disagree.
+ * Reads CSS selectors (css-what) into a form that can be matched while a page streams by. A selector that looks at what
+ * comes later in the page needs the page as a tree; one that cannot be used at all is a fault. The configuration and the
+ * instance's compiler both use this file, so they cannot disagree.
  */
 import type { AttributeSelector, PseudoSelector, Selector as Token } from 'css-what';
 import { AttributeAction, SelectorType, parse } from 'css-what';
@@ -15,6 +15,8 @@ export type ElementTest =
   /** Position a·k + b (k ≥ 0) among the children of its parent, or among those of its own name. */
   | { kind: 'position'; a: number; b: number; ofType: boolean }
   | { kind: 'root' }
+  /** The record's element itself. */
+  | { kind: 'scope' }
   | { kind: 'is'; any: Compound[] }
   | { kind: 'not'; any: Compound[] };
 
@@ -27,23 +29,56 @@ export interface Compound {
 /** Compounds from left to right; `combinator` says how one relates to the one before it, null for the first. */
 export type CompiledSelector = { combinator: Combinator | null; compound: Compound }[];
 
-export type SelectorReading = { selectors: CompiledSelector[]; fault: null } | { selectors: null; fault: string };
+export type SelectorReading =
+  /** Can be matched while the page streams by. `usesScope`: it contains `:scope`. */
+  | { kind: 'stream'; selectors: CompiledSelector[]; usesScope: boolean }
+  /** Needs the page as a tree; `why` names what does. */
+  | { kind: 'tree'; why: string; usesScope: boolean }
+  /** `fault` is one line that says what is wrong. */
+  | { kind: 'fault'; fault: string };
 
-/** Reads a selector list; `fault` is one line that says what is wrong with it. */
+/** Reads a selector list. */
 export function readSelector(text: string): SelectorReading {
   try {
     const lists = parse(text);
     if (lists.length === 0) throw new SelectorFault('the selector is empty');
-    return { selectors: lists.map(readComplex), fault: null };
+    const reader = new SelectorReader();
+    const selectors = lists.map((tokens) => reader.readComplex(tokens));
+    const { why, usesScope } = reader;
+    // In one pass a plain selector of such a list would find the record's own element too.
+    const isMixed = usesScope && selectors.length > 1;
+    const reason = why ?? (isMixed ? ':scope beside other selectors' : null);
+    return reason === null ? { kind: 'stream', selectors, usesScope } : { kind: 'tree', why: reason, usesScope };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { selectors: null, fault: `the CSS selector ${JSON.stringify(text)} cannot be used: ${reason}` };
+    return { kind: 'fault', fault: `the CSS selector ${JSON.stringify(text)} cannot be used: ${reason}` };
   }
 }
 
-/** What is wrong with a CSS selector, on one line; null when an instance can match it. */
-export function findSelectorFault(text: string): string | null {
-  return readSelector(text).fault;
+/** What is wrong with a CSS selector, on one line; null when it can be used. `:scope` is for fields of `rows`. */
+export function findSelectorFault(text: string, inRecord = false): string | null {
+  const reading = readSelector(text);
+  if (reading.kind === 'fault') return reading.fault;
+  if (!reading.usesScope || inRecord) return null;
+  return `the CSS selector ${JSON.stringify(text)} cannot be used: :scope is the record of a mapping with rows; there is none here`;
+}
+
+/** What `:scope` is called in the lists of partByScope: css-select means something else by it inside `:has()`. */
+export const RECORD_PSEUDO = 'crawlfleet-record';
+
+/**
+ * The selectors of a usable list, parted by what they can match in a record: `self` ends in `:scope` and matches the
+ * record's element only, `inside` matches elements inside it.
+ */
+export function partByScope(text: string): { self: Token[][]; inside: Token[][] } {
+  const self: Token[][] = [];
+  const inside: Token[][] = [];
+  for (const tokens of parse(text)) {
+    const endsInScope = splitComplex(tokens).at(-1)!.compound.some(isScope);
+    const renamed = tokens.map((token): Token => (isScope(token) ? { ...token, name: RECORD_PSEUDO } : token));
+    (endsInScope ? self : inside).push(renamed);
+  }
+  return { self, inside };
 }
 
 class SelectorFault extends Error {}
@@ -55,52 +90,143 @@ const COMBINATORS: Partial<Record<Token['type'], Combinator>> = {
   [SelectorType.Sibling]: 'sibling',
 };
 
-function readComplex(tokens: Token[]): CompiledSelector {
-  const result: CompiledSelector = [];
-  let combinator: Combinator | null = null;
-  let current: Token[] = [];
-  const push = (): void => {
-    if (current.length === 0) throw new SelectorFault('a combinator needs something on both sides');
-    result.push({ combinator, compound: readCompound(current) });
-    current = [];
-  };
-  for (const token of tokens) {
-    const next = COMBINATORS[token.type];
-    if (next === undefined) {
-      current.push(token);
-      continue;
+/** Pseudo-classes that look at what comes later in the page. */
+const LATER = [
+  'last-child',
+  'last-of-type',
+  'nth-last-child',
+  'nth-last-of-type',
+  'only-child',
+  'only-of-type',
+  'empty',
+];
+
+/** Reads the selectors of one list, and notes what they need. What it returns counts only when `why` stays null. */
+class SelectorReader {
+  why: string | null = null;
+  usesScope = false;
+
+  readComplex(tokens: Token[]): CompiledSelector {
+    const result: CompiledSelector = [];
+    let combinator: Combinator | null = null;
+    for (const { before, compound } of splitComplex(tokens)) {
+      combinator = before;
+      const hasScope = compound.some(isScope);
+      if (hasScope && result.length > 0) this.#needTree(':scope after something else');
+      result.push({ combinator, compound: this.#readCompound(compound, true) });
     }
-    push();
-    combinator = next;
+    return result;
   }
-  push();
-  return result;
+
+  #needTree(what: string): void {
+    this.why ??= what;
+  }
+
+  #readCompound(tokens: Token[], isOuter: boolean): Compound {
+    const compound: Compound = { tag: null, tests: [] };
+    for (const token of tokens) {
+      switch (token.type) {
+        case SelectorType.Tag:
+          refuseNamespace(token.namespace);
+          compound.tag = token.name.toLowerCase();
+          break;
+        case SelectorType.Universal:
+          refuseNamespace(token.namespace);
+          break;
+        case SelectorType.Attribute:
+          compound.tests.push(readAttribute(token));
+          break;
+        case SelectorType.Pseudo: {
+          const test = this.#readPseudo(token, isOuter);
+          if (test) compound.tests.push(test);
+          break;
+        }
+        case SelectorType.PseudoElement:
+          throw new SelectorFault(`::${token.name} is not part of the page's source`);
+        default:
+          throw new SelectorFault(`the ${token.type} combinator is not supported`);
+      }
+    }
+    return compound;
+  }
+
+  #readPseudo(token: PseudoSelector, isOuter: boolean): ElementTest | null {
+    const name = token.name.toLowerCase();
+    switch (name) {
+      case 'first-child':
+        return { kind: 'position', a: 0, b: 1, ofType: false };
+      case 'first-of-type':
+        return { kind: 'position', a: 0, b: 1, ofType: true };
+      case 'nth-child':
+      case 'nth-of-type':
+        return { kind: 'position', ...readNth(name, token.data), ofType: name === 'nth-of-type' };
+      case 'root':
+        return { kind: 'root' };
+      case 'scope':
+        if (!isOuter) throw new SelectorFault(':scope inside another pseudo-class is not supported');
+        this.usesScope = true;
+        return { kind: 'scope' };
+      case 'not':
+      case 'is':
+      case 'where':
+      case 'matches':
+        return { kind: name === 'not' ? 'not' : 'is', any: this.#readInner(name, token.data) };
+      case 'has':
+        this.#readRelative(token.data);
+        this.#needTree(':has()');
+        return null;
+      case 'contains':
+        if (typeof token.data !== 'string' || token.data === '') throw new SelectorFault(':contains() needs a text');
+        this.#needTree(':contains()');
+        return null;
+      default:
+        if (!LATER.includes(name)) throw new SelectorFault(`:${name} is not supported`);
+        if (name.startsWith('nth-')) readNth(name, token.data);
+        this.#needTree(`:${name}`);
+        return null;
+    }
+  }
+
+  #readInner(name: string, data: PseudoSelector['data']): Compound[] {
+    return innerLists(name, data).map((tokens) => {
+      const parts = splitComplex(tokens);
+      if (parts.length > 1) this.#needTree(`:${name}() with more than one element`);
+      const compounds = parts.map(({ compound }) => this.#readCompound(compound, false));
+      return compounds.at(-1)!;
+    });
+  }
+
+  /** What :has() looks for may begin with a combinator. */
+  #readRelative(data: PseudoSelector['data']): void {
+    for (const tokens of innerLists('has', data)) {
+      const isRelative = tokens[0] !== undefined && COMBINATORS[tokens[0].type] !== undefined;
+      for (const { compound } of splitComplex(isRelative ? tokens.slice(1) : tokens))
+        this.#readCompound(compound, false);
+    }
+  }
 }
 
-function readCompound(tokens: Token[]): Compound {
-  const compound: Compound = { tag: null, tests: [] };
+function isScope(token: Token): token is PseudoSelector {
+  return token.type === SelectorType.Pseudo && token.name.toLowerCase() === 'scope';
+}
+
+/** The compounds of a complex selector, each with the combinator before it. */
+function splitComplex(tokens: Token[]): { before: Combinator | null; compound: Token[] }[] {
+  const parts: { before: Combinator | null; compound: Token[] }[] = [{ before: null, compound: [] }];
   for (const token of tokens) {
-    switch (token.type) {
-      case SelectorType.Tag:
-        refuseNamespace(token.namespace);
-        compound.tag = token.name.toLowerCase();
-        break;
-      case SelectorType.Universal:
-        refuseNamespace(token.namespace);
-        break;
-      case SelectorType.Attribute:
-        compound.tests.push(readAttribute(token));
-        break;
-      case SelectorType.Pseudo:
-        compound.tests.push(readPseudo(token));
-        break;
-      case SelectorType.PseudoElement:
-        throw new SelectorFault(`::${token.name} is not part of the page's source`);
-      default:
-        throw new SelectorFault(`the ${token.type} combinator is not supported`);
-    }
+    const next = COMBINATORS[token.type];
+    if (next === undefined) parts.at(-1)!.compound.push(token);
+    else parts.push({ before: next, compound: [] });
   }
-  return compound;
+  if (parts.some(({ compound }) => compound.length === 0))
+    throw new SelectorFault('a combinator needs something on both sides');
+  return parts;
+}
+
+function innerLists(name: string, data: PseudoSelector['data']): Token[][] {
+  if (!Array.isArray(data) || data.length === 0 || data.some((tokens) => tokens.length === 0))
+    throw new SelectorFault(`:${name}() needs a selector`);
+  return data;
 }
 
 function refuseNamespace(namespace: string | null): void {
@@ -126,42 +252,6 @@ function readAttribute(token: AttributeSelector): ElementTest {
   // ('quirks') are compared exactly, as in a page with a doctype.
   const ignoreCase = token.ignoreCase === true || (token.ignoreCase === null && CASELESS_VALUES.has(name));
   return { kind: 'attribute', name, operator, value: ignoreCase ? token.value.toLowerCase() : token.value, ignoreCase };
-}
-
-function readPseudo(token: PseudoSelector): ElementTest {
-  const name = token.name.toLowerCase();
-  switch (name) {
-    case 'first-child':
-      return { kind: 'position', a: 0, b: 1, ofType: false };
-    case 'first-of-type':
-      return { kind: 'position', a: 0, b: 1, ofType: true };
-    case 'nth-child':
-    case 'nth-of-type':
-      return { kind: 'position', ...readNth(name, token.data), ofType: name === 'nth-of-type' };
-    case 'root':
-      return { kind: 'root' };
-    case 'not':
-    case 'is':
-    case 'where':
-    case 'matches':
-      return { kind: name === 'not' ? 'not' : 'is', any: readInner(name, token.data) };
-    default:
-      throw new SelectorFault(
-        /^(last-|nth-last|only-|empty$|has$)/.test(name)
-          ? `:${name} needs what comes later in the page; pages are read once, from start to end`
-          : `:${name} is not supported`,
-      );
-  }
-}
-
-function readInner(name: string, data: PseudoSelector['data']): Compound[] {
-  if (!Array.isArray(data) || data.length === 0) throw new SelectorFault(`:${name}() needs a selector`);
-  return data.map((tokens) => {
-    if (tokens.length === 0) throw new SelectorFault(`:${name}() needs a selector`);
-    if (tokens.some((token) => COMBINATORS[token.type] !== undefined))
-      throw new SelectorFault(`inside :${name}() only conditions on the element itself are supported`);
-    return readCompound(tokens);
-  });
 }
 
 /** `odd`, `even`, `3`, `2n+1`, `-n+3`. */

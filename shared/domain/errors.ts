@@ -65,6 +65,21 @@ export const ERROR_KINDS = {
     doc: 'No run with that name, or no run at all, is in the database.',
   },
   'run-ended': { action: 'abort', exit: EXIT.usage, doc: 'The run has ended already, so there is nothing to resume.' },
+  'run-not-held': {
+    action: 'abort',
+    exit: EXIT.usage,
+    doc: 'The results of the run are not held back, so there is nothing to release.',
+  },
+  'run-overtaken': {
+    action: 'abort',
+    exit: EXIT.held,
+    doc: 'A run that began later has published meanwhile; its rows are newer than the held ones.',
+  },
+  'run-unfinished': {
+    action: 'retry-later',
+    exit: EXIT.locked,
+    doc: 'An earlier run has lost its main server while its deadline is still ahead: its instances are at work.',
+  },
   infeasible: {
     action: 'abort',
     exit: EXIT.infeasible,
@@ -90,6 +105,12 @@ export const ERROR_KINDS = {
   },
   'aws-invalid': { action: 'abort', exit: EXIT.config, doc: 'AWS refuses a parameter of the call.' },
   'aws-failed': { action: 'retry', exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
+  'aws-unanswered': {
+    action: 'retry-later',
+    exit: EXIT.capacity,
+    doc: 'What a run needs could not be looked at before it: AWS was slow, throttling or failing for the moment.',
+  },
+  'endpoint-unreachable': { action: 'retry', exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
   'endpoint-refused': {
     action: 'abort',
     exit: EXIT.config,
@@ -115,6 +136,11 @@ export const ERROR_KINDS = {
     action: 'abort',
     exit: EXIT.config,
     doc: 'This machine lacks something that is needed, such as a newer Node or 127.x addresses.',
+  },
+  'runtime-unavailable': {
+    action: 'retry',
+    exit: EXIT.config,
+    doc: 'The Node that instances run cannot be had from npm, or is not the one that is expected.',
   },
   interrupted: { action: 'abort', exit: EXIT.interrupted, doc: 'The run was interrupted; it can be resumed.' },
   internal: { action: 'abort', exit: EXIT.internal, doc: 'A fault in crawlfleet itself.' },
@@ -154,7 +180,9 @@ export function describeError(error: unknown): string {
       e = e.errors[0];
       continue;
     }
-    parts.push(e instanceof Error ? e.message || e.name : typeof e === 'string' ? e : JSON.stringify(e));
+    const part = e instanceof Error ? e.message || e.name : typeof e === 'string' ? e : JSON.stringify(e);
+    // Whoever wrapped an error may have put its words into the new one already.
+    if (!parts.some((before) => before.includes(part))) parts.push(part);
     e = e instanceof Error ? e.cause : undefined;
   }
   return parts.join(': ');

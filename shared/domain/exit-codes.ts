@@ -17,3 +17,85 @@ export const EXIT = {
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export interface ExitFacts {
+  meaning: string;
+  /** Whether the same command may be given again as it is. */
+  retry: 'no' | 'yes' | 'later' | 'after a change' | '-';
+  todo: string;
+}
+
+/** In the order of precedence: where several causes apply, the first one gives the code. docs/exit-codes.md is made from this. */
+export const EXIT_FACTS = {
+  usage: {
+    meaning: 'The command line is wrong, or names a run that is not there or not in that state.',
+    retry: 'no',
+    todo: 'Read the message; `orchestrator COMMAND --help` lists the flags, `orchestrator status` the runs.',
+  },
+  config: {
+    meaning:
+      'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter.',
+    retry: 'no',
+    todo: 'Each fault is named with its line or its call: change that, then give the command again.',
+  },
+  locked: {
+    meaning: 'Another main server works on a run in this database, or an earlier run is not over.',
+    retry: 'later',
+    todo: 'Nothing was touched. Wait, or take the run up (`resume`) or give it up (`cancel`).',
+  },
+  infeasible: {
+    meaning: 'The products cannot be crawled by the deadline within the limits given. Nothing was launched.',
+    retry: 'after a change',
+    todo: 'The plan names the earliest end and what would make it possible: a later deadline, more instances, a higher rate.',
+  },
+  capacity: {
+    meaning:
+      'EC2 gave no instance at all, the vCPU quota is below the plan, or AWS did not answer what is asked before a launch.',
+    retry: 'later',
+    todo: 'Allow more types or subnets (`aws.instance_types`, `aws.subnets`), ask AWS for a higher quota, or try later.',
+  },
+  budget: {
+    meaning:
+      '`run.max_cost` is below the plan, or kept a lost instance from being replaced. What there is is published.',
+    retry: 'after a change',
+    todo: 'Raise `run.max_cost` or give more time; after a run: `orchestrator retry`.',
+  },
+  banned: {
+    meaning: 'The site refuses every address. What was stored is published.',
+    retry: 'later',
+    todo: 'Look at the evidence in report.json; make `site.interval` longer or ask the site; then `orchestrator retry`.',
+  },
+  held: {
+    meaning: 'The rows look suspicious and are not published, or `verify` does not hold.',
+    retry: 'no',
+    todo: 'Compare the mapping with a page (`orchestrator extract`), then `orchestrator publish` or `orchestrator cancel`. After `verify`: read which check failed.',
+  },
+  interrupted: {
+    meaning:
+      'Stopped or cancelled by a person, or left by SIGTERM or a second Ctrl-C: then its instances crawl on until the deadline.',
+    retry: 'yes',
+    todo: '`orchestrator resume` if it was left; `orchestrator retry` for what was not crawled.',
+  },
+  deadline: {
+    meaning:
+      'Not everything was crawled and uploaded by the deadline, or it was published late. What there is is published.',
+    retry: 'yes',
+    todo: '`orchestrator retry` crawls the rest. Each night? Then a longer deadline or more instances.',
+  },
+  failedProducts: {
+    meaning:
+      'More products failed than `run.max_failed` allows, the site has changed, or no instance crawled anything. What there is is published.',
+    retry: 'yes',
+    todo: '`orchestrator status RUN --failed` lists them with their reasons; `orchestrator retry` tries them again.',
+  },
+  internal: {
+    meaning: 'A fault in crawlfleet, or something broke that it depends on: database, bucket, AWS.',
+    retry: 'yes',
+    todo: '`orchestrator logs` has the error. A run that had begun goes on with `orchestrator resume`.',
+  },
+  complete: {
+    meaning: 'Done; of a run: every product has an outcome and the rows are published in time.',
+    retry: '-',
+    todo: '',
+  },
+} as const satisfies Record<keyof typeof EXIT, ExitFacts>;

@@ -14,8 +14,14 @@ export const partKey = (run: string, slot: number, epoch: number, seq: number, s
 export const manifestKey = (run: string, slot: number, epoch: number): string =>
   `${shardPrefix(run, slot, epoch)}manifest.json`;
 
-/** `bundles/<sha256>.mjs` */
-export const bundleKey = (sha256: string): string => `bundles/${sha256}.mjs`;
+/** `runs/<run>/run.json` */
+export const runDescriptionKey = (run: string): string => `${runPrefix(run)}run.json`;
+
+/** `runs/<run>/products-<k>.jsonl.gz` */
+export const productListKey = (run: string, k: number): string => `${runPrefix(run)}products-${k}.jsonl.gz`;
+
+/** `bundles/<sha256>.tar.gz` */
+export const bundleKey = (sha256: string): string => `bundles/${sha256}.tar.gz`;
 
 export interface PartName {
   slot: number;
@@ -30,4 +36,11 @@ export function parsePartKey(run: string, key: string): PartName | null {
   if (!key.startsWith(prefix)) return null;
   const match = /^(\d+)\/(\d+)\/(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(key.slice(prefix.length));
   return match ? { slot: Number(match[1]), epoch: Number(match[2]), seq: Number(match[3]), sha256: match[4]! } : null;
+}
+
+/** The reverse of manifestKey; null for any other key. */
+export function parseManifestKey(run: string, key: string): { slot: number; epoch: number } | null {
+  const prefix = runPrefix(run);
+  const match = key.startsWith(prefix) ? /^(\d+)\/(\d+)\/manifest\.json$/.exec(key.slice(prefix.length)) : null;
+  return match ? { slot: Number(match[1]), epoch: Number(match[2]) } : null;
 }

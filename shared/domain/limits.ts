@@ -16,6 +16,12 @@ export interface RunLimits {
   terminateMs: number;
   /** How long an instance collects results before it writes a part. */
   partMs: number;
+  /** How long a pool (a type in a subnet) that had no machine is left alone; doubled when it is still dry, twice. */
+  dryPoolMs: number;
+  /** From a refusal for the account's quota to the one launch that tries it again, unless an instance ends before. */
+  quotaPauseMs: number;
+  /** From the hello to the first healthy check, while others are healthy. */
+  healthyMs: number;
 }
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
@@ -32,5 +38,10 @@ export function limitsFor(deadlineMs: number): RunLimits {
     terminateMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
     // Two minutes on a long run; on a short one often enough that loading overlaps the crawl.
     partMs: clamp(Math.round(deadlineMs / 60), 1_000, 120_000),
+    // 3 minutes on a 4-hour run: EC2's pools recover within minutes, or not soon.
+    dryPoolMs: clamp(Math.round(deadlineMs / 80), 2_000, 180_000),
+    quotaPauseMs: clamp(Math.round(deadlineMs / 24), 5_000, 600_000),
+    // With the boot before it and the replacement's call after it within 8 minutes of a 4-hour run.
+    healthyMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
   };
 }

@@ -1,50 +1,146 @@
 /**
  * A mapping says which values of a page become which columns. This is the normalised form that both sides use: a field
- * is a chain of steps, the first of which selects and the rest of which process. The YAML forms are read elsewhere.
+ * is a chain of steps. The YAML and JSON forms are read elsewhere.
+ *
+ * A chain works on a list of values. Its first step selects from the page; each further one works on every value of the
+ * list. A selecting step that is not the first reads each value's text as HTML (css, xpath) or JSON (jsonpath, json_ld).
+ *
+ * How many values: a chain without `first`, `all`, `join` and `split` goes on with the first value selected, whatever
+ * becomes of it. With one of them every selected value goes through; a value that a step can make nothing of is left
+ * out; and at the end the first one left is the field's value, or with `all` the whole list is.
  */
 
-/** Steps that take the page and give values. */
-export type Selector =
+/** Steps that select: from the page as the first step, from each value's text elsewhere. */
+export type SelectStep =
   /** All elements matching the CSS selector; their text, or the named attribute of each. */
   | { type: 'css'; selector: string; attribute?: string }
+  /** XPath 1.0: text of the nodes, or the string, number or boolean that the expression gives. */
+  | { type: 'xpath'; expression: string }
   /** Values at a dotted path in any JSON-LD block: `offers.price`, `@graph.0.name`. Arrays are walked through. */
-  | { type: 'json_ld'; path: string };
+  | { type: 'json_ld'; path: string }
+  /** JSONPath (RFC 9535) in a page or value that is JSON. Objects come out as JSON text. */
+  | { type: 'jsonpath'; expression: string }
+  /** RE2 syntax, in the source of the page or in the value: every match, or the numbered group of it (0: the whole match). */
+  | { type: 'regex'; pattern: string; group: number };
 
 /** Steps that take values and give values. */
-export type Processor = { type: 'trim' } | { type: 'number' } | { type: 'integer' };
+export type Processor =
+  | { type: 'trim' | 'lower' | 'upper' | 'number' | 'integer' | 'boolean' }
+  /** Every occurrence of the text `find`. */
+  | { type: 'replace'; find: string; with: string }
+  /** Luxon tokens such as `yyyy-MM-dd HH:mm`; null reads ISO 8601. Gives `2026-11-21`, or `2026-11-21T09:30:00` when the format has a time. */
+  | { type: 'date'; format: string | null; locale: string | null }
+  | { type: 'split'; by: string }
+  | { type: 'join'; by: string }
+  | { type: 'first' }
+  /** Keep every value as a JSON array. */
+  | { type: 'all' }
+  /** Stands in when no value is left. */
+  | { type: 'default'; value: string | number | boolean }
+  /** The absolute form of a link, by the page's own URL and its <base>. */
+  | { type: 'url' };
 
-/** The type of a field's column in the result table. */
-export type FieldType = 'text' | 'number' | 'integer' | 'json';
+export type Step = SelectStep | Processor;
+export type StepType = Step['type'];
+
+export const SELECT_STEPS = ['css', 'xpath', 'json_ld', 'jsonpath', 'regex'] as const;
+
+export function isSelectStep(step: Step): step is SelectStep {
+  return (SELECT_STEPS as readonly string[]).includes(step.type);
+}
 
 export interface Field {
   /** Column name: a letter, then letters, digits and underscores; at most 64 characters. */
   name: string;
-  select: Selector;
-  process: Processor[];
-  /** Keep every value as a JSON array instead of the first. */
-  all: boolean;
-  /** Without a value the product is not stored but failed(parse). */
+  /** At least one; the first one selects. */
+  steps: Step[];
+  /** Without a value the product is not stored but failed(parse); with `rows`, the row is left out. */
   required: boolean;
 }
 
-export interface Mapping {
+/** A page that holds many records, one row of the result table each. */
+export interface Rows {
+  /** Selects the records (css, xpath or jsonpath); the css, xpath and jsonpath steps that begin a field look inside one record only. */
+  each: SelectStep;
+  /** The field whose value tells the records of one product apart: the column row_key. */
+  key: string;
+  /** Found only on pages that rightly have no record ("no reviews yet"). A page with neither records nor this is failed(parse): it may be a ban. */
+  empty: SelectStep | null;
+}
+
+/** Gives addresses of further pages of the same product, such as the next page of its reviews. */
+export interface UrlParser {
+  description: string;
+  steps: Step[];
+}
+
+export interface PageMapping {
+  name: string;
+  /** RE2 patterns found anywhere in the URL; the mapping is for URLs that one of them fits. None: for every URL. */
+  urlPatterns: string[];
+  urlParsers: UrlParser[];
+  rows: Rows | null;
   fields: Field[];
 }
 
-/** What a page gives for a mapping: one value per field, null where there is none. */
-export type FieldValue = string | number | null | (string | number)[];
+export interface Mapping {
+  /** The first one that fits the URL is used; a URL that none fits is failed(parse). Either all of them have `rows` or none. */
+  pages: PageMapping[];
+}
+
+/** The type of a field's column in the result table. */
+export type FieldType = 'text' | 'number' | 'integer' | 'boolean' | 'date' | 'datetime' | 'json';
+
+export interface Column {
+  name: string;
+  type: FieldType;
+}
+
+export type Scalar = string | number | boolean;
+/** What a page gives for a field: null where there is no value. */
+export type FieldValue = Scalar | null | Scalar[];
 export type Row = Record<string, FieldValue>;
+
+/** One row of the result table; `key` is null unless the mapping has `rows`. */
+export interface KeyedRow {
+  key: string | null;
+  row: Row;
+}
 
 /** Columns every result table has; a field cannot take their names. */
 export const RESERVED_COLUMNS = ['product_id', 'row_key', 'run_id', 'url', 'crawled_at'] as const;
 
 /** The column type a field's chain leads to. */
-export function fieldType(field: Field): FieldType {
-  if (field.all) return 'json';
+export function fieldType(field: Pick<Field, 'steps'>): FieldType {
+  if (field.steps.some((step) => step.type === 'all')) return 'json';
   let type: FieldType = 'text';
-  for (const step of field.process) {
-    if (step.type === 'number') type = 'number';
-    else if (step.type === 'integer') type = 'integer';
+  for (const step of field.steps) {
+    if (step.type === 'number' || step.type === 'integer' || step.type === 'boolean') type = step.type;
+    else if (step.type === 'date') type = hasTime(step.format) ? 'datetime' : 'date';
+    else if (isSelectStep(step) || ['lower', 'upper', 'replace', 'split', 'join', 'url'].includes(step.type))
+      type = 'text';
   }
   return type;
+}
+
+/** Luxon's tokens for the time of day, outside quoted literals. */
+function hasTime(format: string | null): boolean {
+  return format !== null && /[HhmsSatTfF]/.test(format.replaceAll(/'[^']*'/g, ''));
+}
+
+/** The columns of all mappings together, each once, in the order in which they are first named. */
+export function columnsOf(mapping: Mapping): Column[] {
+  const columns = new Map<string, Column>();
+  for (const { fields } of mapping.pages) {
+    for (const field of fields) {
+      const key = field.name.toLowerCase();
+      if (!columns.has(key)) columns.set(key, { name: field.name, type: fieldType(field) });
+    }
+  }
+  return [...columns.values()];
+}
+
+/** True when one product may have many rows, told apart by row_key. */
+export function hasRows(mapping: Mapping): boolean {
+  return mapping.pages.some((page) => page.rows !== null);
 }

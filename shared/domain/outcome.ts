@@ -25,6 +25,18 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
+/** What a product ends with when nobody has crawled it, or when its result never came: that says nothing about its page. */
+export const NOT_CRAWLED: readonly FailureReason[] = [
+  'robots',
+  'banned',
+  'site-changed',
+  'lost-instance',
+  'upload',
+  'deadline',
+  'budget',
+  'cancelled',
+];
+
 /** True for a failure that may go away by itself, so the product is tried once more at the end of its shard. */
 export function isRetryable(reason: FailureReason): boolean {
   switch (reason) {

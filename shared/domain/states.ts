@@ -1,25 +1,6 @@
 /**
- * The states of a run and of an instance, and the moves between them.
- *
- * Run:
- *   planned    stored, nothing launched yet
- *   launching  claims are being turned into instances
- *   crawling   at least one instance takes products
- *   releasing  every shard is closed; instances and balancer are being removed
- *   loading    the last parts go into staging
- *   completed | held | banned | failed | cancelled   ends
- *
- * Instance (one per slot and epoch):
- *   claimed      the launch is written down, EC2 not yet asked or not yet answered
- *   pending      EC2 has accepted it
- *   booting      EC2 says running, no hello yet
- *   ready        it said hello and is (or will be) a target of the balancer
- *   crawling     it has been granted products
- *   uploading    its queue is empty and sealed; parts and manifest are on their way
- *   done         manifest verified
- *   terminating  EC2 was asked to terminate it
- *   terminated   EC2 says so
- *   lost | banned  given up, with a reason; still to be terminated
+ * The states of a run and of an instance, and the moves between them. What each means and what ends it at the latest stands
+ * as data in phases.ts, from where docs/states.md has it.
  */
 
 export const RUN_PHASES = [
@@ -43,7 +24,7 @@ const RUN_MOVES: Record<RunPhase, readonly RunPhase[]> = {
   releasing: ['loading'],
   loading: ['completed', 'held', 'banned', 'failed', 'cancelled'],
   completed: [],
-  held: ['completed'],
+  held: ['completed', 'cancelled'],
   banned: [],
   failed: [],
   cancelled: [],
@@ -83,16 +64,16 @@ const INSTANCE_MOVES: Record<InstancePhase, readonly InstancePhase[]> = {
   terminating: ['terminated'],
   terminated: [],
   lost: ['terminating', 'terminated'],
-  banned: ['terminating', 'terminated', 'crawling'],
+  banned: ['ready', 'crawling', 'uploading', 'done', 'lost'],
 };
 
 export function canMoveInstance(from: InstancePhase, to: InstancePhase): boolean {
   return INSTANCE_MOVES[from].includes(to);
 }
 
-/** Phases in which the instance may hold products, so its silence matters. */
+/** Phases in which the instance may hold products or results, so its silence matters. */
 export function isServing(phase: InstancePhase): boolean {
-  return phase === 'ready' || phase === 'crawling' || phase === 'uploading';
+  return phase === 'ready' || phase === 'crawling' || phase === 'banned' || phase === 'uploading';
 }
 
 /** Phases in which an EC2 instance may exist (or may be about to), so it can still cost money. */

@@ -1,5 +1,7 @@
 /** What an instance says to the main server, and the orders in the replies. */
 import { z } from 'zod';
+import type { RobotsPolicy } from '../domain/robots.ts';
+import { EVIDENCE_BODY_BYTES } from '../domain/verdict.ts';
 
 export const HELLO_PATH = '/v1/instances/hello';
 export const HEARTBEAT_PATH = '/v1/instances/heartbeat';
@@ -46,6 +48,14 @@ export const progressSchema = z.strictObject({
   minGapMs: z.number().nullable(),
   /** Median time of a page so far; null before the first one. */
   pageMs: z.number().nullable(),
+  /** Longest upload of a part so far, the try that succeeded; null before the first one. */
+  uploadMs: z.number().nonnegative().nullable().default(null),
+  /** Pages got with a browser. */
+  rendered: count,
+  /** Requests for canaries and other known pages, asked again in doubt; part of `requests`. */
+  canaries: count,
+  /** Milliseconds since the last page that was right; null before the first one. */
+  okAgoMs: z.number().nonnegative().nullable(),
 });
 export type Progress = z.infer<typeof progressSchema>;
 
@@ -59,22 +69,61 @@ export const NO_PROGRESS: Readonly<Progress> = {
   requests: 0,
   minGapMs: null,
   pageMs: null,
+  uploadMs: null,
+  rendered: 0,
+  canaries: 0,
+  okAgoMs: null,
 };
 
-export const SERVING_PHASES = ['ready', 'crawling', 'uploading', 'done'] as const;
+export const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;
+
+export const evidenceSchema = z.strictObject({
+  rule: z.string().max(100),
+  url: z.string().max(10_000),
+  status: z.int().nullable(),
+  headers: z.record(z.string(), z.string()),
+  body: z.string().max(EVIDENCE_BODY_BYTES),
+});
+
+/**
+ * Why an address has stopped crawling by itself. `suspect`: a page known to be good was bad too, with nothing that a ban
+ * alone explains; only the main server can tell a ban from a changed site. `banned`: the site refuses the address.
+ */
+export const troubleSchema = z.strictObject({
+  verdict: z.enum(['suspect', 'banned']),
+  /** How long ago it began. */
+  sinceMs: z.number().nonnegative(),
+  /** How long it will still leave the site alone; null for `suspect`. */
+  leftMs: z.number().nonnegative().nullable(),
+  evidence: evidenceSchema,
+});
+export type Trouble = z.infer<typeof troubleSchema>;
 
 export const heartbeatSchema = z.strictObject({
   phase: z.enum(SERVING_PHASES),
   clock: z.iso.datetime(),
   /** Chunks held under no grant yet: it asks for them. */
   offered: z.array(z.string()).max(10_000),
+  /** Chunks it has given back untouched, until the reply says `taken`; it will not crawl them whatever happens to it. */
+  yielded: z.array(z.string()).max(10_000).default([]),
   progress: progressSchema,
   /** Uploaded parts the server has not acknowledged yet, in order of seq. */
   parts: z.array(partRefSchema).max(500),
   /** Something a person should see: `disk full`, `S3 refuses` …; null when all is well. */
   problem: z.string().max(500).nullable(),
+  trouble: troubleSchema.nullable(),
+  /** Version of the robots.txt it follows; null before the first. */
+  robots: z.string().nullable(),
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
+
+export const robotsPolicySchema: z.ZodType<RobotsPolicy> = z.strictObject({
+  version: z.string(),
+  access: z.enum(['all', 'none', 'rules']),
+  rules: z.array(z.strictObject({ allow: z.boolean(), pattern: z.string() })),
+  crawlDelayMs: z.number().nonnegative().nullable(),
+  source: z.string(),
+});
 
 /** The reply to a heartbeat: orders. Signed by the run's key over the counter of the heartbeat it answers. */
 export const ordersSchema = z.strictObject({
@@ -82,16 +131,28 @@ export const ordersSchema = z.strictObject({
   grants: z.array(z.string()),
   /** Chunks of `offered` that belong to somebody else, or to nobody any more: forget them. */
   drops: z.array(z.string()),
+  /** Chunks of its own that others could crawl sooner: it gives back those of which it has begun nothing. */
+  yield: z.array(z.string()).max(10_000).default([]),
+  /** Of the heartbeat's `yielded`: the main server knows, they need not be told again. */
+  taken: z.array(z.string()).max(10_000).default([]),
+  /** Products it is to hold at most, whatever share an offer names: others are sooner through. null: as offers say. */
+  most: count.nullable().default(null),
   /** No further chunk will be granted: crawl what is there, close the epoch. */
   sealed: z.boolean(),
   /** Stop crawling now; upload, close the epoch with what there is. */
   drain: z.boolean(),
   /** Another instance has this slot: write nothing more, power off. */
   fenced: z.boolean(),
-  /** Parts with seq <= this are in the ledger; -1 for none. */
+  /** Of the parts that this heartbeat told, those with seq <= this are in the ledger; -1 for none. */
   partsAck: z.int().min(-1),
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
+  /** robots.txt to follow from now on; null: as before. An instance that is to respect it sends no request before the first. */
+  robots: robotsPolicySchema.nullable(),
+  /** A banned instance gives back what it has not crawled: it uploads what it has, forgets the rest, and says so by `pending` 0. */
+  release: z.boolean(),
+  /** The main server's word on a suspicion: `ok` ends it, `banned` makes it a ban. null: none yet. */
+  verdict: z.enum(['ok', 'banned']).nullable(),
 });
 export type Orders = z.infer<typeof ordersSchema>;
 

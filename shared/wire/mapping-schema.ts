@@ -2,25 +2,39 @@
 import { z } from 'zod';
 import type { Mapping } from '../domain/mapping.ts';
 
-const selector = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('css'), selector: z.string().min(1), attribute: z.string().min(1).exactOptional() }),
-  z.strictObject({ type: z.literal('json_ld'), path: z.string().min(1) }),
-]);
-const processor = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('trim') }),
-  z.strictObject({ type: z.literal('number') }),
-  z.strictObject({ type: z.literal('integer') }),
+const text = z.string().min(1);
+
+const selectSchemas = [
+  z.strictObject({ type: z.literal('css'), selector: text, attribute: text.exactOptional() }),
+  z.strictObject({ type: z.literal('xpath'), expression: text }),
+  z.strictObject({ type: z.literal('json_ld'), path: text }),
+  z.strictObject({ type: z.literal('jsonpath'), expression: text }),
+  z.strictObject({ type: z.literal('regex'), pattern: text, group: z.int().nonnegative() }),
+] as const;
+
+const select = z.discriminatedUnion('type', [...selectSchemas]);
+const step = z.discriminatedUnion('type', [
+  ...selectSchemas,
+  z.strictObject({ type: z.enum(['trim', 'lower', 'upper', 'number', 'integer', 'boolean']) }),
+  z.strictObject({ type: z.literal('replace'), find: text, with: z.string() }),
+  z.strictObject({ type: z.literal('date'), format: text.nullable(), locale: text.nullable() }),
+  z.strictObject({ type: z.literal('split'), by: text }),
+  z.strictObject({ type: z.literal('join'), by: z.string() }),
+  z.strictObject({ type: z.literal('first') }),
+  z.strictObject({ type: z.literal('all') }),
+  z.strictObject({ type: z.literal('default'), value: z.union([z.string(), z.number(), z.boolean()]) }),
+  z.strictObject({ type: z.literal('url') }),
 ]);
 
 export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
-  fields: z
+  pages: z
     .array(
       z.strictObject({
         name: z.string(),
-        select: selector,
-        process: z.array(processor),
-        all: z.boolean(),
-        required: z.boolean(),
+        urlPatterns: z.array(text),
+        urlParsers: z.array(z.strictObject({ description: z.string(), steps: z.array(step).min(1) })),
+        rows: z.strictObject({ each: select, key: text, empty: select.nullable() }).nullable(),
+        fields: z.array(z.strictObject({ name: text, steps: z.array(step).min(1), required: z.boolean() })).min(1),
       }),
     )
     .min(1),

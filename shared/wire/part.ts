@@ -2,13 +2,28 @@
 import type { KeyObject } from 'node:crypto';
 import { sign, verify } from 'node:crypto';
 import { z } from 'zod';
+import type { Row } from '../domain/mapping.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
-import { partRefSchema, progressSchema } from './callbacks.ts';
+import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
 
 /** A part holds at most this many products, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
 
-const value = z.union([z.string(), z.number(), z.null(), z.array(z.union([z.string(), z.number()]))]);
+/** By hand: a union would try each of its types on every value of a million rows, which is half of reading a part. */
+const row = z.custom<Row>(isRow);
+
+function isRow(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given) && Object.values(given).every(isValue);
+}
+
+function isValue(given: unknown): boolean {
+  return given === null || (Array.isArray(given) ? given.every(isScalar) : isScalar(given));
+}
+
+function isScalar(given: unknown): boolean {
+  return typeof given === 'string' || typeof given === 'boolean' || Number.isFinite(given);
+}
+
 const common = {
   n: z.int().positive(),
   id: z.string().min(1),
@@ -20,7 +35,12 @@ const common = {
 
 /** One line of a part: the outcome of one product. */
 export const itemResultSchema = z.discriminatedUnion('outcome', [
-  z.strictObject({ ...common, outcome: z.literal('stored'), row: z.record(z.string(), value) }),
+  z.strictObject({
+    ...common,
+    outcome: z.literal('stored'),
+    /** One with the key null; with a mapping that has `rows` any number, each with its own key. */
+    rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row })),
+  }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({
     ...common,
@@ -28,6 +48,8 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     reason: z.enum(FAILURE_REASONS),
     /** One line for people: the status, the error, the field that was missing. */
     detail: z.string().max(500),
+    /** What came back, where something did. */
+    evidence: evidenceSchema.exactOptional(),
   }),
 ]);
 export type ItemResult = z.infer<typeof itemResultSchema>;
@@ -42,6 +64,8 @@ export const manifestSchema = z.strictObject({
   closedBy: z.enum(['instance', 'main-server']),
   closedAt: z.iso.datetime(),
   parts: z.array(partRefSchema),
+  /** Its journal was damaged: it may have told the main server of parts that it does not know of any more. They count, too. */
+  damaged: z.literal(true).exactOptional(),
   progress: progressSchema,
 });
 export type Manifest = z.infer<typeof manifestSchema>;
@@ -54,6 +78,12 @@ export function encodeManifest(manifest: Manifest, privateKey: KeyObject): Uint8
   const text = JSON.stringify(manifest);
   const signature = sign(null, Buffer.from(text), privateKey).toString('base64');
   return Buffer.from(JSON.stringify({ manifest: text, signature }));
+}
+
+/** The manifest in these bytes, whoever has signed it; throws when the form is wrong. */
+export function readUnsigned(bytes: Uint8Array): Manifest {
+  const { manifest } = signedManifestSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+  return manifestSchema.parse(JSON.parse(manifest));
 }
 
 /** The manifest in these bytes; throws when the form or the signature is wrong. */

@@ -37,6 +37,20 @@ export const settingsSchema = z.strictObject({
     maxPageBytes: z.int().positive(),
     userAgent: z.string().min(1),
     allowPrivate: z.boolean(),
+    render: z.enum(['http', 'browser', 'auto']),
+    robots: z.enum(['respect', 'ignore']),
+    ban: z.strictObject({
+      statuses: z.array(z.int()),
+      redirects: z.array(z.string().min(1)),
+      patterns: z.array(z.string().min(1)),
+      coolDownMs: z.number().positive(),
+    }),
+    canaries: z.array(
+      z.strictObject({
+        id: z.string().min(1),
+        fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+      }),
+    ),
   }),
   mapping: mappingSchema,
 });

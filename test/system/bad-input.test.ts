@@ -87,7 +87,7 @@ describe('configuration', () => {
 });
 
 describe('database', () => {
-  it('refuses a database that cannot be reached, without showing the password', async () => {
+  it('F46: refuses a database that cannot be reached, without showing the password', async () => {
     const fleet = await aFleet({ config: { database: { url: 'mysql://somebody:hunter2@127.0.0.1:1/shop' } } });
     const { exitCode, code, text } = await refusal(fleet);
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'database-unreachable' });
@@ -116,7 +116,7 @@ describe('database', () => {
     }
   });
 
-  it('refuses a result table that does not fit, before anything is launched', async () => {
+  it('F51: refuses a result table that does not fit, before anything is launched', async () => {
     const fleet = await aFleet({ engine: 'mysql' });
     await fleet.query(
       'create table product_snapshots (product_id varchar(100) primary key, title int, stock int not null)',

@@ -5,11 +5,14 @@ import { ENGINES } from '../support/mariadb/database.ts';
 import { STRANGE_IDS, expectedRow, productIds } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';
+import { withoutSlowBoots } from '../support/slow-boots.ts';
 import type { Fleet } from './fleet.ts';
 import { makeFleet } from './fleet.ts';
 
 const SEED = 7;
 const GOOD = productIds(120);
+/** Asked when too many pages in a row were odd, which depends on who got which of the bad ones: without it that is any product. */
+const KNOWN = GOOD[0]!;
 const BAD = ['404-a', '410-b', '500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'];
 
 describe.each(ENGINES)('a dry run on %s', (engine) => {
@@ -26,8 +29,10 @@ describe.each(ENGINES)('a dry run on %s', (engine) => {
       engine,
       productUrl: shop.productUrl,
       ids: [...GOOD, ...STRANGE_IDS, ...BAD, GOOD[0]!, GOOD[1]!],
+      config: { site: { canaries: [{ id: KNOWN, fields: { title: expectedRow(SEED, KNOWN).title } }] } },
     });
     ({ exitCode, report, stderr } = await fleet.dryRun());
+    report = withoutSlowBoots(report);
   });
   afterAll(async () => {
     await fleet.remove();
@@ -94,7 +99,9 @@ describe.each(ENGINES)('a dry run on %s', (engine) => {
     for (const { path } of await shop.log()) asked.set(path, (asked.get(path) ?? 0) + 1);
     for (const id of ['500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'])
       expect(asked.get(`/item/${id}`), id).toBe(2);
-    for (const id of [...GOOD, '404-a', '410-b']) expect(asked.get(`/item/${id}`), id).toBe(1);
+    const once = [...GOOD, '404-a', '410-b'].filter((id) => id !== KNOWN);
+    for (const id of once) expect(asked.get(`/item/${id}`), id).toBe(1);
+    expect(asked.get(`/item/${KNOWN}`)).toBeGreaterThanOrEqual(1);
   });
 
   it('is proved by verify', async () => {
@@ -113,6 +120,16 @@ describe.each(ENGINES)('a dry run on %s', (engine) => {
   it('shows the run in status', async () => {
     const status = await fleet.run('status', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ run: report.run, state: 'completed', exitCode: 0 }] });
+  });
+
+  it('tells the story of the run, and what the next one would need', async () => {
+    const told = await fleet.run('explain', report.run);
+    expect(told.stdout).toMatch(/plan: \d+ products by \d+ x /);
+    expect(told.stdout).toMatch(/slots? [\d, -]+ said hello/);
+    expect(told.stdout).toContain('the rows are published');
+    const document = JSON.parse((await fleet.run('explain', report.run, '--json')).stdout) as Record<string, unknown>;
+    expect(document).toMatchObject({ run: report.run, state: 'completed', notCrawled: 0 });
+    expect(document.nextTime).not.toEqual([]);
   });
 
   it('leaves no process behind', () => {

@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2/promise';
 import { stringify } from 'yaml';
 import type { RunReport } from '../../orchestrator/control/report.ts';
-import type { TestEngine } from '../support/mariadb/database.ts';
+import type { TestDatabase, TestEngine } from '../support/mariadb/database.ts';
 import { createTestDatabase } from '../support/mariadb/database.ts';
 import type { CommandResult, RunningCommand } from '../support/processes.ts';
 import { findLeftovers, killLeftovers, startCommand } from '../support/processes.ts';
@@ -19,8 +19,11 @@ type Config = Record<string, Record<string, unknown>>;
 export interface Fleet {
   dir: string;
   configPath: string;
+  databaseUrl: string;
   /** Rows of a query, values as text or numbers. */
   query(sql: string): Promise<Record<string, unknown>[]>;
+  /** More products for the next run. */
+  addProducts(ids: readonly string[]): Promise<void>;
   /** Starts `orchestrator <args> --config <file>`. */
   start(...args: string[]): RunningCommand;
   /** Runs it to its end. */
@@ -34,6 +37,8 @@ export interface Fleet {
 
 export interface FleetOptions {
   engine: TestEngine;
+  /** Instead of one on the server that all tests share. */
+  database?: TestDatabase;
   productUrl: string;
   ids: readonly string[];
   /** Merged over the defaults, section by section. */
@@ -43,21 +48,27 @@ export interface FleetOptions {
 /** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out. */
 export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   const folder = tempDir('crawlfleet-system-');
-  const database = await createTestDatabase(options.engine);
+  const database = options.database ?? (await createTestDatabase(options.engine));
   const query = (sql: string, values: unknown[] = []) => runQuery(database.url, sql, values);
   await query('create table products (id varchar(500) not null, active integer not null)');
-  for (const id of options.ids) await query('insert into products (id, active) values (?, 1)', [id]);
+  const addProducts = async (ids: readonly string[]): Promise<void> => {
+    if (ids.length === 0) return;
+    await query(`insert into products (id, active) values ${ids.map(() => '(?, 1)').join(', ')}`, [...ids]);
+  };
+  await addProducts(options.ids);
   const configPath = folder.file('fleet.yaml');
   writeFileSync(configPath, stringify(mergeConfig(defaults(options.productUrl, database.url), options.config ?? {})));
   const start = (...args: string[]): RunningCommand =>
     startCommand(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
       cwd: folder.path,
-      timeoutMs: 150_000,
+      timeoutMs: 175_000,
     });
   return {
     dir: folder.path,
     configPath,
+    databaseUrl: database.url,
     query,
+    addProducts,
     start,
     run: (...args) => start(...args).finished,
     async dryRun(...args) {

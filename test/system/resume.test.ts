@@ -9,13 +9,15 @@ import type { Fleet } from './fleet.ts';
 import { makeFleet, readReport } from './fleet.ts';
 
 const IDS = productIds(150);
+/** A crawl that lasts longer than another main server takes to be refused. */
+const MANY_IDS = productIds(270);
 
 describe.each(ENGINES)('resume on %s', (engine) => {
   let shop: Shop;
   let fleet: Fleet;
 
   beforeEach(async () => {
-    shop = await startShop({ products: 150 });
+    shop = await startShop({ products: MANY_IDS.length });
     fleet = await makeFleet({ engine, productUrl: shop.productUrl, ids: IDS });
   });
   afterEach(async () => {
@@ -34,7 +36,7 @@ describe.each(ENGINES)('resume on %s', (engine) => {
     expect((await run.finished).signal).toBe('SIGKILL');
   }
 
-  it('takes a killed run up and ends with every row, none twice', async () => {
+  it('F41: takes a killed run up and ends with every row, none twice', async () => {
     await killAfter(30);
     const resumed = await fleet.run('resume', '--json');
     const report = readReport(resumed);
@@ -46,14 +48,15 @@ describe.each(ENGINES)('resume on %s', (engine) => {
     const rows = await fleet.query('select product_id from product_snapshots');
     expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...IDS].sort());
     // Instances went on by themselves: nothing was asked of the shop twice.
-    const asked = (await shop.log()).map((a) => a.path);
+    const asked = (await shop.log()).filter((a) => a.id !== null).map((a) => a.path);
     expect(asked).toHaveLength(new Set(asked).size);
     expect(fleet.leftovers()).toEqual([]);
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
   });
 
-  it('refuses a second main server while the first one lives', async () => {
-    const run = fleet.start('run', '--dry-run', '--json');
+  it('F41: refuses a second main server while the first one lives', async () => {
+    await fleet.addProducts(MANY_IDS.slice(IDS.length));
+    const run = fleet.start('run', '--dry-run', '--json', '--deadline', '90s');
     await waitFor(async () => (await shop.stats()).requests >= 5, { what: 'the crawl to begin', timeoutMs: 60_000 });
     const second = await fleet.run('resume', '--json');
     expect(second.exitCode).toBe(20);
@@ -65,6 +68,28 @@ describe.each(ENGINES)('resume on %s', (engine) => {
     const nothing = await fleet.run('resume', '--json');
     expect(nothing.exitCode).toBe(2);
     expect(JSON.parse(nothing.stdout)).toMatchObject({ error: { code: 'run-unknown' } });
+  });
+});
+
+describe('a main server that has lost its lock', () => {
+  it('leaves the sandbox to the one that takes the run up', async () => {
+    const shop = await startShop({ products: 60 });
+    const fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: productIds(60) });
+    try {
+      const run = fleet.start('run', '--dry-run', '--json');
+      await waitFor(async () => (await shop.stats()).requests >= 5, { what: 'the crawl to begin', timeoutMs: 60_000 });
+      // As another one does that finds it frozen.
+      await fleet.query('update crawlfleet_locks set fence = fence + 1, owner = null, token = null, expires_at = 0');
+      expect((await run.finished).exitCode).toBe(20);
+      expect(fleet.leftovers().map(({ command }) => command)).toContainEqual(expect.stringContaining('sandbox/main'));
+      const resumed = await fleet.run('resume', '--json');
+      expect(readReport(resumed), resumed.stderr).toMatchObject({ exitCode: 0, products: { stored: 60 } });
+      expect(resumed.stderr).not.toContain('sandbox of this run is gone');
+      expect(fleet.leftovers()).toEqual([]);
+    } finally {
+      await fleet.remove();
+      await shop.stop();
+    }
   });
 });
 

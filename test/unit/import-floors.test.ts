@@ -10,18 +10,34 @@ const ROOT = new URL('../../', import.meta.url);
 
 /** Where each library may be imported. One that is not listed may be imported nowhere. */
 const LIBRARIES: Record<string, string[]> = {
-  '@aws-sdk': ['shared/adapters/', 'orchestrator/cloud/'],
+  '@aws-sdk': ['shared/adapters/', 'orchestrator/cloud/', 'sandbox/stand-in/'],
   'better-sqlite3': ['orchestrator/db/'],
   knex: ['orchestrator/db/'],
   mysql2: ['orchestrator/db/'],
   express: ['orchestrator/server/', 'crawl-api/server/', 'sandbox/server/'],
   // slim-dependencies.ts names its modules in the text of the bundle.
-  undici: ['orchestrator/cloud/', 'crawl-api/fetch/', 'crawl-api/control/', 'userdata/slim-dependencies.ts'],
-  'ipaddr.js': ['crawl-api/fetch/'],
+  undici: [
+    'orchestrator/cloud/',
+    'crawl-api/fetch/',
+    'crawl-api/control/',
+    'shared/adapters/http/',
+    'userdata/slim-dependencies.ts',
+  ],
+  playwright: ['crawl-api/fetch/browser/', 'orchestrator/cli/dry-run-browser.ts'],
+  'ipaddr.js': ['shared/adapters/http/'],
+  chardet: ['crawl-api/fetch/'],
   'css-what': ['shared/adapters/'],
+  re2js: ['shared/adapters/steps/', 'crawl-api/politeness/site-rules.ts'],
+  'css-select': ['crawl-api/extract/'],
+  domhandler: ['crawl-api/extract/'],
+  'json-p3': ['shared/adapters/steps/'],
+  luxon: ['shared/adapters/steps/'],
   htmlparser2: ['crawl-api/extract/', 'sandbox/'],
+  entities: ['crawl-api/extract/markup/'],
   esbuild: ['userdata/'],
-  commander: ['orchestrator/main.ts'],
+  tar: ['userdata/', 'sandbox/host/'],
+  commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
+  croner: ['orchestrator/schedule/'],
   yaml: ['orchestrator/cli/'],
   pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],
   zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],
@@ -35,6 +51,16 @@ const FLOORS: [folder: string, allowed: string[]][] = [
   ['shared/', ['shared/', 'node:']],
   ['orchestrator/plan/', ['shared/']],
   [
+    'orchestrator/simulation/',
+    [
+      'shared/',
+      'orchestrator/plan/',
+      'orchestrator/control/',
+      'orchestrator/cloud/compute.ts',
+      'orchestrator/cloud/load-balancer.ts',
+    ],
+  ],
+  [
     'orchestrator/control/',
     [
       'shared/',
@@ -46,6 +72,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'node:zlib',
     ],
   ],
+  ['orchestrator/schedule/', ['shared/', 'node:crypto']],
   ['orchestrator/', ['orchestrator/', 'userdata/', 'shared/', 'package.json', 'node:']],
   ['crawl-api/politeness/', ['shared/']],
   ['crawl-api/extract/', ['shared/']],

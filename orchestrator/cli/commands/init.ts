@@ -26,7 +26,9 @@ export function initCommand(folder: string, output: Output): ExitCode {
   mkdirSync(target, { recursive: true });
   for (const { path, text } of files) writeFileSync(path, text);
   output.line(`Wrote ${files.map((f) => f.path).join(' and ')}.`);
-  output.line('Next: edit them, then look at the plan with');
+  output.line('Next: edit them, see what a product page gives with');
+  output.line(`  orchestrator extract --config ${files[0]!.path} --url URL`);
+  output.line('and look at the plan with');
   output.line(`  orchestrator plan --config ${files[0]!.path} --deadline 4h --dry-run`);
   output.document({ written: files.map((f) => f.path) });
   return EXIT.complete;

@@ -5,7 +5,7 @@ import { renderPlan } from '../../plan/render-plan.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Output } from '../output.ts';
 import { preflight } from '../preflight.ts';
-import { chooseTarget } from '../prepare.ts';
+import { chooseTarget } from '../target.ts';
 import type { RunOptions } from './run.ts';
 
 export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
@@ -13,7 +13,9 @@ export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Outp
   const target = chooseTarget(config, options.dryRun, options.environment);
   const checked = await preflight(config, target, { migrate: false });
   try {
-    const plan = checked.plan(await checked.readProducts());
+    const products = await checked.readProducts();
+    await checked.checkResults(products.ids);
+    const plan = await checked.plan(products);
     output.line(renderPlan(plan, config.values.run.max_cost));
     output.document(plan);
     switch (plan.verdict) {

@@ -1,22 +1,26 @@
 /** `orchestrator resume`: takes up a run whose main server died or left. It is the loop started again. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { AppError } from '../../../shared/domain/errors.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { buildBundle } from '../../../userdata/bundle.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { isRebuilt } from '../../control/recover.ts';
 import type { RunRecord } from '../../control/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
+import { callbackListenOf, explainTakenPort } from '../callback-listen.ts';
 import { carryOut } from '../carry-out.ts';
 import type { CloudAccess } from '../cloud-access.ts';
 import { openCloud } from '../cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { findRun, isUnfinished } from '../find-run.ts';
+import { findRun, hasLeftovers, isUnfinished } from '../find-run.ts';
 import type { Interrupts } from '../interrupts.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { keepSandbox } from '../keep-sandbox.ts';
-import { prepareLaunch } from '../launch-kit.ts';
+import { provideBrowser } from '../dry-run-browser.ts';
+import { ownNetwork } from '../network-kit.ts';
+import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../launch-kit.ts';
 import { quietMs } from '../launch-run.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter } from '../progress.ts';
@@ -24,8 +28,9 @@ import type { RunLock } from '../run-lock.ts';
 import { takeLock } from '../run-lock.ts';
 import type { Stores } from '../run-session.ts';
 import { openSession, stateDirOf } from '../run-session.ts';
+import { robotsReader } from '../site-robots.ts';
 import type { SandboxHandle, SandboxOptions } from '../sandbox-process.ts';
-import { isSandboxAlive, startSandbox, stopSandbox } from '../sandbox-process.ts';
+import { sandboxPid, startSandbox, stopSandbox } from '../sandbox-process.ts';
 
 export interface ResumeOptions {
   configPath: string;
@@ -41,7 +46,7 @@ export async function resumeCommand(options: ResumeOptions, output: Output): Pro
     await migrate(database);
     const stores = createStores(database);
     const run = await findRun(stores.runs, options.runId, 'unfinished', isUnfinished);
-    if (!isUnfinished(run)) {
+    if (!isUnfinished(run) && !(await hasLeftovers(stores.fleet, run))) {
       throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
@@ -59,7 +64,7 @@ export async function resumeCommand(options: ResumeOptions, output: Output): Pro
   }
 }
 
-interface Resumption {
+export interface Resumption {
   run: RunRecord;
   stores: Stores;
   lock: RunLock;
@@ -68,15 +73,42 @@ interface Resumption {
   output: Output;
 }
 
-async function resumeRun(resumption: Resumption): Promise<ExitCode> {
-  const { run, output } = resumption;
-  const options = { bundles: [(await buildBundle()).sha256], endsAtMs: endOfSandbox(run) };
+/**
+ * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for one that was
+ * rebuilt from the bucket: without its private key nothing can be ordered in its name.
+ */
+export async function resumeRun(resumption: Resumption): Promise<ExitCode> {
+  const { run, stores, config, interrupts, output } = resumption;
+  if (isRebuilt(run))
+    throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
+      hint: `Go on with: orchestrator load ${run.id}`,
+    });
+  const makeBundle = onceMade(() =>
+    bundleFor({
+      render: run.settings.site.render,
+      onAws: !run.dryRun,
+      instanceType: run.plan.instanceType,
+      configFile: config.file,
+      output,
+      signal: interrupts.leave,
+    }),
+  );
+  if (run.dryRun) await provideBrowser(run.settings.site.render, process.env);
+  // Only a sandbox asks for hashes beforehand. Elsewhere the bundle, which may take the npm registry, waits for a launch: most
+  // of what is taken up is only collected and ended. Claims that were written before are sent as they stand, with the
+  // bundle of the version that wrote them.
+  const bundles =
+    run.settings.sandbox === null
+      ? []
+      : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.fleet.instances(run.id))])];
+  const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
   const unwatch = sandbox && keepSandbox(sandbox, options, (text) => output.line(`! ${text}`));
-  const cloud = openCloud(run.settings.aws, run.dryRun);
+  const standIn = run.settings.sandbox?.endpoint;
+  const cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
   let finished = false;
   try {
-    const result = await takeUp(resumption, cloud);
+    const result = await takeUp(resumption, cloud, makeBundle);
     finished = result.finished;
     return result.exitCode;
   } finally {
@@ -86,20 +118,37 @@ async function resumeRun(resumption: Resumption): Promise<ExitCode> {
   }
 }
 
-async function takeUp({ run, stores, lock, config, interrupts, output }: Resumption, cloud: CloudAccess) {
+async function takeUp(
+  { run, stores, lock, config, interrupts, output }: Resumption,
+  cloud: CloudAccess,
+  makeBundle: () => Promise<Bundle>,
+) {
   const progress = createProgressPrinter(process.stderr, quietMs(run.plan));
+  const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
   const session = await openSession({
     runId: run.id,
     privateKey: run.privateKey,
     lock,
     stores,
     cloud,
-    // The very port that the instances were told: they are calling it now.
-    callbackListen: run.settings.server.callbackListen,
-    launchKit: async () => prepareLaunch(cloud, run.settings.aws, run.plan.instanceType, await buildBundle()),
+    callbackListen,
+    launchKit: saidOnce(output, async () => {
+      const instances = await stores.fleet.instances(run.id);
+      const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
+      const { settings, plan } = run;
+      const own = ownNetwork(run.dryRun, process.env);
+      return prepareLaunch(cloud, settings.aws, plan.instanceType, bundle, settings.site.render, own);
+    }),
+    robots: {
+      reader: robotsReader(run.settings.site),
+      deadlineMs: run.deadlineAtMs - run.startedAtMs,
+      intervalMs: run.settings.site.intervalMs,
+    },
     logFile: `${stateDirOf(config.file).run(run.id)}/log.ndjson`,
     onAlarm: (text) => output.line(`! ${text}`),
     onWorld: (world) => progress.show(world),
+  }).catch((error: unknown) => {
+    throw explainTakenPort(error, run.id, callbackListen);
   });
   try {
     output.line(`Run ${run.id} goes on from ${run.phase}.`);
@@ -109,19 +158,56 @@ async function takeUp({ run, stores, lock, config, interrupts, output }: Resumpt
   }
 }
 
+/** A sandbox was told the hash: what is launched later must be the very same. A failure is not kept. */
+function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+}
+
+/** The loop asks again and again, and the run goes on with the instances it has: its user is told of the first failure. */
+function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T> {
+  let said = false;
+  return async () => {
+    try {
+      return await prepare();
+    } catch (error) {
+      if (!said)
+        output.line(`! no further instance can be launched for now, it is tried again: ${describeError(error)}`);
+      said = true;
+      throw error;
+    }
+  };
+}
+
 /** The sandbox of a dry run: the one that is still up, or a new one on the same folder and port. */
 async function findSandbox(
   run: RunRecord,
-  options: Pick<SandboxOptions, 'bundles' | 'endsAtMs'>,
+  options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
   output: Output,
 ): Promise<SandboxHandle | null> {
   const { sandbox, aws } = run.settings;
   if (sandbox === null || aws.endpoint === null) return null;
-  const known: SandboxHandle = { ...sandbox, endpoint: aws.endpoint };
-  if (await isSandboxAlive(known)) return known;
+  const endpoint = sandbox.endpoint ?? aws.endpoint;
+  const known: SandboxHandle = { ...sandbox, endpoint };
+  const pid = await sandboxPid(known);
+  // Its process may be a later one than the run was stored with.
+  if (pid !== null) return { ...known, pid };
   output.line('The sandbox of this run is gone, and its instances with it; a new one takes its place.');
-  const port = Number(new URL(aws.endpoint).port);
+  const port = Number(new URL(endpoint).port);
   return startSandbox({ ...options, dataDir: sandbox.dataDir, port, controlToken: sandbox.controlToken });
+}
+
+/** What a sandbox needs beside, when it only stands in for the machines of another endpoint. */
+function standInOptions({ id, settings }: RunRecord): Pick<SandboxOptions, 'region' | 'standInFor'> {
+  const { aws, sandbox } = settings;
+  if (sandbox?.endpoint === undefined || aws.endpoint === null) return {};
+  return { region: aws.region, standInFor: { endpoint: aws.endpoint, runId: id } };
 }
 
 /** A minute after the last instance has powered itself off. */

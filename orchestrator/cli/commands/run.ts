@@ -3,7 +3,6 @@ import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { isRunEnd } from '../../../shared/domain/states.ts';
 import { noMarks } from '../../control/core.ts';
 import { buildReport } from '../../control/finish.ts';
 import { newRunId, newRunKeys } from '../../control/start-run.ts';
@@ -11,18 +10,24 @@ import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
 import { publishReport } from '../carry-out.ts';
+import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
+import type { FactsOptions } from '../checks/facts.ts';
+import { collectGarbageQuietly } from '../collect-garbage.ts';
 import type { FlagValue } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { confirmRun } from '../confirm.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { LaunchRunOptions } from '../launch-run.ts';
 import { launchRun, newRun } from '../launch-run.ts';
+import { recognizeEndpoint } from '../recognize-endpoint.ts';
 import type { Output } from '../output.ts';
+import type { Preflight } from '../preflight.ts';
 import { preflight } from '../preflight.ts';
-import type { ProductList } from '../prepare.ts';
-import { chooseTarget, refuseInfeasible, settingsOf } from '../prepare.ts';
+import type { ProductList } from '../products.ts';
+import { settingsOf } from '../settings-of.ts';
+import { assumedTarget, chooseTarget } from '../target.ts';
 import { takeLock } from '../run-lock.ts';
-import type { Stores } from '../run-session.ts';
+import { takeUpUnfinished } from '../unfinished.ts';
 import { VERSION } from '../version.ts';
 
 export interface RunOptions {
@@ -31,22 +36,61 @@ export interface RunOptions {
   dryRun: boolean;
   yes: boolean;
   environment: Readonly<Record<string, string | undefined>>;
+  /** Hears the run's ID before the run is stored; what it throws keeps it from being stored. */
+  bindRun?: (runId: string) => Promise<void>;
 }
 
-export async function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
+/** Where the products of a run come from. */
+export interface RunSource {
+  /** True for products.query: then it may be looked at before `choose`, to tell all failures at once. */
+  isQuery?: true;
+  /** Null when there is nothing to do; what there is to say has been said. Whether they fit the result table is seen afterwards. */
+  choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
+}
+
+/** The product query of the configuration. */
+const WHOLE_QUERY: RunSource = {
+  isQuery: true,
+  choose: async (checked) => ({ products: await checked.readProducts(), parentId: null }),
+};
+
+export function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
+  return startRun(options, output, WHOLE_QUERY);
+}
+
+/** Checks, plans and asks, then carries the run out. The same for `run` and `retry`. */
+export async function startRun(options: RunOptions, output: Output, source: RunSource): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
-  const target = chooseTarget(config, options.dryRun, options.environment);
+  const { environment, dryRun } = options;
+  // Whatever stops the run on its way is told together with everything else that would.
+  const allAtOnce = <T>(step: Promise<T>, known: NonNullable<FactsOptions['known']> = {}): Promise<T> =>
+    step.catch(async (error: unknown) => {
+      const place = { config, target: assumedTarget(config, dryRun, environment), environment };
+      throw await withOtherFailures(error, { ...place, isQuery: source.isQuery === true }, known);
+    });
+  const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
+  const { target, profile } = await recognizeEndpoint(chosenTarget);
   const interrupts = watchInterrupts();
-  const checked = await preflight(config, target, { migrate: true });
+  const place = { config, target, environment };
+  const checked = await allAtOnce(preflight(config, target, { migrate: true }));
   try {
     const lock = await takeLock(checked.stores.runs, systemClock);
     try {
-      await warnOfUnfinished(checked.stores, output);
-      const products = await checked.readProducts();
-      const plan = checked.plan(products);
+      await takeUpUnfinished({ stores: checked.stores, lock, config, interrupts, output });
+      const { database } = checked;
+      const { runs } = checked.stores;
+      // The sandbox of a dry run has its own end; everything else may have been left by a main server that is gone.
+      const cloud = target.kind !== 'sandbox';
+      const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
+      for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
+      const chosen = await allAtOnce(source.choose(checked), { database });
+      if (chosen === null) return EXIT.complete;
+      const { products, parentId } = chosen;
+      await allAtOnce(checked.checkResults(products.ids), { database, products });
+      const plan = await allAtOnce(checked.plan(products), { database, products });
       output.line(renderPlan(plan, config.values.run.max_cost));
       output.line();
-      refuseInfeasible(plan);
+      for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
       const shared = {
         ...checked,
         config,
@@ -56,7 +100,10 @@ export async function runCommand(options: RunOptions, output: Output): Promise<E
         output,
         plan,
         products,
+        parentId,
+        profile,
         runId: newRunId(systemClock.now(), systemRandom),
+        bindRun: options.bindRun ?? (() => Promise.resolve()),
       };
       if (products.ids.length === 0) return await runNothing(shared);
       if (!(await confirmRun({ ...options, json: output.json, signal: interrupts.leave }))) {
@@ -73,13 +120,6 @@ export async function runCommand(options: RunOptions, output: Output): Promise<E
   }
 }
 
-async function warnOfUnfinished(stores: Stores, output: Output): Promise<void> {
-  for (const run of await stores.runs.list(5)) {
-    if (!isRunEnd(run.phase))
-      output.line(`! run ${run.id} was never finished (${run.phase}); take it up with: orchestrator resume ${run.id}`);
-  }
-}
-
 /** A run of no products is complete at once; nothing is launched for it. */
 async function runNothing(options: LaunchRunOptions & { plan: Plan; products: ProductList }): Promise<ExitCode> {
   const { config, target, stores, lock, runId, output } = options;
@@ -89,6 +129,7 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     server: { callbackUrl: '', callbackListen: '' },
   };
   await createResultTable(options.database, settings.results.table, settings.mapping);
+  await options.bindRun(runId);
   await stores.runs.create(newRun(options, newRunKeys(), settings), [], lock.fence, systemClock.now());
   await stores.runs.move(runId, 'planned', 'completed', lock.fence, systemClock.now(), {
     exitCode: EXIT.complete,

@@ -15,11 +15,11 @@ export interface SandboxCommandOptions {
 
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
 export async function sandboxCommand(options: SandboxCommandOptions, output: Output): Promise<ExitCode> {
-  const { sha256 } = await buildBundle();
+  const bundles = await Promise.all([buildBundle(), buildBundle({ browser: true })]);
   const dataDir = resolve(options.dataDir);
   const child = spawn(
     process.execPath,
-    sandboxArguments({ dataDir, port: options.port, bundles: [sha256], endsAtMs: null }),
+    sandboxArguments({ dataDir, port: options.port, bundles: bundles.map((b) => b.sha256), endsAtMs: null }),
     {
       stdio: ['ignore', 'inherit', 'inherit'],
     },

@@ -1,13 +1,23 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { FailedProduct } from '../../control/stores.ts';
+import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { InstanceRecord, RunRecord } from '../../control/stores.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { openTrouble } from '../../control/ban-policy.ts';
+import type { Projection } from '../../control/projection.ts';
+import { project } from '../../control/projection.ts';
+import { reportOf } from '../../control/report.ts';
+import { drainAtMs, limitsOf } from '../../control/schedule-of-run.ts';
+import type { InstanceRecord, RunRecord, WorkStore } from '../../control/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { getRun } from '../find-run.ts';
+import { listFailed } from '../list-failed.ts';
+import { plain } from '../trial/terminal-text.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
 
@@ -17,7 +27,7 @@ export interface StatusOptions {
   environment: Readonly<Record<string, string | undefined>>;
 }
 
-export async function statusCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+export async function statusCommand(options: StatusOptions & { failed?: boolean }, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment);
   const database = await openDatabase(config.values.database.url);
   try {
@@ -30,15 +40,69 @@ export async function statusCommand(options: StatusOptions, output: Output): Pro
       return EXIT.complete;
     }
     const run = await getRun(stores.runs, options.runId);
+    if (options.failed === true) return await showFailed(run, stores.work, output);
     const instances = await stores.fleet.instances(run.id);
     const totals = await stores.results.totals(run.id);
     output.line(renderRuns([run]));
+    const end = await projectedEnd(run, instances, stores.work);
+    if (end !== null && end.p50Ms !== null) output.line(`\n${renderEnd(end, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
-    output.document({ ...summaryOf(run), loaded: totals, instances: instances.map(instanceOf), report: run.report });
+    const projection = end && {
+      p50: isoOrNull(end.p50Ms),
+      p95: isoOrNull(end.p95Ms),
+      instances: end.places.map((p) => ({
+        ...p,
+        p50Ms: undefined,
+        p95Ms: undefined,
+        p50: isoOrNull(p.p50Ms),
+        p95: isoOrNull(p.p95Ms),
+      })),
+    };
+    output.document({
+      ...summaryOf(run),
+      loaded: totals,
+      projection,
+      instances: instances.map(instanceOf),
+      report: reportOf(run),
+    });
     return EXIT.complete;
   } finally {
     await database.close();
   }
+}
+
+/** When the crawl of a running run will end, by what its instances have said last; null for one that does not crawl. */
+async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: WorkStore): Promise<Projection | null> {
+  if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
+  const limits = limitsOf(run);
+  const counts = await work.counts(run.id);
+  return project({ nowMs: systemClock.now(), run, instances, limits, work: counts, robots: null });
+}
+
+const isoOrNull = (ms: number | null): string | null =>
+  ms === null || !Number.isFinite(ms) ? null : new Date(ms).toISOString();
+
+function renderEnd({ p50Ms, p95Ms }: Projection, run: RunRecord): string {
+  const late = p95Ms !== null && p95Ms > drainAtMs(run) ? '  (later than the last moment for crawling)' : '';
+  return `crawl ends at ${isoOrNull(p50Ms)?.slice(0, 19)} (p50), ${isoOrNull(p95Ms)?.slice(0, 19)} (p95)${late}`;
+}
+
+/** An ID of 2,000 bytes, percent-encoded in its URL, fits. */
+const MAX_CHARS = 10_000;
+
+/** Every failed product with its reason: for people one a line, as they come. */
+async function showFailed(run: RunRecord, work: WorkStore, output: Output): Promise<ExitCode> {
+  const failed: (Pick<FailedProduct, 'id' | 'reason' | 'detail'> & { url: string })[] = [];
+  let count = 0;
+  for await (const { id, reason, detail } of listFailed(work, run.id)) {
+    count++;
+    const url = productUrl(run.settings.site.productUrl, id);
+    if (output.json) failed.push({ id, reason, detail, url });
+    else output.line([id, reason, detail ?? '-', url].map((text) => plain(text, MAX_CHARS)).join('\t'));
+  }
+  if (count === 0) output.line(`No product of run ${run.id} has failed.`);
+  output.document({ ...summaryOf(run), failed });
+  return EXIT.complete;
 }
 
 function summaryOf(run: RunRecord) {
@@ -67,6 +131,7 @@ function instanceOf(record: InstanceRecord) {
     lastHeartbeatAt: record.lastHeartbeatAtMs === null ? null : new Date(record.lastHeartbeatAtMs).toISOString(),
     progress: record.progress,
     problem: record.problem,
+    trouble: record.trouble,
   };
 }
 
@@ -87,6 +152,13 @@ function renderRuns(runs: readonly RunRecord[]): string {
   );
 }
 
+function troubleOf(record: InstanceRecord): string {
+  const trouble = openTrouble(record);
+  if (trouble === null) return '';
+  const until = trouble.untilMs === null ? '' : ` until ${new Date(trouble.untilMs).toISOString().slice(0, 19)}`;
+  return `${trouble.verdict} by ${trouble.rule}${until}`;
+}
+
 function renderInstances(instances: readonly InstanceRecord[]): string {
   return renderTable(
     ['slot', 'epoch', 'phase', 'instance', 'address', 'done', 'assigned', 'reason'],
@@ -98,7 +170,7 @@ function renderInstances(instances: readonly InstanceRecord[]): string {
       i.address,
       i.progress ? i.progress.stored + i.progress.gone + i.progress.failed : 0,
       i.progress?.assigned ?? 0,
-      i.reason ?? '',
+      i.reason ?? troubleOf(i),
     ]),
   );
 }

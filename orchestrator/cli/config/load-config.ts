@@ -10,7 +10,9 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { ConfigValues } from './schema.ts';
 import { configSchema } from './schema.ts';
-import { readMapping } from './mapping-source.ts';
+import { findSiteFaults } from './site-faults.ts';
+import { describeUnreadable, readMappingFile } from './mapping/mapping-file.ts';
+import { readMapping } from './mapping/read-mapping.ts';
 import type { YamlSource } from './yaml-source.ts';
 import { readYaml } from './yaml-source.ts';
 
@@ -59,7 +61,9 @@ export function loadConfig(
   if (!parsed.success) faults.push(...parsed.error.issues.flatMap((issue) => describeIssue(issue, source, origins)));
   const mapping = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults);
-  faults.push(...findUnavailable(parsed.data, source));
+  faults.push(...findContradictions(parsed.data, source));
+  const siteFaults = findSiteFaults(parsed.data.site, mapping);
+  faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults);
   const { database } = parsed.data;
   return { values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } }, mapping, file };
@@ -151,50 +155,26 @@ function place(path: readonly PropertyKey[], source: YamlSource, origins: Map<st
 
 function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSource, faults: string[]): Mapping {
   const value = (tree.site as Record<string, unknown> | undefined)?.mapping;
-  if (value === undefined || value === null) return { fields: [] };
+  if (value === undefined || value === null) return { pages: [] };
   if (typeof value !== 'string') {
     const read = readMapping(value);
     faults.push(...read.faults.map((f) => `${place(['site', 'mapping', ...f.path], source, new Map())}: ${f.message}`));
     return read.mapping;
   }
-  const path = resolve(dirname(file), value);
-  let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    const read = readMappingFile(resolve(dirname(file), value), value);
+    faults.push(...read.faults);
+    return read.mapping;
   } catch (error) {
-    faults.push(
-      `${place(['site', 'mapping'], source, new Map())}: cannot read the mapping ${value}: ${describeError(error)}`,
-    );
-    return { fields: [] };
+    faults.push(`${place(['site', 'mapping'], source, new Map())}: ${describeUnreadable(value, error)}`);
+    return { pages: [] };
   }
-  const yaml = readYaml(text);
-  faults.push(...yaml.faults.map((f) => `${value} ${f}`));
-  if (yaml.faults.length > 0) return { fields: [] };
-  const read = readMapping(yaml.value);
-  faults.push(
-    ...read.faults.map((f) => `${value} line ${yaml.lineOf(f.path)}: ${f.path.join('.') || 'file'}: ${f.message}`),
-  );
-  return read.mapping;
 }
 
-/** Settings of the contract that this version cannot honour are refused, never ignored. */
-function findUnavailable(values: ConfigValues, source: YamlSource): string[] {
-  const { site, results, aws, run } = values;
-  const asked: [boolean, string[]][] = [
-    [site.render !== 'http', ['site', 'render']],
-    [site.on_ban !== 'cool-down', ['site', 'on_ban']],
-    [site.ban !== undefined, ['site', 'ban']],
-    [site.canaries.length > 0, ['site', 'canaries']],
-    [results.guard !== undefined, ['results', 'guard']],
-    [aws.load_balancer !== null, ['aws', 'load_balancer']],
-    [aws.recycle_every !== null, ['aws', 'recycle_every']],
-  ];
-  const faults = asked
-    .filter(([is]) => is)
-    .map(([, path]) => `line ${source.lineOf(path)}: ${path.join('.')}: is not available in this version`);
-  if (run.min_instances > run.max_instances)
-    faults.push(`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`);
-  return faults;
+/** What no single value shows. */
+function findContradictions({ run }: ConfigValues, source: YamlSource): string[] {
+  if (run.min_instances <= run.max_instances) return [];
+  return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
 }
 
 function configError(path: string, faults: readonly string[]): AppError {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared/domain/quantity.ts';
+import { findCronFault, findTimezoneFault } from '../../schedule/timetable.ts';
 
 /** A text form read by `parse`; null means the text is not of that form. */
 function quantity(parse: (text: string) => number | null, expected: string) {
@@ -21,6 +22,11 @@ const size = () => quantity(parseSize, 'a size such as 500KB or 5MB');
 const rate = () => quantity(parseRate, 'a rate such as 5/s or 30/m');
 const share = () => quantity(parseShare, 'a share such as 5% or 0.05');
 const text = () => z.string().min(1, 'must not be empty');
+const userAgent = () =>
+  text()
+    // Anything else cannot stand in a header: every request would fail, on a fleet that is paid for.
+    .regex(/^[\x20-\x7e]+$/, 'may have letters, digits and signs of ASCII only')
+    .max(500, 'is longer than 500 characters');
 const listenAddress = () =>
   z.string().regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be an address and a port such as 127.0.0.1:8700');
 
@@ -51,34 +57,66 @@ const site = z.strictObject({
   render: z
     .enum(['http', 'browser', 'auto'])
     .default('http')
-    .describe('How pages are fetched. Only `http` is available in this version.'),
-  user_agent: text()
+    .describe(
+      'How pages are fetched: plain HTTP, a browser (an instance with 2 GB), or HTTP first and a browser for the pages whose required fields only scripts fill in.',
+    ),
+  pages_per_product: z
+    .number()
+    .min(1)
+    .default(1)
+    .describe(
+      "Requests one product takes on average, where the mapping's url_parsers find further pages; the plan counts with it.",
+    ),
+  user_agent: userAgent()
     .nullable()
     .default(null)
-    .describe('Who you are, with a link to a page that says what the crawler does.'),
+    .describe(
+      'Who you are, with a link to a page that says what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
+    ),
   robots: z
     .enum(['respect', 'ignore'])
     .default('respect')
-    .describe('robots.txt. This version does not read it yet and says so in the plan.'),
-  timeout: positiveDuration().prefault('30s').describe('Longest time for one page, from connect to last byte.'),
+    .describe(
+      "robots.txt of `product_url`'s host, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are asked for, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's leave.",
+    ),
+  timeout: positiveDuration()
+    .refine((ms) => ms <= 3_600_000, { error: 'must be at most 1h' })
+    .prefault('30s')
+    .describe('Longest time for one page, from connect to last byte.'),
   max_page_bytes: size().prefault('5MB').describe('Largest page, decoded; a longer one fails as `too-large`.'),
   on_ban: z
     .enum(['cool-down', 'replace', 'stop'])
     .default('cool-down')
-    .describe('What a banned address does. Not acted on in this version.'),
+    .describe(
+      'What becomes of a banned address: it rests for `ban.cool_down` while others crawl its products, another instance takes its place, or the run ends.',
+    ),
   ban: z
     .strictObject({
-      statuses: z.array(z.int().min(100).max(999)).default([]),
-      redirects: z.array(text()).default([]),
-      patterns: z.array(text()).default([]),
-      cool_down: positiveDuration().prefault('30m'),
+      statuses: z.array(z.int().min(100).max(999)).max(100).default([]).describe('Statuses that mean a ban.'),
+      redirects: z.array(text()).max(100).default([]).describe("Parts of a redirect's target that mean a ban."),
+      patterns: z
+        .array(text().max(1_000))
+        .max(100)
+        .default([])
+        .describe('RE2 patterns that mean a ban when the beginning of a page has one, whatever the case.'),
+      cool_down: positiveDuration().prefault('30m').describe('How long a banned address is left alone.'),
     })
-    .optional()
-    .describe('Rules of this site beside the built-in ones. Not available in this version.'),
+    .prefault({})
+    .describe(
+      'Rules of this site beside the built-in ones, and the cool-down: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
+    ),
   canaries: z
-    .array(z.strictObject({ id: text(), fields: z.record(z.string(), z.union([z.string(), z.number()])) }))
+    .array(
+      z.strictObject({
+        id: text(),
+        fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+      }),
+    )
+    .max(20, 'must be at most 20: they travel to every instance')
     .default([])
-    .describe('Known products with known values. Not available in this version.'),
+    .describe(
+      'Known products with known values, asked again when in doubt whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`.',
+    ),
   allow_private: z.boolean().default(false).describe('Allow names that resolve to private addresses.'),
   mapping: z
     .union([text(), z.record(z.string(), z.unknown())], { error: 'must be the path of a mapping file or a mapping' })
@@ -96,9 +134,12 @@ const results = z.strictObject({
     .describe('Where stored products go; made when it is missing, checked when it exists.'),
   on_gone: z.enum(['keep', 'delete']).default('keep').describe("What happens to a gone product's row."),
   guard: z
-    .strictObject({ min_fill: share() })
-    .optional()
-    .describe('Hold a crawl whose fields are emptier than before. Not available in this version.'),
+    .strictObject({ min_fill: share().prefault('50%') })
+    .nullable()
+    .prefault({})
+    .describe(
+      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` of the mean of the last 5 completed runs; `null` publishes whatever comes.',
+    ),
 });
 
 const run = z.strictObject({
@@ -130,19 +171,47 @@ const aws = z.strictObject({
     .array(text())
     .default([])
     .describe('Subnets to launch in; the default VPC without it. The balancer needs two, in two zones.'),
-  security_groups: z.array(text()).default([]).describe('Security groups of the instances.'),
+  security_groups: z
+    .array(text())
+    .default([])
+    .describe(
+      'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
+    ),
   bucket: text().nullable().default(null).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
   instance_profile: text().nullable().default(null).describe('Instance profile that may put objects into the bucket.'),
-  image: text().nullable().default(null).describe('Image to boot; in this version it must bring Node 22.19 or newer.'),
+  image: text()
+    .nullable()
+    .default(null)
+    .describe(
+      'Image to boot. Left out: Amazon Linux 2023, or for pages by a browser the newest image of orchestrator image, else Debian 13.',
+    ),
   load_balancer: text()
     .nullable()
     .default(null)
-    .describe('Use this balancer. Not available in this version: one is made for each run.'),
+    .describe(
+      'Name or ARN of an application load balancer of yours: a listener (from port 8800 on) and a target group come and go with the run, the balancer stays as it is. Without it one is made for each run and removed after it.',
+    ),
+  balancer_scheme: z
+    .enum(['auto', 'internal', 'internet-facing'])
+    .default('auto')
+    .describe(
+      'Of the balancer that is made. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
+    ),
   vcpu_quota: z.int().positive().nullable().default(null).describe('Your vCPU quota (L-1216C47A); unknown without it.'),
+  owner: z
+    .string()
+    .regex(/^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -')
+    .nullable()
+    .default(null)
+    .describe(
+      "Whose instances and balancers these are (tag `crawlfleet:owner`): `gc` ends those of this owner alone. Without it this machine's host name; set it when the main server may move to another host, and give each main server of an account its own.",
+    ),
   recycle_every: positiveDuration()
     .nullable()
     .default(null)
-    .describe('Renew addresses this often. Not available in this version.'),
+    .describe(
+      'Give each slot a fresh address this often: the instance uploads and goes, another one takes its place; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
+    ),
 });
 
 const server = z.strictObject({
@@ -151,13 +220,58 @@ const server = z.strictObject({
     .default(null)
     .describe('Call-back listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
   url: z.url('must be a URL').nullable().default(null).describe('How instances reach the call-back listener.'),
-  operator: listenAddress().default('127.0.0.1:8701').describe("Operator's listener. Not served in this version."),
+  operator: listenAddress()
+    .default('127.0.0.1:8701')
+    .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),
 });
 
+/** Refused by what a function finds wrong with it. */
+const checked = (findFault: (text: string) => string | null) =>
+  text().superRefine((value, context) => {
+    const fault = findFault(value);
+    if (fault) context.addIssue({ code: 'custom', message: fault });
+  });
+
 const schedule = z.strictObject({
-  cron: text().default('0 2 * * *'),
-  timezone: text().default('UTC'),
-  if_running: z.enum(['skip', 'queue']).default('skip'),
+  cron: checked(findCronFault)
+    .default('0 2 * * *')
+    .describe(
+      'When runs start: minute, hour, day, month, weekday. With six fields the first one is the second; `@daily` and the like, `L`, `W` and `#` are understood.',
+    ),
+  timezone: checked(findTimezoneFault).default('UTC').describe('Time zone in which `cron` is read.'),
+  if_running: z
+    .enum(['skip', 'queue'])
+    .default('skip')
+    .describe(
+      'When a run is due while another one is at work: leave it out, or start it after that one. One waits at most.',
+    ),
+  catch_up: duration()
+    .prefault('1h')
+    .describe(
+      'A due time that nobody was there for is made up for when it is no older than this; `0s` never. Only the newest one.',
+    ),
+  name: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(150, 'is longer than 150 characters')
+    .nullable()
+    .default(null)
+    .describe('Tells schedules apart that share a database; the result table without it.'),
+  webhook: z
+    .url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' })
+    .nullable()
+    .default(null)
+    .describe(
+      'Gets a POST with JSON for each due time: how its run ended, or that it was skipped or missed. Its field `text` is a whole sentence.',
+    ),
+  webhook_on: z
+    .enum(['all', 'problems'])
+    .default('all')
+    .describe('`problems` leaves out runs that are complete (exit code 0).'),
+  webhook_secret: text()
+    .nullable()
+    .default(null)
+    .describe('Signs the body: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.'),
 });
 
 export const configSchema = z.strictObject({
@@ -181,7 +295,7 @@ export const configSchema = z.strictObject({
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
-  schedule: schedule.prefault({}).describe('For `orchestrator schedule`, which is not available in this version.'),
+  schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs, and whom it tells.'),
 });
 
 export type ConfigValues = z.output<typeof configSchema>;

@@ -1,6 +1,8 @@
-/** What every Compute must do, run for the fake and for the SDK adapter against the sandbox. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+/** What every Compute must do, run for the fake and for the SDK adapter at each endpoint there is. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { CloudInstance, Compute, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
+import { contractCases } from './contract-case.ts';
 import { eventually } from './eventually.ts';
 
 export interface ComputeFixture {
@@ -9,11 +11,17 @@ export interface ComputeFixture {
   architecture: 'x86_64' | 'arm64';
   /** Boots nothing, or nothing that matters. */
   userData: string;
+  /** What is waited for what comes by itself; left out: as `eventually` has it. */
+  patienceMs?: number;
   stop(): Promise<void>;
 }
 
-export function describeComputeContract(name: string, make: () => Promise<ComputeFixture>): void {
+export function describeComputeContract(name: string, make: () => Promise<ComputeFixture>, endpoint = 'none'): void {
   describe(`Compute: ${name}`, () => {
+    const { it, end } = contractCases('Compute', endpoint);
+    // An endpoint may keep what earlier suites made.
+    const salt = randomBytes(4).toString('hex');
+    const owner = { key: 'crawlfleet:owner', value: `contract-${salt}` };
     let fixture: ComputeFixture;
     let compute: Compute;
     let base: Omit<LaunchRequest, 'clientToken' | 'tags'>;
@@ -32,12 +40,21 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
         userData: fixture.userData,
       };
     });
-    afterAll(() => fixture?.stop());
+    afterAll(async () => {
+      if (compute) await compute.terminate((await compute.list(owner)).map((i) => i.id));
+      await fixture?.stop();
+    });
 
     const request = (change: Partial<LaunchRequest> = {}): LaunchRequest => {
       serial++;
-      const tags = { 'crawlfleet:run': `run-${serial}`, 'crawlfleet:slot': '1', Name: `slot ${serial} ü` };
-      return { ...base, clientToken: `token-${serial}`, tags, ...change };
+      const run = `run-${salt}-${serial}`;
+      const tags = {
+        [owner.key]: owner.value,
+        'crawlfleet:run': run,
+        'crawlfleet:slot': '1',
+        Name: `slot ${serial} ü`,
+      };
+      return { ...base, clientToken: `token-${salt}-${serial}`, tags, ...change };
     };
 
     const launched = async (wanted: LaunchRequest): Promise<CloudInstance> => {
@@ -49,10 +66,14 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
     const runOf = (wanted: LaunchRequest) => ({ key: 'crawlfleet:run', value: wanted.tags['crawlfleet:run']! });
 
     const seen = (wanted: LaunchRequest, state: CloudInstance['state']) =>
-      eventually(`one ${state} instance`, async () => {
-        const found = await compute.list(runOf(wanted));
-        return found.find((i) => i.state === state) ?? null;
-      });
+      eventually(
+        `one ${state} instance`,
+        async () => {
+          const found = await compute.list(runOf(wanted));
+          return found.find((i) => i.state === state) ?? null;
+        },
+        fixture.patienceMs,
+      );
 
     it('launches one instance with its tags on it from the start', async () => {
       const wanted = request();
@@ -93,7 +114,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       const instance = await launched(wanted);
       await compute.terminate([instance.id]);
       await seen(wanted, 'terminated');
-      expect(await compute.launch(wanted)).toMatchObject({ kind: 'refused', cause: 'pool' });
+      expect(await compute.launch(wanted)).toMatchObject({ kind: 'refused', cause: 'spent' });
     });
 
     it('refuses a launch into a subnet that does not exist', async () => {
@@ -153,10 +174,20 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       await expect(compute.securityGroups([], 'vpc-0123456789abcdef0')).rejects.toMatchObject({ code: 'aws-invalid' });
     });
 
+    it('says which tag no security group of the VPC has', async () => {
+      const [subnet] = await compute.subnets([]);
+      await expect(compute.securityGroups(['tag:no-such-key=x'], subnet!.vpcId)).rejects.toMatchObject({
+        code: 'aws-invalid',
+        message: expect.stringContaining('tag:no-such-key=x'),
+      });
+    });
+
     it('gives an image for the architecture', async () => {
       const image = await compute.image(null, fixture.architecture);
       expect(image).toMatch(/^ami-/);
       expect(await compute.image(image, fixture.architecture)).toBe(image);
     });
+
+    end();
   });
 }

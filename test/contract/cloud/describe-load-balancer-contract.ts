@@ -1,7 +1,9 @@
-/** What every LoadBalancer must do, run for the fake and for the SDK adapter against the sandbox. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+/** What every LoadBalancer must do, run for the fake and for the SDK adapter at each endpoint there is. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';
 import type { Balancer, BalancerRequest, LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts';
+import { contractCases } from './contract-case.ts';
 import { eventually } from './eventually.ts';
 
 export interface LoadBalancerFixture {
@@ -12,11 +14,20 @@ export interface LoadBalancerFixture {
   architecture: 'x86_64' | 'arm64';
   /** Ports for the n-th balancer of this suite. */
   listenPort(n: number): number;
+  /** What is waited for what comes by itself; left out: as `eventually` has it. */
+  patienceMs?: number;
   stop(): Promise<void>;
 }
 
-export function describeLoadBalancerContract(name: string, make: () => Promise<LoadBalancerFixture>): void {
+export function describeLoadBalancerContract(
+  name: string,
+  make: () => Promise<LoadBalancerFixture>,
+  endpoint = 'none',
+): void {
   describe(`LoadBalancer: ${name}`, () => {
+    const { it, end } = contractCases('LoadBalancer', endpoint);
+    // An endpoint may keep what earlier suites made.
+    const salt = randomBytes(4).toString('hex');
     let fixture: LoadBalancerFixture;
     let balancers: LoadBalancer;
     let base: Omit<BalancerRequest, 'name' | 'listenPort'>;
@@ -38,30 +49,45 @@ export function describeLoadBalancerContract(name: string, make: () => Promise<L
         tags: { 'crawlfleet:run': 'run-1' },
       };
       const launch = await fixture.compute.launch({
-        clientToken: 'balancer-target',
+        clientToken: `balancer-target-${salt}`,
         instanceType: fixture.instanceType,
         imageId: await fixture.compute.image(null, fixture.architecture),
         subnetId: subnets[0]!.id,
         securityGroupIds,
         instanceProfile: null,
         userData: '',
-        tags: { 'crawlfleet:run': 'balancer-target' },
+        tags: { 'crawlfleet:run': `balancer-target-${salt}` },
       });
       if (launch.kind !== 'launched') throw new Error(`not launched: ${JSON.stringify(launch)}`);
       runningId = launch.instance.id;
-      await eventually('a running target', async () => {
-        const found = await fixture.compute.list({ key: 'crawlfleet:run', value: 'balancer-target' });
-        return found.find((i) => i.state === 'running') ?? null;
-      });
+      await eventually(
+        'a running target',
+        async () => {
+          const found = await fixture.compute.list({ key: 'crawlfleet:run', value: `balancer-target-${salt}` });
+          return found.find((i) => i.state === 'running') ?? null;
+        },
+        fixture.patienceMs,
+      );
     });
-    afterAll(() => fixture?.stop());
+    afterAll(async () => {
+      // Only what a case that failed has left.
+      for (let n = 1; n <= serial; n++) {
+        for (const left of [`crawl-${salt}-${n}`, `crawl-${salt}-${n}-theirs`]) await balancers.removeByName(left);
+      }
+      if (runningId) await fixture.compute.terminate([runningId]);
+      await fixture?.stop();
+    });
     beforeEach(() => {
       serial++;
-      request = { ...base, name: `crawl-${serial}`, listenPort: fixture.listenPort(serial) };
+      request = { ...base, name: `crawl-${salt}-${serial}`, listenPort: fixture.listenPort(serial) };
     });
 
     const active = (balancer: Balancer) =>
-      eventually('an active balancer', async () => ((await balancers.isActive(balancer)) ? true : null));
+      eventually(
+        'an active balancer',
+        async () => ((await balancers.isActive(balancer)) ? true : null),
+        fixture.patienceMs,
+      );
 
     it('makes a balancer with an address, which becomes active', async () => {
       const balancer = await balancers.ensure(request);
@@ -114,6 +140,83 @@ export function describeLoadBalancerContract(name: string, make: () => Promise<L
       await expect(balancers.health(balancer)).rejects.toMatchObject({ code: 'aws-not-found' });
     });
 
+    it('lists what carries an owner’s tag, as one under its name, and nothing of others', async () => {
+      const tags = { 'crawlfleet:owner': `me-${salt}-${serial}`, 'crawlfleet:run': 'run-1' };
+      const mine = await balancers.ensure({ ...request, tags });
+      const theirs = await balancers.ensure({
+        ...base,
+        name: `crawl-${salt}-${serial}-theirs`,
+        listenPort: fixture.listenPort(100 + serial),
+        tags: { ...tags, 'crawlfleet:owner': `other-${salt}-${serial}` },
+      });
+      const found = await balancers.list(`me-${salt}-${serial}`);
+      expect(found).toEqual([
+        {
+          name: request.name,
+          loadBalancerArn: mine.loadBalancerArn,
+          targetGroupArn: mine.targetGroupArn,
+          createdAtMs: expect.any(Number),
+          tags,
+        },
+      ]);
+      expect(Math.abs(Date.now() - found[0]!.createdAtMs!)).toBeLessThan(120_000);
+      await balancers.removeOwned(found[0]!);
+      await balancers.removeOwned(found[0]!);
+      expect(await balancers.list(`me-${salt}-${serial}`)).toEqual([]);
+      expect(await balancers.list(`other-${salt}-${serial}`)).toHaveLength(1);
+      await balancers.remove(theirs);
+    });
+
+    it('finds a balancer by name and by ARN, and says when there is none', async () => {
+      const users = await balancers.ensure(request);
+      const found = await balancers.find(request.name);
+      expect(found).toMatchObject({ loadBalancerArn: users.loadBalancerArn, type: 'application', vpcId: base.vpcId });
+      expect(found!.zones.length).toBeGreaterThanOrEqual(2);
+      expect(await balancers.find(users.loadBalancerArn)).toEqual(found);
+      expect(await balancers.find('no-such-balancer')).toBeNull();
+      await balancers.remove(users);
+    });
+
+    it('puts a listener of its own on a balancer of the user’s, and takes away no more than that', async () => {
+      const users = await balancers.ensure(request);
+      const tags = { 'crawlfleet:owner': `me-${serial}`, 'crawlfleet:run': 'run-1' };
+      const joined = (name: string) => balancers.ensure({ ...request, name, existing: request.name, tags });
+      const [a, b] = [await joined(`crawl-${serial}-a`), await joined(`crawl-${serial}-b`)];
+      expect(a).toMatchObject({ shared: true, loadBalancerArn: users.loadBalancerArn });
+      expect(new Set([users.url, a.url, b.url]).size).toBe(3);
+      expect(await joined(`crawl-${serial}-a`)).toEqual(a);
+      await active(a);
+      expect(await balancers.register(a, runningId)).toBe('registered');
+      expect([...(await balancers.health(a)).keys()]).toEqual([runningId]);
+      expect(await balancers.health(b)).toEqual(new Map());
+      await balancers.remove(a);
+      await balancers.remove(a);
+      await expect(balancers.health(a)).rejects.toMatchObject({ code: 'aws-not-found' });
+      const [left, ...others] = await balancers.list(`me-${serial}`);
+      expect(left).toMatchObject({
+        name: `crawl-${serial}-b`,
+        loadBalancerArn: null,
+        targetGroupArn: b.targetGroupArn,
+      });
+      expect(others).toEqual([]);
+      await balancers.removeOwned(left!);
+      expect(await balancers.list(`me-${serial}`)).toEqual([]);
+      const again = await joined(`crawl-${serial}-c`);
+      await balancers.removeByName(`crawl-${serial}-c`);
+      await expect(balancers.health(again)).rejects.toMatchObject({ code: 'aws-not-found' });
+      expect(await balancers.isActive(users)).toBe(true);
+      expect(await balancers.find(request.name)).not.toBeNull();
+      await balancers.remove(users);
+    });
+
+    it('says that the balancer to join does not exist', async () => {
+      await expect(balancers.ensure({ ...request, existing: 'no-such-balancer' })).rejects.toMatchObject({
+        code: 'aws-not-found',
+        message: expect.stringContaining('no-such-balancer'),
+      });
+      await balancers.removeByName(request.name);
+    });
+
     it('removes by name what a dead run left, and takes a name that nothing has', async () => {
       const balancer = await balancers.ensure(request);
       await balancers.removeByName(request.name);
@@ -123,5 +226,7 @@ export function describeLoadBalancerContract(name: string, make: () => Promise<L
       expect(await balancers.health(again)).toEqual(new Map());
       await balancers.remove(again);
     });
+
+    end();
   });
 }

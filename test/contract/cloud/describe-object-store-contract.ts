@@ -1,6 +1,8 @@
-/** What every ObjectStore must do, run for the fake and for the SDK adapter against the sandbox. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+/** What every ObjectStore must do, run for the fake and for the SDK adapter at each endpoint there is. */
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ObjectInfo, ObjectStore } from '../../../shared/ports/object-store.ts';
+import { contractCases } from './contract-case.ts';
 
 export interface ObjectStoreFixture {
   store: ObjectStore;
@@ -18,8 +20,13 @@ async function all(listing: AsyncIterable<ObjectInfo>): Promise<ObjectInfo[]> {
   return found;
 }
 
-export function describeObjectStoreContract(name: string, make: () => Promise<ObjectStoreFixture>): void {
+export function describeObjectStoreContract(
+  name: string,
+  make: () => Promise<ObjectStoreFixture>,
+  endpoint = 'none',
+): void {
   describe(`ObjectStore: ${name}`, () => {
+    const { it, end } = contractCases('ObjectStore', endpoint);
     let fixture: ObjectStoreFixture;
     let store: ObjectStore;
 
@@ -51,6 +58,25 @@ export function describeObjectStoreContract(name: string, make: () => Promise<Ob
       expect(text(await store.get('race/a'))).toBe(`writer ${answers.indexOf('created')}`);
     });
 
+    it('takes a large object as a stream, once, and knows that it is there', async () => {
+      const chunk = Uint8Array.from({ length: 1_000_000 }, (_, i) => (i * 17) % 251);
+      const hash = createHash('sha256');
+      for (let i = 0; i < 9; i++) hash.update(chunk);
+      const source = {
+        sizeBytes: 9_000_000,
+        sha256: hash.digest('hex'),
+        async *open() {
+          for (let i = 0; i < 9; i++) yield chunk;
+        },
+      };
+      expect(await store.exists('large/a')).toBe(false);
+      expect(await store.putSourceIfAbsent('large/a', source, 'application/gzip')).toBe('created');
+      expect(await store.exists('large/a')).toBe(true);
+      expect(await store.putSourceIfAbsent('large/a', source, 'application/gzip')).toBe('exists');
+      const body = await store.get('large/a');
+      expect(createHash('sha256').update(body!).digest('hex')).toBe(source.sha256);
+    });
+
     it('has null for an object that is not there', async () => {
       expect(await store.get('missing/a')).toBeNull();
     });
@@ -78,5 +104,7 @@ export function describeObjectStoreContract(name: string, make: () => Promise<Ob
       await store.putIfAbsent('signed/a b', bytes('for anybody'), 'text/plain');
       expect(text(await fixture.fetchUrl(await store.presignGet('signed/a b', 60_000)))).toBe('for anybody');
     });
+
+    end();
   });
 }

@@ -4,6 +4,12 @@ import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
 import { EMPTY_200, ec2Error, HTML_500, instancesPage, startScriptedEndpoint } from './scripted-endpoint.ts';
 
+/** For what must succeed: this process serves and asks, and may be held up. */
+const PATIENT_MS = 20_000;
+/** For what only ends by it. */
+const IMPATIENT_MS = 300;
+const limitFor = (answer: Answer) => ({ timeoutMs: answer === 'silence' ? IMPATIENT_MS : PATIENT_MS });
+
 const RUN = { key: 'crawlfleet:run', value: 'run-1' };
 const REQUEST: LaunchRequest = {
   clientToken: 'token-1',
@@ -25,18 +31,31 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     endpoint = compute = null;
   });
 
-  async function computeAt(answer: (call: URLSearchParams, n: number) => Answer, maxAttempts = 1) {
+  async function computeAt(
+    answer: (call: URLSearchParams, n: number) => Answer,
+    { maxAttempts = 1, timeoutMs = PATIENT_MS } = {},
+  ) {
     endpoint = await startScriptedEndpoint(answer);
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
     compute = new Ec2Compute({
       region: 'ap-northeast-1',
       endpoint: endpoint.endpoint,
       credentials,
-      timeoutMs: 300,
+      timeoutMs,
       maxAttempts,
     });
     return { compute, calls: endpoint.calls };
   }
+
+  it('names the key of the configuration when EC2 does not take what is in it for a name', async () => {
+    const { compute } = await computeAt((call) => {
+      const code = { DescribeImages: 'InvalidAMIID', DescribeSubnets: 'InvalidSubnetID' }[call.get('Action')!];
+      return ec2Error(`${code ?? 'InvalidGroupId'}.Malformed`);
+    });
+    await expect(compute.image('foo', 'arm64')).rejects.toThrow(/^aws\.image: .*Malformed/);
+    await expect(compute.subnets(['foo'])).rejects.toThrow(/^aws\.subnets: .*Malformed/);
+    await expect(compute.securityGroups(['foo'], 'vpc-1')).rejects.toThrow(/^aws\.security_groups: .*Malformed/);
+  });
 
   it('asks for everything in the launch call itself', async () => {
     const { compute, calls } = await computeAt(() => ({
@@ -79,12 +98,12 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     ['EC2 fails', ec2Error('InternalError', 500)],
     ['the token was used otherwise', ec2Error('IdempotentParameterMismatch')],
   ] as const)('does not know what a launch did when %s', async (_, answer) => {
-    const { compute } = await computeAt(() => answer);
+    const { compute } = await computeAt(() => answer, limitFor(answer));
     expect((await compute.launch(REQUEST)).kind).toBe('unknown');
   });
 
   it('sends the same token when the SDK tries again', async () => {
-    const { compute, calls } = await computeAt(() => 'reset', 3);
+    const { compute, calls } = await computeAt(() => 'reset', { maxAttempts: 3 });
     await compute.launch(REQUEST);
     expect(calls.map((c) => c.get('ClientToken'))).toEqual(['token-1', 'token-1', 'token-1']);
   });
@@ -112,7 +131,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     ['a refusal', ec2Error('UnauthorizedOperation', 403), 'aws-denied'],
     ['silence', 'silence', 'aws-failed'],
   ] as const)('never takes %s for an empty list', async (_, answer, code) => {
-    const { compute } = await computeAt(() => answer);
+    const { compute } = await computeAt(() => answer, limitFor(answer));
     await expect(compute.list(RUN)).rejects.toMatchObject({ code });
   });
 

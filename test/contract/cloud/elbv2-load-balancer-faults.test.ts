@@ -162,4 +162,33 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     const { balancers } = await balancersAt(() => elbError('InvalidAction'));
     await expect(balancers.ensure(REQUEST)).rejects.toMatchObject({ code: 'aws-capability-missing' });
   });
+
+  it.each([
+    [
+      'unhealthy',
+      '<Reason>Target.ResponseCodeMismatch</Reason><Description>Health checks failed with these codes: [503]</Description>',
+      'Target.ResponseCodeMismatch: Health checks failed with these codes: [503]',
+    ],
+    ['unused', '<Reason>Target.NotInUse</Reason>', 'Target.NotInUse'],
+    ['healthy', '', null],
+  ])('F13: says why a target is %s', async (state, reason, why) => {
+    const target = `<member><Target><Id>i-1</Id></Target><TargetHealth><State>${state}</State>${reason}</TargetHealth></member>`;
+    await balancersAt(() =>
+      result('DescribeTargetHealth', `<TargetHealthDescriptions>${target}</TargetHealthDescriptions>`),
+    );
+    expect(await balancers!.whyUnhealthy(BALANCER, 'i-1')).toBe(why);
+    expect(await balancers!.whyUnhealthy(BALANCER, 'i-2')).toBeNull();
+  });
+
+  it('lists nothing at an endpoint that does not have ELBv2', async () => {
+    endpoint = await startScriptedEndpoint(() => ({ status: 501, body: 'elbv2 is not included in your license' }));
+    const balancers = new Elbv2LoadBalancer({
+      region: 'ap-northeast-1',
+      endpoint: endpoint.endpoint,
+      credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+      maxAttempts: 1,
+    });
+    expect(await balancers.list('me')).toEqual([]);
+    balancers.close();
+  });
 });

@@ -1,7 +1,7 @@
 /** How epochs are closed: by a manifest that is checked, or by the main server for an instance that is given up. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Manifest } from '../../../shared/wire/part.ts';
@@ -10,29 +10,20 @@ import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/
 import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/close-epoch.ts';
 import type { RunRecord } from '../../../orchestrator/control/stores.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
+import { checkManifests } from '../../../orchestrator/control/verify-bucket.ts';
 import type { CallbackStage } from '../server/callback-stage.ts';
 import { openCallbackStage } from '../server/callback-stage.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Base } from './run-stage.ts';
-import { openBase } from './run-stage.ts';
 import { usualResult } from './whole-run.ts';
+import { useBase } from './use-base.ts';
 
-let database: TestDatabase;
 let base: Base;
 let stage: CallbackStage;
 let objects: MemoryObjectStore;
 let run: RunRecord;
 
-beforeAll(async () => {
-  database = await createTestDatabase('sqlite');
-  base = await openBase(database);
-});
-afterAll(async () => {
-  await base?.db.close();
-  await database?.drop();
-});
+useBase((made) => (base = made));
 beforeEach(async () => {
   stage = await openCallbackStage(base);
   objects = new MemoryObjectStore();
@@ -105,6 +96,34 @@ describe('confirmManifest', () => {
     expect(await stage.core.results.parts(run.id)).toEqual([]);
   });
 
+  it.each<[string, (key: string) => void]>([
+    ['is not in the bucket', (key) => objects.objects.delete(key)],
+    ['is cut short', (key) => objects.objects.set(key, objects.objects.get(key)!.subarray(0, 40))],
+    [
+      'has a wrong byte',
+      (key) =>
+        objects.objects.set(
+          key,
+          objects.objects.get(key)!.map((b, i) => (i === 30 ? b ^ 1 : b)),
+        ),
+    ],
+  ])('F38: sends out again what was in a part that %s, and lets the slot be filled again', async (_what, spoil) => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
+    spoil(bad.key);
+    await report(caller, [bad, good]);
+    await confirmManifest(stage.core, run, 0, 1);
+    expect(await stage.record(caller)).toMatchObject({ phase: 'done', reason: 'results-unreadable' });
+    expect(stage.core.alarms.join()).toContain(bad.key);
+    expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
+    const waiting = await stage.core.work.waiting(run.id, 20, new Set());
+    expect(waiting.find((c) => c.id === '1-2')?.products).toEqual([
+      { n: 1, id: 'p1' },
+      { n: 2, id: 'p2' },
+    ]);
+  });
+
   it('puts off its judgement while the bucket does not answer', async () => {
     const caller = await stage.ready(0);
     await report(caller, [await putPart(0, 1, 0, [1])]);
@@ -175,5 +194,87 @@ describe('closeEpoch', () => {
     expect(decodeManifest(bytes, caller.keys.publicKey)).toMatchObject({ closedBy: 'instance' });
     expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256Hex(bytes) });
     expect(await outcomes()).toMatchObject({ stored: 4 });
+  });
+
+  /** Does this when the first manifest is about to be put: after the bucket was listed, before the epoch is closed. */
+  function beforeManifest(act: () => Promise<unknown>): void {
+    const put = objects.putIfAbsent.bind(objects);
+    objects.putIfAbsent = async (key, body) => {
+      if (key !== manifestKey(run.id, 0, 1)) return put(key, body);
+      objects.putIfAbsent = put;
+      await act();
+      return put(key, body);
+    };
+  }
+
+  const verified = async () =>
+    checkManifests({
+      run,
+      instances: await stage.core.fleet.instances(run.id),
+      parts: await stage.core.results.parts(run.id),
+      objects,
+    });
+
+  it('loads what the instance brought, with its own manifest, while its parts were being read', async () => {
+    const caller = await lost();
+    const first = await putPart(0, 1, 0, [1, 2]);
+    beforeManifest(async () => report(caller, [first, await putPart(0, 1, 1, [3, 4])]));
+    await closeEpoch(stage.core, run, 0, 1);
+    const bytes = objects.objects.get(manifestKey(run.id, 0, 1))!;
+    expect(decodeManifest(bytes, caller.keys.publicKey)).toMatchObject({ closedBy: 'instance' });
+    expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+    // Both chunks are settled: nobody crawls them again.
+    const waiting = await stage.core.work.waiting(run.id, 20, new Set());
+    expect(waiting.flatMap((c) => c.products.map((p) => p.n)).filter((n) => n <= 4)).toEqual([]);
+  });
+
+  it('loads a part that came between its look at the bucket and its own manifest', async () => {
+    await lost();
+    await putPart(0, 1, 0, [1, 2]);
+    beforeManifest(() => putPart(0, 1, 1, [3]));
+    await closeEpoch(stage.core, run, 0, 1);
+    expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it('puts aside, with an alarm, a part of the instance’s own manifest that cannot be read', async () => {
+    const caller = await lost();
+    const parts = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
+    objects.objects.delete(parts[0]!.key);
+    beforeManifest(() => report(caller, parts));
+    await closeEpoch(stage.core, run, 0, 1);
+    expect(stage.core.alarms.join()).toContain(parts[0]!.key);
+    expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it.each<[string, (caller: Caller) => Promise<void>]>([
+    ['is signed by another key', (c) => report(c, [], {}, createKeyPair())],
+    ['lists the part of another slot', async (c) => report(c, [await putPart(1, 1, 0, [1])])],
+  ])('takes nothing from a manifest that %s', async (_what, reportBadly) => {
+    const caller = await lost();
+    beforeManifest(() => reportBadly(caller));
+    await closeEpoch(stage.core, run, 0, 1);
+    expect(await stage.core.results.parts(run.id)).toEqual([]);
+  });
+
+  it('closes once when the main server dies between the manifest and the release', async () => {
+    const caller = await lost();
+    await putPart(0, 1, 0, [1, 2, 3]);
+    const { work } = stage.core;
+    stage.core.work = Object.assign(Object.create(work) as typeof work, {
+      release: () => Promise.reject(new Error('killed')),
+    });
+    await expect(closeEpoch(stage.core, run, 0, 1)).rejects.toThrow('killed');
+    stage.core.work = work;
+    const sha256 = sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!);
+    // Until its successor comes, the instance goes on: it has not been told that its epoch is closed.
+    await putPart(0, 1, 1, [4]);
+    await closeEpoch(stage.core, run, 0, 1);
+    expect(sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!)).toBe(sha256);
+    expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256 });
+    expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
   });
 });

@@ -4,14 +4,18 @@ import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wir
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { parseUserData } from '../../../shared/wire/settings.ts';
+import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../../../orchestrator/control/callbacks.ts';
 import type { OfferResult, OfferSender } from '../../../orchestrator/control/dispatch.ts';
+import type { FakeInstanceOptions } from './fake-instance.ts';
 import { FakeInstance } from './fake-instance.ts';
 import type { MemoryCloud, Stores } from './run-stage.ts';
 
 /** From `running` to the first hello. */
 const BOOT_MS = 200;
+/** An instance takes a call-back for lost after this; more than any answer takes without a fault. */
+const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
   clock: Clock;
@@ -19,6 +23,21 @@ export interface FleetOptions {
   stores: Stores;
   runId: string;
   fetch: (product: { n: number; id: string }) => ItemResult;
+  /** How often EC2 is looked at for new machines. Default 50 ms. */
+  pollMs?: number;
+  /** Machines switch themselves off when their time is over, and when they are fenced. Default: they never do. */
+  switchesOff?: boolean;
+  /** The address of a machine. Default: by its slot. */
+  addressOf?: (machine: CloudInstance) => string;
+  wrongs?: FakeInstanceOptions['wrongs'];
+}
+
+/** What the network does to one call-back. */
+export interface Delivery {
+  lose?: 'request' | 'reply';
+  delayMs?: number;
+  /** Copies of it arrive after so long each. */
+  copiesAfterMs?: number[];
 }
 
 export class FakeFleet implements OfferSender {
@@ -27,13 +46,26 @@ export class FakeFleet implements OfferSender {
   readonly faults: unknown[] = [];
   /** How often each product was fetched. */
   readonly fetches = new Map<string, number>();
+  /** How the site treats an instance's next request. */
+  mood: FakeInstanceOptions['mood'] = () => 'fine';
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
   /** Called when a call-back was answered, before its instance goes on. */
-  onAnswer: (path: string, instance: { slot: number; epoch: number }) => void = () => undefined;
+  onAnswer: (path: string, callback: Callback) => void = () => undefined;
+  /** What the network does to the next call-back. */
+  network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
+  /** Sees every request to the site. */
+  onRequest: NonNullable<FakeInstanceOptions['onRequest']> = () => undefined;
+  /** Who gets the next offer of those that take any; round robin. */
+  route: (targets: readonly FakeInstance[], turn: number) => FakeInstance | undefined = (targets, turn) =>
+    targets[turn % Math.max(1, targets.length)];
+  /** False: the user data of this machine never runs. */
+  boots: (machine: CloudInstance) => boolean = () => true;
+  /** Called with each instance before its first word. */
+  onBoot: (instance: FakeInstance) => void = () => undefined;
   readonly #o: FleetOptions;
   readonly #known = new Set<string>();
-  #server: { callbacks: Callbacks; died: AbortSignal } | null = null;
+  #server: { callbacks: Callbacks; died: AbortSignal; death: Promise<null> } | null = null;
   #turn = 0;
 
   constructor(options: FleetOptions) {
@@ -42,7 +74,8 @@ export class FakeFleet implements OfferSender {
 
   /** From now on call-backs go to this main server, until it dies. */
   connect(callbacks: Callbacks, died: AbortSignal): void {
-    this.#server = { callbacks, died };
+    const death = new Promise<null>((resolve) => died.addEventListener('abort', () => resolve(null), { once: true }));
+    this.#server = { callbacks, died, death };
   }
 
   of(slot: number, epoch = 1): FakeInstance {
@@ -57,26 +90,30 @@ export class FakeFleet implements OfferSender {
     while (!stop.aborted) {
       for (const machine of cloud.compute.all()) {
         const instance = this.instances.find((i) => i.id === machine.id);
-        if (instance) instance.dead ||= machine.state !== 'running';
-        else if (machine.state === 'running' && !this.#known.has(machine.id)) {
+        if (instance) {
+          instance.dead ||= machine.state !== 'running';
+          if (instance.fenced && this.#o.switchesOff) cloud.compute.kill(machine.id);
+        } else if (machine.state === 'running' && !this.#known.has(machine.id)) {
           this.#known.add(machine.id);
-          void this.#boot(machine.id, Number(machine.tags[TAG.slot]), Number(machine.tags[TAG.epoch]));
+          if (this.boots(machine)) void this.#boot(machine);
         }
       }
-      await clock.sleep(50);
+      await clock.sleep(this.#o.pollMs ?? 50);
     }
     for (const instance of this.instances) instance.dead = true;
   }
 
   send(_url: string, _run: unknown, offer: Offer): Promise<OfferResult> {
     const targets = this.instances.filter((i) => i.takesOffers);
-    const target = targets[this.#turn++ % Math.max(1, targets.length)];
+    const target = this.route(targets, this.#turn++);
     if (!target) return Promise.resolve({ kind: 'not-ready', message: 'HTTP 503' });
     return Promise.resolve(this.onOffer(target.offer(offer)));
   }
 
-  async #boot(id: string, slot: number, epoch: number): Promise<void> {
+  async #boot(machine: CloudInstance): Promise<void> {
     const { clock, cloud, stores, runId } = this.#o;
+    const { id } = machine;
+    const [slot, epoch] = [Number(machine.tags[TAG.slot]), Number(machine.tags[TAG.epoch])];
     try {
       await clock.sleep(BOOT_MS);
       const record = await stores.fleet.get(runId, slot, epoch);
@@ -86,7 +123,20 @@ export class FakeFleet implements OfferSender {
         return this.#o.fetch(product);
       };
       const call = (path: string, callback: Callback) => this.#call(path, callback);
-      const instance = new FakeInstance({ id, settings, clock, objects: cloud.objects, call, fetch });
+      if (this.#o.switchesOff) void this.#switchOff(id, Date.parse(settings.powerOffAt));
+      const instance = new FakeInstance({
+        id,
+        settings,
+        clock,
+        objects: cloud.objects,
+        call,
+        fetch,
+        mood: (i) => this.mood(i),
+        onRequest: (i, product) => this.onRequest(i, product),
+        ...(this.#o.addressOf ? { address: this.#o.addressOf(machine) } : {}),
+        ...(this.#o.wrongs ? { wrongs: this.#o.wrongs } : {}),
+      });
+      this.onBoot(instance);
       this.instances.push(instance);
       await instance.run();
     } catch (error) {
@@ -94,11 +144,29 @@ export class FakeFleet implements OfferSender {
     }
   }
 
-  /** What is under way when the main server dies gets no answer. */
+  /** The timer that is armed first thing at boot. */
+  async #switchOff(id: string, atMs: number): Promise<void> {
+    await this.#o.clock.sleep(atMs - this.#o.clock.now());
+    this.#o.cloud.compute.kill(id);
+  }
+
   async #call(path: string, callback: Callback): Promise<CallbackReply | null> {
+    const delivery = this.network(path, callback);
+    if (delivery === null) return this.deliver(path, callback);
+    const { clock } = this.#o;
+    for (const afterMs of delivery.copiesAfterMs ?? [])
+      void clock.sleep(afterMs).then(() => this.deliver(path, callback));
+    const timeout = clock.sleep(CALL_TIMEOUT_MS).then(() => null);
+    if (delivery.lose === 'request') return timeout;
+    const answer = clock.sleep(delivery.delayMs ?? 0).then(() => this.deliver(path, callback));
+    return delivery.lose === 'reply' ? answer.then(() => timeout) : Promise.race([answer, timeout]);
+  }
+
+  /** What is under way when the main server dies gets no answer. */
+  async deliver(path: string, callback: Callback): Promise<CallbackReply | null> {
     const server = this.#server;
     if (!server || server.died.aborted) return null;
-    const { callbacks, died } = server;
+    const { callbacks, death } = server;
     const answer =
       path === HELLO_PATH
         ? callbacks.hello(callback)
@@ -107,7 +175,6 @@ export class FakeFleet implements OfferSender {
           : path === COMPLETION_PATH
             ? callbacks.completion(callback)
             : Promise.reject(new Error(`no route ${path}`));
-    const death = new Promise<null>((resolve) => died.addEventListener('abort', () => resolve(null), { once: true }));
     // A failing database is a 500 to an instance: it says it again.
     const reply = await Promise.race([answer.catch(() => null), death]);
     if (reply) this.onAnswer(path, callback);

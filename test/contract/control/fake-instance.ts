@@ -1,9 +1,14 @@
-/** One instance of the fake fleet: takes offers, crawls what it is granted, uploads parts, closes its epoch. */
+/**
+ * One instance of the fake fleet: takes offers, crawls what it is granted, uploads parts, closes its epoch. What a real one
+ * journals before it acts on it survives a crash: keys, chunks, results, parts as they were cut, the last start.
+ */
+import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { Orders, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { Orders, PartRef, Progress, Trouble } from '../../../shared/wire/callbacks.ts';
 import {
   NO_PROGRESS,
   COMPLETION_PATH,
@@ -39,10 +44,30 @@ export interface FakeInstanceOptions {
   call: Call;
   /** What becomes of a product. */
   fetch: (product: { n: number; id: string }) => ItemResult;
+  /** How the site treats the next request of this instance. */
+  mood: (instance: FakeInstance) => Mood;
+  /** The address it says it has, and crawls from. */
+  address?: string;
+  /** Sees every request to the site, also one whose page never comes. */
+  onRequest?: (instance: FakeInstance, product: { n: number; id: string }) => void;
+  /** What an instance does wrong, to see whether anybody notices. */
+  wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
 }
 
-/** How often it looks whether something is to be done. */
-const TICK_MS = 50;
+/** `ban`: refused with a definite signature; `odd`: known pages are unreadable too. */
+export type Mood = 'fine' | 'ban' | 'odd';
+
+interface OwnTrouble {
+  verdict: Trouble['verdict'];
+  rule: string;
+  atMs: number;
+  untilMs: number | null;
+}
+
+/** Between two tries of what did not succeed: a hello, an upload, a completion. */
+const RETRY_MS = 250;
+/** It acts only at multiples of this; one that can do nothing looks as often whether it can. */
+const GRID_MS = 50;
 
 interface Held {
   products: Offer['products'];
@@ -53,19 +78,35 @@ export class FakeInstance {
   readonly id: string;
   readonly slot: number;
   readonly epoch: number;
+  readonly address: string;
   /** Ends for good, with what it knew. */
   dead = false;
   /** Does nothing until it is thawed, as a stopped process. */
   frozen = false;
   fenced = false;
+  /** From the request to its page. */
+  pageMs = 0;
+  /** How far its own clock is off. */
+  skewMs = 0;
+  /** When it sent requests, refused ones too. */
+  readonly requestsAt: number[] = [];
+  trouble: OwnTrouble | null = null;
+  robots: RobotsPolicy | null = null;
 
   readonly #o: FakeInstanceOptions;
   readonly #keys = createKeyPair();
+  readonly #runKey: KeyObject;
   readonly #held = new Map<string, Held>();
+  readonly #yielded = new Set<string>();
+  #most: number | null = null;
   readonly #queue: Offer['products'] = [];
-  #results: ItemResult[] = [];
+  #results: { result: ItemResult; product: Offer['products'][number] }[] = [];
+  /** A part as it was cut, until the bucket has it. */
+  #cut: { seq: number; results: ItemResult[] } | null = null;
   readonly #parts: PartRef[] = [];
   readonly #progress: Progress = { ...NO_PROGRESS };
+  /** The page under way, lost in a crash. */
+  #page: { product: Offer['products'][number]; doneAtMs: number } | null = null;
   #acked = -1;
   #counter = 0;
   #ready = false;
@@ -77,16 +118,28 @@ export class FakeInstance {
   #nextFetchMs = 0;
   #nextPartMs = 0;
   #nextBeatMs = 0;
+  #nextUploadMs = 0;
+  #intervalMs: number;
+  #lastRightMs: number | null = null;
+  #release = false;
+  #damaged = false;
+  /** Counts its processes: what an earlier one still waits for never comes back to it. */
+  #life = 0;
+  #wake = new AbortController();
+  #fail: (error: unknown) => void = () => undefined;
 
   constructor(options: FakeInstanceOptions) {
     this.#o = options;
     this.id = options.id;
+    this.#runKey = importPublicKey(options.settings.runPublicKey);
+    this.#intervalMs = options.settings.site.intervalMs;
     this.slot = options.settings.slot;
     this.epoch = options.settings.epoch;
+    this.address = options.address ?? `127.0.0.${options.settings.slot + 1}`;
   }
 
   get takesOffers(): boolean {
-    return this.#ready && !this.dead && !this.frozen && !this.fenced;
+    return this.#ready && !this.dead && !this.frozen && !this.fenced && this.trouble === null;
   }
 
   /** Products fetched so far. */
@@ -94,61 +147,208 @@ export class FakeInstance {
     return this.#progress.requests;
   }
 
+  /** Its manifest is written and the main server knows. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   offer(offer: Offer): OfferResult {
+    if (this.#yielded.has(offer.chunk)) return { kind: 'refused', refusal: { refused: 'share', room: 0 } };
     if (this.#held.has(offer.chunk)) return this.#receipt(offer.chunk);
     if (this.#sealed || this.#drain) return { kind: 'refused', refusal: { refused: 'sealed', room: 0 } };
     const held = [...this.#held.values()].reduce((sum, h) => sum + h.products.length, 0);
-    if (held + offer.products.length > offer.share)
-      return { kind: 'refused', refusal: { refused: 'share', room: Math.max(0, offer.share - held) } };
+    const share = Math.min(offer.share, this.#most ?? Infinity);
+    if (held + offer.products.length > share)
+      return { kind: 'refused', refusal: { refused: 'share', room: Math.max(0, share - held) } };
     this.#held.set(offer.chunk, { products: offer.products, granted: false });
-    this.#poked = true;
+    this.#poke();
     return this.#receipt(offer.chunk);
   }
 
-  async run(): Promise<void> {
-    const { clock, settings } = this.#o;
-    this.#nextPartMs = clock.now() + settings.partMs;
-    while (!this.dead && !this.fenced) {
-      await clock.sleep(TICK_MS);
-      if (this.frozen || this.dead) continue;
-      if (!this.#ready) await this.#hello();
-      else await this.#tick();
+  /** Lives until it is dead or fenced. */
+  run(): Promise<void> {
+    this.#nextPartMs = this.#o.clock.now() + this.#o.settings.partMs;
+    return new Promise((resolve, reject) => {
+      this.#fail = reject;
+      this.#start(0, resolve);
+    });
+  }
+
+  /**
+   * `kill -9` and a restart after `downMs` on the same box. `lost`: results whose records did not reach the disk whole;
+   * their products are crawled again.
+   */
+  crash(downMs: number, lost = 0): void {
+    if (this.dead || this.fenced) return;
+    this.#page = null;
+    this.robots = null;
+    this.#acked = -1;
+    this.#release = false;
+    for (let i = 0; i < lost && this.#results.length > 0; i++) {
+      const { result, product } = this.#results.pop()!;
+      this.#queue.unshift(product);
+      this.#progress[result.outcome]--;
+      this.#progress.pending++;
+      this.#damaged = true;
     }
+    if (this.#o.wrongs?.forgetsPace) this.#nextFetchMs = 0;
+    this.#nextBeatMs = 0;
+    this.#poked = true;
+    this.#start(downMs, () => undefined);
+  }
+
+  #start(afterMs: number, ended: () => void): void {
+    const life = ++this.#life;
+    this.#wake.abort('poked');
+    const live = async (): Promise<void> => {
+      await this.#wait(this.#o.clock.sleep(afterMs));
+      while (!this.dead && !this.fenced && life === this.#life) {
+        await this.#wait(this.#pause());
+        if (!this.#ready) await this.#hello();
+        else await this.#tick();
+      }
+    };
+    live().then(ended, this.#fail);
+  }
+
+  /** Until something is due, or somebody pokes. */
+  async #pause(): Promise<void> {
+    const { clock, settings } = this.#o;
+    const now = clock.now();
+    if (!this.#ready) return clock.sleep(RETRY_MS);
+    const due = [this.#nextBeatMs, now + settings.heartbeatMs];
+    const isIdle = this.trouble !== null || this.#drain || this.robots === null || this.robots.access === 'none';
+    if (this.#page) due.push(this.#page.doneAtMs);
+    else if (this.#queue.length > 0 && !isIdle) due.push(this.#nextFetchMs);
+    if (this.#results.length > 0 || this.#cut) due.push(Math.max(this.#nextPartMs, this.#nextUploadMs));
+    if (this.#isOver && !this.#closed) due.push(now + RETRY_MS);
+    if (this.trouble?.untilMs != null) due.push(this.trouble.untilMs);
+    const dueMs = this.#poked ? now : Math.min(...due);
+    this.#wake = new AbortController();
+    // On a grid, and never at once: all act in step, and what stays overdue for a reason does not spin.
+    await clock.sleep(Math.ceil(Math.max(now + 1, dueMs) / GRID_MS) * GRID_MS - now, this.#wake.signal);
+    await clock.sleep(Math.ceil(clock.now() / GRID_MS) * GRID_MS - clock.now());
+  }
+
+  #poke(): void {
+    this.#poked = true;
+    this.#wake.abort('poked');
+  }
+
+  /** What it gives, unless this process has been killed meanwhile: then nothing ever again. A frozen one goes on when it is thawed. */
+  async #wait<T>(promise: Promise<T>): Promise<T> {
+    const life = this.#life;
+    const result = await promise;
+    while (this.frozen && !this.dead && life === this.#life) await this.#o.clock.sleep(GRID_MS);
+    return life === this.#life ? result : new Promise<never>(() => undefined);
+  }
+
+  get #isOver(): boolean {
+    return this.#drain || (this.#sealed && this.#queue.length === 0 && this.#page === null);
   }
 
   async #tick(): Promise<void> {
-    const now = this.#o.clock.now();
-    this.#crawl(now);
-    const over = this.#drain || (this.#sealed && this.#queue.length === 0);
-    if (this.#results.length > 0 && (over || now >= this.#nextPartMs)) await this.#upload(now);
-    if (over && this.#results.length === 0 && !this.#closed) await this.#close();
     if (this.dead) return;
-    if (this.#poked || now >= this.#nextBeatMs) await this.#heartbeat(now);
+    const now = this.#o.clock.now();
+    if (this.#release && !this.#o.wrongs?.keepsCrawlingBanned) await this.#giveBack();
+    const { trouble } = this;
+    if (trouble !== null && trouble.untilMs !== null && now >= trouble.untilMs) this.#tell(null);
+    if (this.#page && now >= this.#page.doneAtMs) this.#settle(now);
+    if (trouble === null || this.#o.wrongs?.keepsCrawlingBanned) this.#crawl(now);
+    const isDue = this.#cut !== null || (this.#results.length > 0 && (this.#isOver || now >= this.#nextPartMs));
+    if (isDue && now >= this.#nextUploadMs) await this.#upload();
+    const isEmpty = this.#results.length === 0 && this.#cut === null && this.#page === null;
+    if (this.#isOver && isEmpty && !this.#closed) await this.#close();
+    if (this.dead) return;
+    if (this.#poked || this.#o.clock.now() >= this.#nextBeatMs) await this.#heartbeat();
   }
 
   #crawl(now: number): void {
-    if (this.#drain || now < this.#nextFetchMs) return;
-    const product = this.#queue.shift();
+    if (this.#drain || this.#page || now < this.#nextFetchMs) return;
+    if (this.robots === null || this.robots.access === 'none') return;
+    const [product] = this.#queue;
     if (!product) return;
-    this.#nextFetchMs = now + this.#o.settings.site.intervalMs;
+    const last = this.requestsAt.at(-1);
+    if (last !== undefined) this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - last);
+    this.#nextFetchMs = now + this.#intervalMs;
+    this.requestsAt.push(now);
+    this.#o.onRequest?.(this, product);
+    const mood = this.#o.mood(this);
+    if (mood === 'ban') {
+      this.#tell({ verdict: 'banned', rule: 'status-403', atMs: now, untilMs: now + this.#coolDownMs });
+      if (!this.#o.wrongs?.keepsCrawlingBanned) return;
+    }
+    if (mood === 'odd') return this.#tell({ verdict: 'suspect', rule: 'required-missing', atMs: now, untilMs: null });
+    this.#page = { product, doneAtMs: now + this.pageMs };
+    if (this.pageMs === 0) this.#settle(now);
+  }
+
+  #settle(now: number): void {
+    const { product } = this.#page!;
+    this.#page = null;
+    if (this.#queue[0] !== product) return;
+    this.#queue.shift();
+    this.#lastRightMs = now;
     const result = this.#o.fetch(product);
-    this.#results.push(result);
+    this.#results.push({ result, product });
     this.#progress.requests++;
     this.#progress.pending--;
     this.#progress[result.outcome]++;
     this.#poked ||= this.#queue.length === 0;
   }
 
-  async #upload(now: number): Promise<void> {
-    const { settings, objects } = this.#o;
-    const results = this.#results.splice(0);
+  get #coolDownMs(): number {
+    return this.#o.settings.site.ban.coolDownMs;
+  }
+
+  #tell(trouble: OwnTrouble | null): void {
+    this.trouble = trouble;
+    this.#poked = true;
+  }
+
+  /** Uploads what it has and forgets the rest, as it is told. */
+  async #giveBack(): Promise<void> {
+    if (this.#results.length > 0 || this.#cut) await this.#upload();
+    if (this.#results.length > 0 || this.#cut) return;
+    this.#release = false;
+    this.#queue.length = 0;
+    this.#page = null;
+    this.#held.clear();
+    this.#progress.pending = 0;
+    this.#poked = true;
+  }
+
+  #troubleNow(now: number): Trouble | null {
+    if (this.trouble === null) return null;
+    const { verdict, rule, atMs, untilMs } = this.trouble;
+    const evidence = {
+      rule,
+      url: 'https://shop.example/item/x',
+      status: rule === 'status-403' ? 403 : 200,
+      headers: { server: 'test' },
+      body: '<h1>Forbidden</h1>',
+    };
+    return { verdict, sinceMs: now - atMs, leftMs: untilMs === null ? null : Math.max(0, untilMs - now), evidence };
+  }
+
+  async #upload(): Promise<void> {
+    const { settings, objects, clock } = this.#o;
+    if (!this.#cut && this.#results.length === 0) return;
+    this.#cut ??= { seq: this.#parts.length, results: this.#results.splice(0).map((r) => r.result) };
+    const { seq, results } = this.#cut;
     const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
     const sha256 = sha256Hex(bytes);
-    const seq = this.#parts.length;
     const key = partKey(settings.run, settings.slot, settings.epoch, seq, sha256);
-    await objects.putIfAbsent(key, bytes, 'application/gzip');
+    try {
+      await this.#wait(objects.putIfAbsent(key, bytes, 'application/gzip'));
+    } catch {
+      // The bucket does not answer: what is in the journal waits.
+      this.#nextUploadMs = clock.now() + RETRY_MS * 4;
+      return;
+    }
+    this.#cut = null;
     this.#parts.push({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
-    this.#nextPartMs = now + settings.partMs;
+    this.#nextPartMs = clock.now() + settings.partMs;
     this.#poked = true;
   }
 
@@ -159,38 +359,55 @@ export class FakeInstance {
     if (this.#completion === null) {
       const closedAt = new Date(clock.now()).toISOString();
       const manifest = { version: 1, run, slot, epoch, instanceId: this.id, closedBy: 'instance', closedAt } as const;
+      const damaged = this.#damaged ? { damaged: true as const } : {};
       const bytes = encodeManifest(
-        { ...manifest, parts: this.#parts, progress: { ...this.#progress } },
+        { ...manifest, ...damaged, parts: this.#parts, progress: { ...this.#progress } },
         this.#keys.privateKey,
       );
-      await objects.putIfAbsent(key, bytes, 'application/json');
       this.#completion = JSON.stringify({ manifestKey: key, manifestSha256: sha256Hex(bytes) });
+      this.#manifest = bytes;
+    }
+    try {
+      if (this.#manifest) await this.#wait(objects.putIfAbsent(key, this.#manifest, 'application/json'));
+      this.#manifest = null;
+    } catch {
+      return;
     }
     this.#closed = (await this.#signed(COMPLETION_PATH, this.#completion))?.status === 200;
   }
 
+  /** Until the bucket has it. */
+  #manifest: Uint8Array | null = null;
+
   async #hello(): Promise<void> {
     const { settings, clock } = this.#o;
     const publicKey = exportPublicKey(this.#keys.publicKey);
-    const own = { instanceId: this.id, address: `127.0.0.${settings.slot + 1}`, publicKey };
+    const own = { instanceId: this.id, address: this.address, publicKey };
     const body = JSON.stringify({
       ...own,
       bundleSha256: settings.bundle.sha256,
-      clock: new Date(clock.now()).toISOString(),
+      clock: new Date(clock.now() + this.skewMs).toISOString(),
     });
     const reply = await this.#post(HELLO_PATH, null, body, (e) => macMessage(settings.token, e, body));
     this.#ready = reply?.status === 200;
     this.fenced = reply?.status === 401 || reply?.status === 409;
   }
 
-  async #heartbeat(now: number): Promise<void> {
+  async #heartbeat(): Promise<void> {
     this.#poked = false;
+    const now = this.#o.clock.now();
     this.#nextBeatMs = now + this.#o.settings.heartbeatMs;
     const offered = [...this.#held].filter(([, h]) => !h.granted).map(([id]) => id);
     const parts = this.#parts.filter((p) => p.seq > this.#acked);
-    const phase = this.#closed ? 'done' : this.#sealed ? 'uploading' : 'crawling';
-    const clock = new Date(now).toISOString();
-    const body = JSON.stringify({ phase, clock, offered, progress: this.#progress, parts, problem: null });
+    const phase = this.#closed ? 'done' : this.trouble ? 'banned' : this.#sealed ? 'uploading' : 'crawling';
+    const okAgoMs = this.#lastRightMs === null ? null : now - this.#lastRightMs;
+    const pageMs = this.#progress.requests > 0 ? this.pageMs : null;
+    const progress = { ...this.#progress, okAgoMs, pageMs };
+    const clock = new Date(now + this.skewMs).toISOString();
+    const trouble = this.#troubleNow(now);
+    const robots = this.robots?.version ?? null;
+    const yielded = this.#yielded.size > 0 ? { yielded: [...this.#yielded] } : {};
+    const body = JSON.stringify({ phase, clock, offered, ...yielded, progress, parts, problem: null, trouble, robots });
     const reply = await this.#signed(HEARTBEAT_PATH, body);
     if (reply?.status === 200) this.#follow(ordersSchema.parse(JSON.parse(reply.body)));
   }
@@ -198,18 +415,44 @@ export class FakeInstance {
   #follow(orders: Orders): void {
     this.fenced = orders.fenced;
     for (const id of orders.grants) {
-      const held = this.#held.get(id)!;
-      if (held.granted) continue;
+      const held = this.#held.get(id);
+      if (!held || held.granted) continue;
       held.granted = true;
       this.#queue.push(...held.products);
       this.#progress.assigned += held.products.length;
       this.#progress.pending += held.products.length;
       this.#poked = true;
     }
-    for (const id of orders.drops) this.#held.delete(id);
+    for (const id of orders.drops) if (this.#held.get(id)?.granted === false) this.#held.delete(id);
+    this.#most = orders.most;
+    for (const id of orders.yield ?? []) this.#yield(id);
+    for (const id of orders.taken ?? []) this.#yielded.delete(id);
+    if (orders.robots !== null) this.robots = orders.robots;
+    this.#intervalMs = orders.intervalMs;
+    this.#release = orders.release;
+    if (this.trouble?.verdict === 'suspect' && orders.verdict !== null) {
+      const now = this.#o.clock.now();
+      const banned = { ...this.trouble, verdict: 'banned', untilMs: now + this.#coolDownMs } as const;
+      this.#tell(orders.verdict === 'banned' ? banned : null);
+    }
     this.#sealed ||= orders.sealed;
     this.#drain ||= orders.drain;
     this.#acked = Math.max(this.#acked, orders.partsAck);
+    if (orders.drain && this.#page) this.#page = null;
+  }
+
+  /** Gives a chunk back of which nothing was begun. */
+  #yield(id: string): void {
+    const held = this.#held.get(id);
+    if (!held?.granted || this.#drain) return;
+    const isUntouched = held.products.every((p) => this.#queue.includes(p) && this.#page?.product !== p);
+    if (!isUntouched) return;
+    this.#held.delete(id);
+    for (const product of held.products) this.#queue.splice(this.#queue.indexOf(product), 1);
+    this.#progress.assigned -= held.products.length;
+    this.#progress.pending -= held.products.length;
+    this.#yielded.add(id);
+    this.#poked = true;
   }
 
   #signed(path: string, body: string): Promise<CallbackReply | null> {
@@ -223,17 +466,12 @@ export class FakeInstance {
     body: string,
     sign: (envelope: Envelope) => string,
   ): Promise<CallbackReply | null> {
-    const { run, slot, epoch, runPublicKey } = this.#o.settings;
+    const { run, slot, epoch } = this.#o.settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
     const callback = { run, slot, epoch, counter, signature: sign(envelope), body: Buffer.from(body) };
-    const reply = await this.#o.call(path, callback);
+    const reply = await this.#wait(this.#o.call(path, callback));
     if (reply?.status !== 200) return reply;
-    const signed = verifyMessage(
-      importPublicKey(runPublicKey),
-      { ...envelope, method: 'REPLY' },
-      reply.body,
-      reply.signature ?? '',
-    );
+    const signed = verifyMessage(this.#runKey, { ...envelope, method: 'REPLY' }, reply.body, reply.signature ?? '');
     if (!signed) throw new Error(`the reply to ${path} is not signed by the run`);
     return reply;
   }

@@ -2,31 +2,21 @@
  * Whole runs by the real control loop on a real database, with EC2, balancer, bucket and fleet in memory and time of their
  * own. Main servers are killed at every kind of call they make; what follows must end with the same rows.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
 import type { Base, RunShape } from './run-stage.ts';
-import { openBase } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
+import { useBase } from './use-base.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
 /** Slow enough that an instance can be lost in the middle of it: silence is noticed after 6 s. */
 const SLOW: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000 };
 
-let database: TestDatabase;
 let base: Base;
 let whole: WholeRun;
 
-beforeAll(async () => {
-  database = await createTestDatabase('sqlite');
-  base = await openBase(database);
-});
-afterAll(async () => {
-  await base?.db.close();
-  await database?.drop();
-});
+useBase((made) => (base = made));
 afterEach(() => whole?.close());
 
 /** I1, I2, I3 and I7: every product accounted for once, every row there once, nothing left running. */

@@ -16,7 +16,7 @@ import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
-import { START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
+import { ALLOW_ALL, START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 
 export type Stores = ReturnType<typeof createStores>;
@@ -54,10 +54,23 @@ export interface RunShape {
   chunkSize: number;
   deadlineMs?: number;
   intervalMs?: number;
+  site?: Partial<NewRun['settings']['site']>;
+  maxCost?: number;
+  recycleEveryMs?: number;
 }
 
 /** A planned run with products `p1`, `p2` … and a result table of its own. */
 export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
+  const run = newRunOf(shape);
+  await createResultTable(base.db, run.settings.results.table, run.settings.mapping);
+  await base.stores.runs.create(run, productIds(shape.products), base.fence, START_MS);
+  return run;
+}
+
+export const productIds = (products: number): string[] => Array.from({ length: products }, (_, i) => `p${i + 1}`);
+
+/** The run that `createRun` stores. */
+export function newRunOf(shape: RunShape): NewRun {
   const number = ++made;
   const { products, instances, chunkSize } = shape;
   const deadlineMs = shape.deadlineMs ?? 480_000;
@@ -72,9 +85,10 @@ export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
     dryRun: true,
     settings: {
       ...settings,
-      site: { ...settings.site, intervalMs: shape.intervalMs ?? 1_000 },
+      site: { ...settings.site, intervalMs: shape.intervalMs ?? 1_000, ...shape.site },
       results: { table: `snapshots_${number}`, onGone: 'keep' },
-      run: { ...settings.run, deadlineMs },
+      run: { ...settings.run, deadlineMs, maxCost: shape.maxCost ?? null },
+      aws: { ...settings.aws, recycleEveryMs: shape.recycleEveryMs ?? null },
     },
     plan: aPlan({ products, instances, chunkSize, chunks, deadlineMs }),
     planned: products,
@@ -82,9 +96,6 @@ export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
     privateKey: template.privateKey,
     publicKey: template.publicKey,
   };
-  await createResultTable(base.db, run.settings.results.table, run.settings.mapping);
-  const ids = Array.from({ length: products }, (_, i) => `p${i + 1}`);
-  await base.stores.runs.create(run, ids, base.fence, START_MS);
   return run;
 }
 
@@ -97,7 +108,7 @@ export interface MemoryCloud {
 export function memoryCloud(clock: Clock): MemoryCloud {
   const compute = new MemoryCompute({ clock, pendingMs: 300, shuttingDownMs: 300 });
   const balancers = new MemoryLoadBalancer({ clock, isRunning: (id) => compute.isRunning(id) });
-  return { compute, balancers, objects: new MemoryObjectStore() };
+  return { compute, balancers, objects: new MemoryObjectStore(clock) };
 }
 
 const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
@@ -106,7 +117,7 @@ const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', m
 export function createCore(
   base: Pick<Base, 'stores' | 'fence'>,
   runId: string,
-  cloud: MemoryCloud,
+  cloud: Pick<Core, 'compute' | 'balancers' | 'objects'>,
   clock: Clock = systemClock,
   offers: OfferSender = NOBODY,
 ): Core & { alarms: string[] } {
@@ -119,6 +130,7 @@ export function createCore(
     log: pino({ level: 'silent' }),
     ...base.stores,
     ...cloud,
+    robots: { policy: ALLOW_ALL },
     offers,
     launchTurn: () => Promise.resolve(),
     launchKit: async () => ({

@@ -1,39 +1,36 @@
 /** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
-import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
-import { ControlLoop } from '../../../orchestrator/control/loop.ts';
 import type { NewRun, RunRecord } from '../../../orchestrator/control/stores.ts';
 import type { Verdict } from '../../../orchestrator/control/verify.ts';
 import { verifyRun } from '../../../orchestrator/control/verify.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
-import { START_MS } from '../../unit/control/builders.ts';
+import { ALLOW_ALL, START_MS } from '../../unit/control/builders.ts';
 import { FakeFleet } from './fake-fleet.ts';
 import type { Mortality } from './mortal.ts';
-import { mortal } from './mortal.ts';
-import type { Base, MemoryCloud, RunShape, Stores } from './run-stage.ts';
-import { createCore, createRun, memoryCloud, takeLock } from './run-stage.ts';
+import type { MainServer } from './main-server.ts';
+import { startMainServer, wrapStores } from './main-server.ts';
+import type { Base, MemoryCloud, RunShape } from './run-stage.ts';
+import { createRun, memoryCloud, takeLock } from './run-stage.ts';
+import { SkewedClock } from './skewed-clock.ts';
 
 /** How time moves on between two looks whether everybody waits. */
 const STEP_MS = 10;
-
-export interface MainServer {
-  life: Mortality;
-  alarms: string[];
-  /** Why the loop ended; null while it runs or after a kill. */
-  ended: { error: unknown } | null;
-  kill(): void;
-}
 
 export class WholeRun {
   readonly base: Base;
   readonly run: NewRun;
   readonly clock: VirtualClock;
+  /** The main server's own. */
+  readonly serverClock: SkewedClock;
   readonly cloud: MemoryCloud;
   readonly fleet: FakeFleet;
   server: MainServer | null = null;
+  /** What reading robots.txt gives from now on. */
+  robots: RobotsPolicy = ALLOW_ALL;
+  robotsReads = 0;
   readonly #stop = new AbortController();
   readonly #lives: Mortality[] = [];
 
@@ -41,8 +38,9 @@ export class WholeRun {
     this.base = base;
     this.run = run;
     this.clock = new VirtualClock(START_MS);
+    this.serverClock = new SkewedClock(this.clock);
     this.cloud = memoryCloud(this.clock);
-    const stores = wrap(base.stores, this.#newLife());
+    const stores = wrapStores(base.stores, this.#newLife());
     this.fleet = new FakeFleet({ clock: this.clock, cloud: this.cloud, stores, runId: run.id, fetch });
   }
 
@@ -54,36 +52,15 @@ export class WholeRun {
 
   /** Starts a main server under a fence of its own; `decide` says at which call it is killed. */
   async start(decide: Mortality['decide'] = () => false): Promise<MainServer> {
-    const { base, run, cloud, clock, fleet } = this;
+    const { base, run, cloud, serverClock: clock, fleet } = this;
     const fence = await takeLock(base.stores);
     base.fence = fence;
     const life = this.#newLife(decide);
-    const death = new AbortController();
-    const mortalCloud = {
-      compute: mortal('compute', cloud.compute, life),
-      balancers: mortal('balancers', cloud.balancers, life),
-      objects: mortal('objects', cloud.objects, life),
+    const readRobots = (): Promise<RobotsPolicy> => {
+      this.robotsReads++;
+      return Promise.resolve(this.robots);
     };
-    const offers = mortal('offers', fleet, life);
-    const core = createCore({ stores: wrap(base.stores, life), fence }, run.id, mortalCloud, clock, offers);
-    const dispatcher = new Dispatcher(core);
-    const loop = new ControlLoop(core, dispatcher, () => undefined);
-    const callbacks = new Callbacks(core, dispatcher, loop, run.privateKey);
-    const server: MainServer = {
-      life,
-      alarms: core.alarms,
-      ended: null,
-      kill() {
-        life.dead = true;
-        death.abort();
-      },
-    };
-    life.onDeath = () => server.kill();
-    fleet.connect(callbacks, death.signal);
-    loop.run(death.signal).then(
-      () => (server.ended = life.dead ? null : { error: null }),
-      (error: unknown) => (server.ended = { error }),
-    );
+    const server = startMainServer({ run, stores: base.stores, fence, cloud, clock, fleet, life, readRobots });
     this.server = server;
     return server;
   }
@@ -153,19 +130,10 @@ export class WholeRun {
   }
 }
 
-function wrap(stores: Stores, life: Mortality): Stores {
-  return {
-    runs: mortal('runs', stores.runs, life),
-    fleet: mortal('fleet', stores.fleet, life),
-    work: mortal('work', stores.work, life),
-    results: mortal('results', stores.results, life),
-  };
-}
-
 /** Every tenth product is gone, the seventh fails, the others give a row. */
 export function usualResult({ n, id }: { n: number; id: string }): ItemResult {
   const common = { n, id, url: `https://shop.example/item/${id}`, at: '2026-01-01T00:00:00.000Z', attempts: 1 };
   if (n % 10 === 0) return { ...common, outcome: 'gone', status: 404 };
   if (n === 7) return { ...common, outcome: 'failed', reason: 'parse', detail: 'no title' };
-  return { ...common, outcome: 'stored', row: { title: `Title ${id}` } };
+  return { ...common, outcome: 'stored', rows: [{ key: null, row: { title: `Title ${id}` } }] };
 }

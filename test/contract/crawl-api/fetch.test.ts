@@ -1,69 +1,13 @@
 /** The fetcher against real HTTP servers: what each kind of reply becomes. */
 import type http from 'node:http';
-import net from 'node:net';
-import zlib from 'node:zlib';
-import { afterEach, describe, expect, it } from 'vitest';
-import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
-import { createAddressGuard } from '../../../crawl-api/fetch/address-guard.ts';
-import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
-import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
-import { createTargetDispatcher } from '../../../crawl-api/fetch/target-dispatcher.ts';
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { Stub } from './http-stub.ts';
-import { freePort, ownAddress, startStub } from './http-stub.ts';
+import type net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { createFetcher, fetchPage, html, noHooks, page, serve, serveBytes, serveRaw } from './fetch-stage.ts';
+import { ownAddress } from './http-stub.ts';
+import { freePort } from '../../support/free-port.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-const mapping = compileMapping({
-  fields: [
-    { name: 't', select: { type: 'css', selector: 'h1' }, process: [{ type: 'trim' }], all: false, required: true },
-  ],
-});
-const html = { 'content-type': 'text/html; charset=utf-8' };
 const PAGE = '<h1>Tea 茶</h1>';
-const found = { kind: 'page', extraction: { row: { t: 'Tea 茶' }, missing: null } };
-
-async function serve(handle: (request: http.IncomingMessage, response: http.ServerResponse) => void): Promise<Stub> {
-  const stub = await startStub((request, _body, response) => handle(request, response));
-  cleanups.push(stub.close);
-  return stub;
-}
-
-interface FetchOptions {
-  template?: string;
-  timeoutMs?: number;
-  maxPageBytes?: number;
-  localAddress?: string;
-  allowPrivate?: boolean;
-  hooks?: FetchHooks;
-  signal?: AbortSignal;
-}
-
-function createFetcher(
-  template: string,
-  { timeoutMs = 5_000, maxPageBytes = 100_000, localAddress, allowPrivate = false }: FetchOptions,
-): PageFetcher {
-  const guard = createAddressGuard({ productUrl: template, allowPrivate, forbidden: [] });
-  const dispatcher = createTargetDispatcher({
-    localAddress: localAddress ?? ownAddress(),
-    guard,
-    connectTimeoutMs: timeoutMs,
-  });
-  cleanups.push(() => dispatcher.destroy());
-  const settings = { userAgent: 'testbot/1.0', timeoutMs, maxPageBytes };
-  return new PageFetcher(dispatcher, settings, systemClock, (kind) => new PageExtractor(mapping, kind));
-}
-
-const noHooks: FetchHooks = { onStart: () => undefined, onFirstByte: () => undefined };
-
-function fetchPage(url: string, options: FetchOptions = {}): Promise<PageResult> {
-  const fetcher = createFetcher(options.template ?? url, options);
-  return fetcher.fetch(url, options.hooks ?? noHooks, options.signal ?? new AbortController().signal);
-}
+const found = page(PAGE);
 
 describe('a good page', () => {
   it('is read from the own address, with the user agent, and without following anything', async () => {
@@ -73,7 +17,7 @@ describe('a good page', () => {
       response.writeHead(200, html).end(PAGE);
     });
     const localAddress = ownAddress();
-    expect(await fetchPage(`${shop.url}/1`, { localAddress })).toEqual(found);
+    expect(await fetchPage(`${shop.url}/1`, { localAddress })).toMatchObject(found);
     expect(seen).toHaveLength(1);
     expect(seen[0]!.from).toBe(localAddress);
     expect(seen[0]!.headers).toMatchObject({
@@ -82,19 +26,28 @@ describe('a good page', () => {
     });
   });
 
-  it.each<[string, (text: string) => Buffer]>([
-    ['gzip', (text) => zlib.gzipSync(text)],
-    ['x-gzip', (text) => zlib.gzipSync(text)],
-    ['br', (text) => zlib.brotliCompressSync(text)],
-    ['deflate', (text) => zlib.deflateSync(text)],
-    ['deflate', (text) => zlib.deflateRawSync(text)],
-    ['zstd', (text) => zlib.zstdCompressSync(text)],
-    ['identity', (text) => Buffer.from(text)],
-  ])('is decoded from %s', async (encoding, compress) => {
-    const shop = await serve((_request, response) => {
-      response.writeHead(200, { ...html, 'content-encoding': encoding }).end(compress(PAGE + ' '.repeat(50_000)));
+  it('comes with the reply it was found in', async () => {
+    const headers = { ...html, 'X-Shop': 'tea', 'Set-Cookie': ['a=1', 'b=2'], Vary: ['a', 'b'] };
+    const shop = await serveBytes(headers, PAGE);
+    const result = await fetchPage(`${shop.url}/1`);
+    expect(result).toMatchObject({
+      reply: {
+        url: `${shop.url}/1`,
+        status: 200,
+        headers: { 'content-type': 'text/html; charset=utf-8', 'x-shop': 'tea', vary: 'a, b' },
+        body: PAGE,
+        complete: true,
+        waitMs: expect.any(Number) as number,
+      },
     });
-    expect(await fetchPage(shop.url)).toEqual(found);
+    expect(JSON.stringify(result)).not.toContain('cookie');
+  });
+
+  it('leaves the beginning of a long one with the reply', async () => {
+    const long = '<p>' + 'x'.repeat(80_000);
+    const shop = await serveBytes(html, long);
+    const result = await fetchPage(shop.url);
+    expect(result).toMatchObject({ ...page(long), reply: { body: long.slice(0, 65_536), complete: false } });
   });
 
   it('is read in whatever pieces it comes', async () => {
@@ -107,12 +60,12 @@ describe('a good page', () => {
       };
       write(0);
     });
-    expect(await fetchPage(shop.url)).toEqual(found);
+    expect(await fetchPage(shop.url)).toMatchObject(found);
   });
 
   it('is taken for HTML when the server does not say what it is', async () => {
     const shop = await serve((_request, response) => void response.writeHead(200).end(PAGE));
-    expect(await fetchPage(shop.url)).toEqual(found);
+    expect(await fetchPage(shop.url)).toMatchObject(found);
   });
 
   it('tells its start before the server has the request, and its first byte before the end', async () => {
@@ -151,110 +104,124 @@ describe('a good page', () => {
 });
 
 describe('other replies', () => {
-  it.each<[string, number, http.OutgoingHttpHeaders, string, object]>([
-    ['404', 404, html, 'x', { kind: 'gone', status: 404 }],
-    ['410', 410, html, '', { kind: 'gone', status: 410 }],
-    ['500', 500, html, 'x', { kind: 'failed', reason: 'http-status', detail: 'status 500' }],
-    ['403', 403, html, 'x', { kind: 'failed', reason: 'http-status', detail: 'status 403' }],
-    ['429', 429, {}, '', { kind: 'failed', reason: 'http-status' }],
-    ['a redirect', 302, { location: '/login' }, '', { kind: 'failed', reason: 'redirect', detail: '302 to /login' }],
-    ['a permanent redirect', 308, { ...html, location: 'http://169.254.169.254/' }, 'x', { reason: 'redirect' }],
-    ['a redirect to nowhere', 301, {}, '', { reason: 'redirect', detail: '301 without a location' }],
-    [
-      'an image',
-      200,
-      { 'content-type': 'image/png' },
-      'x',
-      { kind: 'failed', reason: 'content-type', detail: 'content-type image/png' },
-    ],
-    ['an unknown encoding', 200, { ...html, 'content-encoding': 'lzma' }, 'x', { reason: 'content-type' }],
-    ['broken gzip', 200, { ...html, 'content-encoding': 'gzip' }, 'not gzip at all', { reason: 'network' }],
-    [
-      'a page without the required field',
-      200,
-      html,
-      '<h2>x</h2>',
-      { kind: 'page', extraction: { row: null, missing: 't' } },
-    ],
-    ['an empty page', 200, html, '', { kind: 'page', extraction: { row: null, missing: 't' } }],
-    ['a page that nests too deep', 200, html, '<b>'.repeat(5_000), { kind: 'failed', reason: 'too-large' }],
-  ])('%s', async (_name, status, headers, body, expected) => {
-    const shop = await serve((_request, response) => void response.writeHead(status, headers).end(body));
-    expect(await fetchPage(shop.url)).toMatchObject(expected);
+  const failed = (reason: string, detail: string, retryAfterMs: number | null = null): object => ({
+    kind: 'failed',
+    reason,
+    detail,
+    retryAfterMs,
   });
 
-  it('stops reading what is no page', async () => {
-    let sent = 0;
-    const shop = await serve((_request, response) => {
-      response.writeHead(200, { 'content-type': 'video/mp4' });
-      const pour = (): void => {
-        if (response.destroyed) return;
-        sent += 65_536;
-        response.write(Buffer.alloc(65_536), () => setImmediate(pour));
-      };
-      pour();
+  it.each<[string, number, http.OutgoingHttpHeaders, object]>([
+    ['404', 404, html, { kind: 'gone' }],
+    ['410', 410, html, { kind: 'gone' }],
+    ['404 with a picture', 404, { 'content-type': 'image/gif' }, { kind: 'gone', reply: { body: '' } }],
+    ['500', 500, html, failed('http-status', 'status 500')],
+    ['403', 403, html, failed('http-status', 'status 403')],
+    ['999', 999, html, failed('http-status', 'status 999')],
+    ['600', 600, html, failed('http-status', 'status 600')],
+    ['429', 429, html, failed('http-status', 'status 429')],
+    ['429 with Retry-After', 429, { ...html, 'retry-after': '5' }, failed('http-status', 'status 429', 5_000)],
+    ['503 with Retry-After', 503, { ...html, 'retry-after': '36000' }, failed('http-status', 'status 503', 36_000_000)],
+    ['503 with rubbish for it', 503, { ...html, 'retry-after': 'soon' }, failed('http-status', 'status 503')],
+    ['500 with Retry-After', 500, { ...html, 'retry-after': '5' }, failed('http-status', 'status 500')],
+    ['a redirect to nowhere', 302, {}, failed('redirect', '302 without a location that can be read')],
+    ['304', 304, {}, { ...failed('redirect', '304 without a location that can be read'), reply: { body: '' } }],
+    ['an unknown encoding', 200, { ...html, 'content-encoding': 'lzma' }, { reason: 'content-type' }],
+  ])('%s', async (_name, status, headers, expected) => {
+    const shop = await serveBytes(headers, '<p>Sorry', status);
+    const reply = { status, ...(status === 200 ? {} : { body: '<p>Sorry', complete: true }) };
+    const result = await fetchPage(shop.url);
+    expect(result).toMatchObject('reply' in expected ? expected : { ...expected, reply });
+    expect(shop.requests).toBe(1);
+  });
+
+  it.each([
+    ['/login?next=1', (origin: string) => `${origin}/login?next=1`],
+    ['other', (origin: string) => `${origin}/item/other`],
+    ['//cdn.example/x', () => 'http://cdn.example/x'],
+    ['https://shop.example/a b', () => 'https://shop.example/a%20b'],
+    ['http://169.254.169.254/latest/', () => 'http://169.254.169.254/latest/'],
+    ['javascript:alert(1)', () => 'javascript:alert(1)'],
+  ])('a redirect to %s is told, not followed', async (location, to) => {
+    const shop = await serveBytes({ ...html, location }, 'moved', 302);
+    expect(await fetchPage(`${shop.url}/item/1`)).toMatchObject({
+      kind: 'redirect',
+      to: to(shop.url),
+      reply: { status: 302, body: 'moved', headers: { location } },
     });
-    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'content-type' });
-    expect(sent).toBeLessThan(20_000_000);
+    expect(shop.requests).toBe(1);
   });
-});
 
-describe('pages that are too much', () => {
-  it.each(['identity', 'gzip', 'br', 'zstd'])('fail when their text is over the cap, as %s', async (encoding) => {
-    const text = `<h1>x</h1>${' '.repeat(2_000_000)}`;
-    const body = {
-      identity: Buffer.from(text),
-      gzip: zlib.gzipSync(text),
-      br: zlib.brotliCompressSync(text),
-      zstd: zlib.zstdCompressSync(text),
-    }[encoding];
-    const shop = await serve(
-      (_request, response) => void response.writeHead(200, { ...html, 'content-encoding': encoding }).end(body),
+  it('understands a location in UTF-8 that nobody has encoded', async () => {
+    const { url } = await serveRaw((socket) =>
+      socket.end('HTTP/1.1 301 Moved\r\nlocation: /商品\r\ncontent-length: 0\r\n\r\n'),
     );
-    expect(await fetchPage(shop.url)).toEqual({
-      kind: 'failed',
-      reason: 'too-large',
-      detail: 'more than 100000 bytes',
-    });
+    expect(await fetchPage(url)).toMatchObject({ kind: 'redirect', to: `${url}%E5%95%86%E5%93%81` });
   });
 
-  it('fail at a gzip bomb without unpacking it', async () => {
-    const bomb = zlib.gzipSync(Buffer.alloc(200_000_000));
-    const shop = await serve(
-      (_request, response) => void response.writeHead(200, { ...html, 'content-encoding': 'gzip' }).end(bomb),
-    );
-    const before = process.memoryUsage().rss;
-    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'too-large' });
-    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  it.each([204, 205, 200, 203])('%i without a body is a page without values', async (status) => {
+    const shop = await serveBytes(status === 204 ? {} : html, '', status);
+    expect(await fetchPage(shop.url)).toMatchObject({ ...page(''), reply: { status, body: '', complete: true } });
   });
 
-  it('fail at a page that never ends', async () => {
+  it('of errors no more than the beginning is read', async () => {
     const shop = await serve((_request, response) => {
-      response.writeHead(200, html);
+      response.writeHead(503, html);
       const pour = (): void =>
         void (response.destroyed || response.write('<p>more</p>'.repeat(1_000), () => setImmediate(pour)));
       pour();
     });
-    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'too-large' });
+    const result = await fetchPage(shop.url);
+    expect(result).toMatchObject({ reason: 'http-status', detail: 'status 503', reply: { complete: false } });
+    expect((result as { reply: { body: string } }).reply.body.length).toBeGreaterThan(60_000);
+  });
+
+  it('of an error that does not end what came is told', async () => {
+    const shop = await serve((_request, response) => void response.writeHead(403, html).write('<title>Blocked'));
+    expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toMatchObject({
+      detail: 'status 403',
+      reply: { body: '<title>Blocked', complete: false },
+    });
   });
 });
 
 describe('servers in trouble', () => {
   it('times out when no reply comes', async () => {
     const shop = await serve(() => undefined);
-    expect(await fetchPage(shop.url, { timeoutMs: 150 })).toEqual({
+    expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toEqual({
       kind: 'failed',
       reason: 'timeout',
-      detail: 'no reply within 150 ms',
+      detail: 'no reply within 1500 ms',
+      reply: null,
+      retryAfterMs: null,
     });
   });
 
   it('times out when the reply does not end', async () => {
     const shop = await serve((_request, response) => void response.writeHead(200, html).write('<h1>x'));
-    expect(await fetchPage(shop.url, { timeoutMs: 150 })).toMatchObject({
+    expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toMatchObject({
       reason: 'timeout',
-      detail: 'the reply did not end within 150 ms',
+      detail: 'the reply did not end within 1500 ms',
+      reply: { status: 200, body: '<h1>x', complete: false },
     });
+  });
+
+  it('times out when the reply trickles in', async () => {
+    const { url } = await serveRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n');
+      const drip = (): void => void (socket.destroyed || socket.write('x', () => setTimeout(drip, 20)));
+      drip();
+    });
+    expect(await fetchPage(url, { timeoutMs: 300 })).toMatchObject({ reason: 'timeout' });
+  });
+
+  it('times out when the head trickles in', async () => {
+    const { url } = await serveRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
+      const drip = (): void => void (socket.destroyed || socket.write('x', () => setTimeout(drip, 20)));
+      drip();
+    });
+    expect(await fetchPage(url, { timeoutMs: 300 })).toMatchObject({ reason: 'timeout', reply: null });
   });
 
   it.each<[string, (socket: net.Socket) => void]>([
@@ -265,16 +232,24 @@ describe('servers in trouble', () => {
       'ends the body early',
       (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100\r\n\r\n<h1>x</h1>'),
     ],
+    [
+      'breaks off a chunked body',
+      (socket) =>
+        socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n5\r\n<h1>x'),
+    ],
   ])('fails with network when the server %s', async (_what, act) => {
-    const address = ownAddress();
-    const server = net.createServer((socket) => {
-      socket.on('error', () => undefined);
-      socket.once('data', () => act(socket));
-    });
-    await new Promise<void>((resolve) => server.listen(0, address, resolve));
-    cleanups.push(() => new Promise((resolve) => server.close(resolve)));
-    const url = `http://${address}:${(server.address() as net.AddressInfo).port}/`;
+    const { url } = await serveRaw(act);
     expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
+  });
+
+  it('keeps what came before a reply broke off', async () => {
+    const { url } = await serveRaw((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100\r\n\r\n<h1>x</h1>'),
+    );
+    expect(await fetchPage(url)).toMatchObject({
+      reason: 'network',
+      reply: { status: 200, body: '<h1>x</h1>', complete: false },
+    });
   });
 
   it('fails with network, and nothing started, when nobody listens', async () => {
@@ -295,11 +270,11 @@ describe('servers in trouble', () => {
       if (calls === 2) request.socket.resetAndDestroy();
       else response.writeHead(200, html).end(PAGE);
     });
-    const fetcher = createFetcher(shop.url, { timeoutMs: 200 });
+    const fetcher = createFetcher(shop.url, { timeoutMs: 1_500 });
     const signal = new AbortController().signal;
     expect(await fetcher.fetch(shop.url, noHooks, signal)).toMatchObject({ reason: 'timeout' });
     expect(await fetcher.fetch(shop.url, noHooks, signal)).toMatchObject({ reason: 'network' });
-    expect(await fetcher.fetch(shop.url, noHooks, signal)).toEqual(found);
+    expect(await fetcher.fetch(shop.url, noHooks, signal)).toMatchObject(found);
   });
 
   it('says nothing about a product when it was told to stop', async () => {
@@ -322,36 +297,5 @@ describe('servers in trouble', () => {
     };
     await expect(fetchPage(shop.url, { hooks })).rejects.toThrow('disk full');
     expect(calls).toBe(0);
-  });
-});
-
-describe('addresses that are not the shop', () => {
-  it('are not connected to: only the literal one of product_url is', async () => {
-    let calls = 0;
-    const other = await serve((_request, response) => {
-      calls++;
-      response.writeHead(200, html).end(PAGE);
-    });
-    expect(await fetchPage(other.url, { template: 'https://shop.example/{id}' })).toMatchObject({
-      reason: 'network',
-      detail: expect.stringContaining('not a public address') as string,
-    });
-    expect(calls).toBe(0);
-  });
-
-  it('are not reached through a name, unless private ones are allowed', async () => {
-    let calls = 0;
-    const shop = await startStub((_request, _body, response) => {
-      calls++;
-      response.writeHead(200, html).end(PAGE);
-    }, '127.0.0.1');
-    cleanups.push(shop.close);
-    const url = `http://localhost:${shop.port}/`;
-    expect(await fetchPage(url)).toMatchObject({
-      reason: 'network',
-      detail: expect.stringContaining('site.allow_private') as string,
-    });
-    expect(calls).toBe(0);
-    expect(await fetchPage(url, { allowPrivate: true })).toEqual(found);
   });
 });

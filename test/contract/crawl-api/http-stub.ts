@@ -8,6 +8,8 @@ export interface Stub {
   url: string;
   address: string;
   port: number;
+  /** How many have come so far. */
+  readonly requests: number;
   close: () => Promise<void>;
 }
 
@@ -20,7 +22,9 @@ export function startStub(
   handle: (request: IncomingMessage, body: Buffer, response: ServerResponse) => void,
   address = ownAddress(),
 ): Promise<Stub> {
+  let requests = 0;
   const server = http.createServer((request, response) => {
+    requests++;
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => handle(request, Buffer.concat(chunks), response));
@@ -34,6 +38,9 @@ export function startStub(
         url: `http://${address}:${port}`,
         address,
         port,
+        get requests() {
+          return requests;
+        },
         close: () =>
           new Promise((done) => {
             server.close(() => done());
@@ -42,13 +49,6 @@ export function startStub(
       });
     });
   });
-}
-
-/** A port that is free on this address now. */
-export async function freePort(address: string): Promise<number> {
-  const stub = await startStub(() => undefined, address);
-  await stub.close();
-  return stub.port;
 }
 
 /** Waits for the condition; the error names what was waited for. */

@@ -72,7 +72,7 @@ describe('a whole shard', () => {
       id: 'p1',
       outcome: 'stored',
       attempts: 1,
-      row: { title: 'Item p1', price: 1234 },
+      rows: [{ key: null, row: { title: 'Item p1', price: 1234 } }],
     });
     expect(new Set(bucket.puts.map((p) => p.from))).toEqual(new Set([stage.address]));
 
@@ -84,6 +84,7 @@ describe('a whole shard', () => {
       closedBy: 'instance',
       progress: { assigned: 40, pending: 0, stored: 40, requests: 40 },
     });
+    expect(manifest.progress.minGapMs).toBeGreaterThanOrEqual(30);
     expect(manifest.parts.length).toBeGreaterThan(1);
     expect(manifest.parts.map((p) => p.seq)).toEqual(manifest.parts.map((_, i) => i));
     for (const part of manifest.parts) expect(sha256Hex(bucket.objects.get(part.key)!)).toBe(part.sha256);
@@ -107,13 +108,13 @@ describe('a whole shard', () => {
       tries.set(id, (tries.get(id) ?? 0) + 1);
       if (id === 'p2') return void response.writeHead(404, html).end();
       if (id === 'p3') return void response.writeHead(500, html).end();
-      if (id === 'p4') return void response.writeHead(302, { location: '/elsewhere' }).end();
+      if (request.url === '/item/p4') return void response.writeHead(302, { location: '/elsewhere/p4' }).end();
       if (id === 'p5' && tries.get(id) === 1) return void request.socket.resetAndDestroy();
       if (id === 'p6') return void response.writeHead(200, html).end('<h2>no title</h2>');
       if (id === 'p7') return;
       response.writeHead(200, html).end(`<h1>${id}</h1>`);
     };
-    const stage = await startReady({ page, site: { timeoutMs: 150 } });
+    const stage = await startReady({ page, site: { timeoutMs: 1_500 } });
     await stage.offer('1-1', products(1, 8));
     stage.main.orders.sealed = true;
     await completed(stage);
@@ -132,7 +133,7 @@ describe('a whole shard', () => {
       ['p1', 'stored', '', 1],
       ['p2', 'gone', '', 1],
       ['p3', 'failed', 'http-status', 2],
-      ['p4', 'failed', 'redirect', 1],
+      ['p4', 'stored', '', 1],
       ['p5', 'stored', '', 2],
       ['p6', 'failed', 'parse', 2],
       ['p7', 'failed', 'timeout', 2],
@@ -141,21 +142,27 @@ describe('a whole shard', () => {
     expect(stage.results().find((r) => r.id === 'p6')).toMatchObject({
       detail: 'the required field title has no value',
     });
-    expect(stage.visits.slice(0, 8).map((v) => v.path)).toEqual(products(1, 8).map((p) => `/item/${p.id}`));
+    const first = products(1, 8).map((p) => `/item/${p.id}`);
+    expect(stage.visits.slice(0, 9).map((v) => v.path)).toEqual(first.toSpliced(4, 0, '/elsewhere/p4'));
   });
 
   it('closes the epoch with what there is at the deadline; the rest gets no result', async () => {
-    const deadline = new Date(Date.now() + 3_000).toISOString();
-    const stage = await startReady({ site: { intervalMs: 100 }, settings: { deadline } });
-    expect((await stage.offer('1-1', products(1, 20))).status).toBe(202);
-    expect(await stage.offer('2-1', products(21, 60))).toMatchObject({ status: 409, body: { refused: 'deadline' } });
-    stage.main.orders.intervalMs = 400;
+    const stage = await startReady({ site: { intervalMs: 100 } });
+    // Counted from here: how long a busy machine takes to boot the process is no part of this.
+    const deadline = new Date(Date.now() + 8_000).toISOString();
+    stage.main.orders.deadline = deadline;
+    await until('the deadline to be known', async () =>
+      (await stage.local('GET', '/v1/runs/run-1')).text.includes(deadline),
+    );
+    expect((await stage.offer('1-1', products(1, 30))).status).toBe(202);
+    expect(await stage.offer('2-1', products(31, 130))).toMatchObject({ status: 409, body: { refused: 'deadline' } });
+    stage.main.orders.intervalMs = 1_000;
     await completed(stage);
     const results = stage.results();
     expect(results.length).toBeGreaterThan(2);
-    expect(results.length).toBeLessThan(20);
+    expect(results.length).toBeLessThan(30);
     expect(results.every((r) => r.outcome === 'stored')).toBe(true);
-    expect(await stage.offer('3-1', products(61, 62))).toMatchObject({
+    expect(await stage.offer('3-1', products(131, 132))).toMatchObject({
       status: 409,
       body: { refused: 'draining', room: 0 },
     });
@@ -280,7 +287,7 @@ describe('offers', () => {
     const before = performance.now();
     await stage.offer('7-2', products(1, 3));
     await until('the heartbeat that asks for it', () => stage.main.heartbeats.some((h) => h.offered.includes('7-2')));
-    expect(performance.now() - before).toBeLessThan(1_500);
+    expect(performance.now() - before).toBeLessThan(4_000);
     expect(stage.visits).toEqual([]);
     stage.main.orders.drops = ['7-2'];
     await stage.offer('8-1', products(4, 5));
@@ -398,6 +405,7 @@ describe('the listener for the box itself', () => {
       held: 5,
       sealed: false,
       progress: { stored: 4, gone: 1 },
+      trouble: null,
     });
     const get = async (query: string): Promise<unknown> =>
       JSON.parse((await stage.local('GET', `/v1/runs/run-1/products${query}`)).text);

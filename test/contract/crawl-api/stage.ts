@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
-import { buildBundle } from '../../../userdata/bundle.ts';
+import { buildProgram } from '../../../userdata/program.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
 import { itemResultSchema } from '../../../shared/wire/part.ts';
@@ -16,12 +16,15 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
 import { createKeyPair, envelopeHeaders, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
-import { freePort, ownAddress, startStub, until } from './http-stub.ts';
+import { ownAddress, startStub, until } from './http-stub.ts';
+import { ARRIVED_HEADER, startArrivalRelay } from './arrival-relay.ts';
 import type { StubBucket, StubMainServer } from './stub-cloud.ts';
 import { startBucket, startMainServer, startMetadata } from './stub-cloud.ts';
+import { freePort } from '../../support/free-port.ts';
 
 export interface Visit {
   path: string;
+  /** When it arrived, in milliseconds; noted on another thread than the test's. */
   at: number;
   from: string | undefined;
   userAgent: string | undefined;
@@ -42,6 +45,8 @@ export interface Stage {
   kill(): Promise<void>;
   exitCode(): Promise<number | null>;
   ready(): Promise<void>;
+  /** What the balancer would see. */
+  health(): Promise<{ status: number; body: { status: string } }>;
   offer(
     chunk: string,
     products: Product[],
@@ -71,8 +76,8 @@ let bundleFile: Promise<string> | undefined;
 /** The real bundle, built once per test file. */
 async function bundlePath(): Promise<string> {
   bundleFile ??= (async () => {
-    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-bundle-')), 'bundle.mjs');
-    fs.writeFileSync(file, (await buildBundle()).bytes);
+    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-bundle-')), 'crawl-api.mjs');
+    fs.writeFileSync(file, (await buildProgram()).bytes);
     return file;
   })();
   return bundleFile;
@@ -96,12 +101,13 @@ export async function createStage(
   const shop = await startStub((req, _body, res) => {
     visits.push({
       path: req.url!,
-      at: performance.now(),
+      at: Number(req.headers[ARRIVED_HEADER]),
       from: req.socket.remoteAddress,
       userAgent: req.headers['user-agent'],
     });
     page(req, res);
   });
+  const relay = await startArrivalRelay(shop);
   const intervalMs = changes.site?.intervalMs ?? 20;
   const deadline = changes.settings?.deadline ?? new Date(Date.now() + 60_000).toISOString();
   const main = await startMainServer(run, token, { intervalMs, deadline });
@@ -124,31 +130,31 @@ export async function createStage(
     heartbeatMs: 200,
     partMs: 300,
     mapping: {
-      fields: [
+      pages: [
         {
-          name: 'title',
-          select: { type: 'css', selector: 'h1' },
-          process: [{ type: 'trim' }],
-          all: false,
-          required: true,
-        },
-        {
-          name: 'price',
-          select: { type: 'css', selector: '.price' },
-          process: [{ type: 'integer' }],
-          all: false,
-          required: false,
+          name: 'product',
+          urlPatterns: [],
+          urlParsers: [],
+          rows: null,
+          fields: [
+            { name: 'title', steps: [{ type: 'css', selector: 'h1' }, { type: 'trim' }], required: true },
+            { name: 'price', steps: [{ type: 'css', selector: '.price' }, { type: 'integer' }], required: false },
+          ],
         },
       ],
     },
     ...changes.settings,
     site: {
-      productUrl: `${shop.url}/item/{id}`,
+      productUrl: `${relay.url}/item/{id}`,
       intervalMs,
       timeoutMs: 5_000,
       maxPageBytes: 1_000_000,
       userAgent: 'testbot/1.0',
       allowPrivate: false,
+      render: 'http',
+      robots: 'ignore',
+      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 },
+      canaries: [],
       ...changes.site,
     },
   };
@@ -199,6 +205,10 @@ export async function createStage(
         return reply?.statusCode === 200;
       });
     },
+    health: async () => {
+      const reply = await request(`${api}/healthz`);
+      return { status: reply.statusCode, body: (await reply.body.json()) as { status: string } };
+    },
     offer: async (chunk, products, { share = 10_000, run: runName = settings.run, body: raw, sign = true } = {}) => {
       const body = raw ?? JSON.stringify({ chunk, share, products });
       const envelope = { method: 'POST', path: offerPath(runName), run: runName };
@@ -225,7 +235,7 @@ export async function createStage(
         .map((line) => itemResultSchema.parse(JSON.parse(line))),
     close: async () => {
       await kill();
-      await Promise.all([shop.close(), main.close(), bucket.close(), metadata.close()]);
+      await Promise.all([relay.close(), shop.close(), main.close(), bucket.close(), metadata.close()]);
       fs.rmSync(folder, { recursive: true, force: true });
     },
   };

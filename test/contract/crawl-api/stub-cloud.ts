@@ -116,10 +116,16 @@ export async function startMainServer(
     const reply: Orders = {
       grants: heartbeat.offered,
       drops: [],
+      yield: [],
+      taken: heartbeat.yielded,
+      most: null,
       sealed: false,
       drain: false,
       fenced: false,
       partsAck: Math.max(-1, ...heartbeat.parts.map((p) => p.seq)),
+      robots: null,
+      release: false,
+      verdict: null,
       ...main.orders,
     };
     const text = JSON.stringify(reply);

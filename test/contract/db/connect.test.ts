@@ -142,6 +142,28 @@ eachEngine('Migrating', (database) => {
     expect(await db.knex.schema.hasTable('crawlfleet_events')).toBe(true);
   });
 
+  it('gives the ledger of parts loaded before it counted rows as many rows as products', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    for (const table of ['crawlfleet_parts', 'crawlfleet_items'])
+      await db.knex.schema.alterTable(table, (t) => t.dropColumn('result_rows'));
+    await db.knex('crawlfleet_migrations').where('version', '>', 1).delete();
+    const part = { run_id: 'r', slot: 0, epoch: 1, object_key: '', sha256: '', size_bytes: 1, products: 9 };
+    await db.knex('crawlfleet_parts').insert([
+      { ...part, seq: 0, state: 'loaded', stored: 7, gone: 1, failed: 1 },
+      { ...part, seq: 1, state: 'seen', stored: 0, gone: 0, failed: 0 },
+    ]);
+    expect(await isMigrated(db)).toBe(false);
+    await migrate(db);
+    expect(await isMigrated(db)).toBe(true);
+    expect(await db.knex('crawlfleet_parts').orderBy('seq').select('result_rows')).toEqual([
+      { result_rows: 7 },
+      { result_rows: 0 },
+    ]);
+    await db.knex('crawlfleet_parts').delete();
+  });
+
   it('refuses tables of a newer version', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());

@@ -1,10 +1,12 @@
+import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inTransaction } from '../../../orchestrator/db/retry.ts';
 import { limitStatements } from '../../../orchestrator/db/statement-timeout.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { administer, createTestDatabase } from '../../support/mariadb/database.ts';
+import { waitFor } from '../../support/processes.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, load, onBothEngines, openBench, stored } from './harness.ts';
+import { NOW, createRun, load, onBothEngines, openBench, partRef, stored } from './harness.ts';
 
 describe('A transaction on a MySQL that misbehaves', () => {
   let database: TestDatabase;
@@ -32,7 +34,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     return rows.map((r) => r.total);
   }
 
-  it('is repeated as a whole after a deadlock', async () => {
+  it('F46: is repeated as a whole after a deadlock', async () => {
     await start();
     let tries = 0;
     // Each takes its first row, waits until the other has too, and then wants the other's.
@@ -59,7 +61,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect(tries).toBe(3);
   });
 
-  it('is repeated on another connection when its own is killed', async () => {
+  it('F46: is repeated on another connection when its own is killed', async () => {
     await start();
     let tries = 0;
     await inTransaction(bench.db, async (trx) => {
@@ -73,7 +75,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect([tries, await totals()]).toEqual([2, [1, 1]]);
   });
 
-  it('is told that it may have happened when the connection is lost in the commit', async () => {
+  it('F47: is told that it may have happened when the connection is lost in the commit', async () => {
     await start();
     const seen: boolean[] = [];
     await inTransaction(bench.db, async (trx, attempt) => {
@@ -87,7 +89,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect(seen).toEqual([false, true]);
   });
 
-  it('survives a pool full of dead connections', async () => {
+  it('F46: survives a pool full of dead connections', async () => {
     await Promise.all(Array.from({ length: 6 }, () => bench.db.knex.raw('select sleep(0.01)')));
     const [ids] = (await bench.db.knex.raw(`select id from information_schema.processlist where db = ?`, [
       bench.db.schema,
@@ -98,7 +100,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect(await load(bench, id, { slot: 0, seq: 0 }, [stored(1)])).toMatchObject({ stored: 1 });
   });
 
-  it('loads a part wholly or not at all when its connection dies in the middle', async () => {
+  it('F46: loads a part wholly or not at all when its connection dies in the middle', async () => {
     const { id } = await createRun(bench, 3_000, { chunkSize: 100 });
     const results = Array.from({ length: 3_000 }, (_, i) => stored(i + 1));
     let killing = true;
@@ -122,7 +124,95 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(3_000);
   });
 
-  it('ends a statement that gets no answer and throws its connection away', async () => {
+  it('F46: loads a part once after three deadlocks', async () => {
+    const { id } = await createRun(bench, 50);
+    const { results, work } = bench.stores;
+    await results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench.fence);
+    const other = await createConnection({ uri: database.url });
+    try {
+      // Of two in a deadlock InnoDB ends the one that has changed less.
+      await other.query('create table weights (n int primary key)');
+      await other.query('begin');
+      await other.query('insert into weights select seq from seq_1_to_5000');
+      await other.query(`select * from crawlfleet_items where run_id = ? and n = 50 for update`, [id]);
+      const place = { slot: 0, epoch: 1, seq: 0 };
+      const load = results.load(
+        id,
+        place,
+        Array.from({ length: 50 }, (_, i) => stored(i + 1)),
+        bench.fence,
+        NOW,
+      );
+      load.catch(() => undefined);
+      const victims = new Set<string>();
+      // Each time the load waits for what we have, and we then ask for what it has; every time it holds less.
+      for (const lock of [
+        [`select * from crawlfleet_items where run_id = ? and n = 1 for update`, [id]],
+        [`select * from crawlfleet_parts where run_id = ? for update`, [id]],
+        [`select * from crawlfleet_locks where name = 'fence' for update`, []],
+      ] as const) {
+        victims.add(await waitingTransaction(victims));
+        await other.query(lock[0], [...lock[1]]);
+      }
+      victims.add(await waitingTransaction(victims));
+      expect(victims.size).toBe(4);
+      await other.query('rollback');
+      expect(await load).toEqual({ stored: 50, gone: 0, failed: 0 });
+    } finally {
+      other.destroy();
+    }
+    expect(await work.outcomes(id)).toMatchObject({ stored: 50, open: 0 });
+    expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
+  });
+
+  it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
+    const { id } = await createRun(bench, 2_000);
+    const { results } = bench.stores;
+    await results.register(id, 0, 1, [partRef(id, 0, 1, 0, 2_000)], bench.fence);
+    const other = await createConnection({ uri: database.url });
+    try {
+      await other.query('begin');
+      // The last of the products in the order in which they go in; the first batch does not meet it.
+      const row = `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`;
+      await other.query(row);
+      const place = { slot: 0, epoch: 1, seq: 0 };
+      const load = results.load(
+        id,
+        place,
+        Array.from({ length: 2_000 }, (_, i) => stored(i + 1)),
+        bench.fence,
+        NOW,
+      );
+      load.catch(() => undefined);
+      const first = await waitingTransaction(new Set());
+      // Another transaction waits there: the server has ended the statement of the first one, and we the rest of it.
+      const second = await waitingTransaction(new Set([first]));
+      const [living] = await other.query(`select trx_id from information_schema.innodb_trx where trx_id = ?`, [first]);
+      expect(living).toEqual([]);
+      expect(second).not.toBe(first);
+      expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toEqual([]);
+      await other.query('rollback');
+      expect(await load).toEqual({ stored: 2_000, gone: 0, failed: 0 });
+    } finally {
+      other.destroy();
+    }
+    expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
+  });
+
+  /** The id of a transaction of this database that waits for a lock and is none of those. */
+  async function waitingTransaction(known: ReadonlySet<string>): Promise<string> {
+    const sql = `select t.trx_id as id from information_schema.innodb_trx t
+      join information_schema.processlist p on p.id = t.trx_mysql_thread_id
+      where t.trx_state = 'LOCK WAIT' and p.db = ?`;
+    const ask = async (): Promise<string | undefined> => {
+      const [rows] = (await bench.db.knex.raw(sql, [bench.db.schema])) as [{ id: string }[]];
+      return rows.map((r) => r.id).find((id) => !known.has(id));
+    };
+    // The server keeps its answer until nobody has asked for 100 ms.
+    return waitFor(ask, { what: 'a transaction to wait', everyMs: 150 });
+  }
+
+  it('F48: ends a statement that gets no answer and throws its connection away', async () => {
     const raw = (await bench.db.knex.client.acquireConnection()) as object;
     try {
       const limited = limitStatements(raw, 50);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
-import { NOW, REQUEST, createInstance, createRun, onBothEngines } from './harness.ts';
+import { NOW, REQUEST, createInstance, createRun, itWithSql, onEveryEngine } from './harness.ts';
 
 const PROGRESS: Progress = {
   assigned: 3,
@@ -11,6 +11,10 @@ const PROGRESS: Progress = {
   requests: 2,
   minGapMs: 201.5,
   pageMs: null,
+  uploadMs: 40,
+  rendered: 1,
+  canaries: 0,
+  okAgoMs: 250.5,
 };
 
 function hello(more: Partial<Hello> = {}): Hello {
@@ -18,7 +22,41 @@ function hello(more: Partial<Hello> = {}): Hello {
   return { instanceId: 'i-1', address: '127.0.0.9', publicKey: 'key', bundleSha256: 'x', clock, ...more };
 }
 
-onBothEngines('FleetStore', (bench) => {
+onEveryEngine('FleetStore', (bench, engine) => {
+  it('keeps the requests of several runs apart, however often and in whatever order they are read', async () => {
+    const { fleet } = bench().stores;
+    const runs = [await createRun(bench(), 1), await createRun(bench(), 1)];
+    const request = (run: number, slot: number) => ({ ...REQUEST, clientToken: `${run}/${slot}` });
+    const tokens = async (run: number) => (await fleet.instances(runs[run]!.id)).map((i) => i.request.clientToken);
+    const claim = (run: number, slot: number) =>
+      fleet.claim(
+        runs[run]!.id,
+        { slot, epoch: 1, request: request(run, slot), token: `t${run}${slot}` },
+        bench().fence,
+        NOW,
+      );
+    await claim(0, 0);
+    await claim(1, 0);
+    expect(await tokens(0)).toEqual(['0/0']);
+    expect(await tokens(1)).toEqual(['1/0']);
+    await claim(0, 1);
+    expect(await Promise.all([tokens(0), tokens(1), tokens(0)])).toEqual([['0/0', '0/1'], ['1/0'], ['0/0', '0/1']]);
+    expect((await fleet.get(runs[0]!.id, 1, 1))?.request).toEqual(request(0, 1));
+  });
+
+  itWithSql(engine)('reads the request of a claim once, and again when another claim has taken its place', async () => {
+    const { fleet } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    await fleet.claim(id, { slot: 0, epoch: 1, request: REQUEST, token: 'a' }, bench().fence, NOW);
+    await fleet.instances(id);
+    const { knex } = bench().db;
+    const other = JSON.stringify({ ...REQUEST, imageId: 'ami-2' });
+    await knex('crawlfleet_launches').where({ run_id: id }).update({ request: other });
+    expect((await fleet.instances(id))[0]?.request.imageId).toBe('ami-1');
+    await knex('crawlfleet_launches').where({ run_id: id }).update({ token: 'b' });
+    expect((await fleet.instances(id))[0]?.request.imageId).toBe('ami-2');
+  });
+
   it('keeps a claim with the whole request, once', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
@@ -49,9 +87,11 @@ onBothEngines('FleetStore', (bench) => {
       progress: null,
       problem: null,
       sealed: false,
+      leaveAtMs: null,
       manifestKey: null,
       manifestSha256: null,
       consoleOutput: null,
+      trouble: null,
     });
     expect(await fleet.get(id, 2, 2)).toBeNull();
   });
@@ -99,6 +139,7 @@ onBothEngines('FleetStore', (bench) => {
       cloudState: 'running',
       registered: true,
       sealed: true,
+      leaveAtMs: NOW + 7,
       manifestKey: 'k',
       manifestSha256: 's',
       consoleOutput: 'boot 日本語'.repeat(8_000),
@@ -128,6 +169,23 @@ onBothEngines('FleetStore', (bench) => {
     };
     expect(await runs.events(id, 1)).toEqual([event]);
     await expect(fleet.move(id, 0, 1, 'lost', 'ready', bench().fence, NOW)).rejects.toMatchObject({ code: 'internal' });
+  });
+
+  it('enters the manifest of one that serves, once, and gives it up with the instance', async () => {
+    const { fleet } = bench().stores;
+    const { fence } = bench();
+    const { id } = await createRun(bench(), 1);
+    await createInstance(bench(), id, 0);
+    const first = { manifestKey: 'k', manifestSha256: null };
+    expect(await fleet.noteManifest(id, 0, 1, first, fence)).toBe(true);
+    expect(await fleet.noteManifest(id, 0, 1, { manifestKey: 'k', manifestSha256: 's' }, fence)).toBe(false);
+    expect(await fleet.get(id, 0, 1)).toMatchObject(first);
+    await fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW, 'silent');
+    const none = { phase: 'lost', manifestKey: null, manifestSha256: null };
+    expect(await fleet.get(id, 0, 1)).toMatchObject(none);
+    expect(await fleet.noteManifest(id, 0, 1, first, fence)).toBe(false);
+    expect(await fleet.get(id, 0, 1)).toMatchObject(none);
+    await expect(fleet.noteManifest(id, 0, 1, first, fence - 1)).rejects.toMatchObject({ code: 'lock-held' });
   });
 
   it('binds the key of the first hello and tells every other one apart', async () => {

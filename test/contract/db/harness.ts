@@ -1,16 +1,21 @@
 /** A migrated database with stores and builders for runs, shared by the contract tests of the stores. */
-import { afterAll, beforeAll } from 'vitest';
-import type { Field, Mapping, Row } from '../../../shared/domain/mapping.ts';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { Field, KeyedRow, Mapping, PageMapping, Row, Step } from '../../../shared/domain/mapping.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';
 import type { NewRun } from '../../../orchestrator/control/stores.ts';
+import type { VerifyFacts } from '../../../orchestrator/control/verify-facts.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
+import { createMemoryStores } from '../../../orchestrator/db/memory/create-memory-stores.ts';
+import { MemoryDatabase } from '../../../orchestrator/db/memory/memory-database.ts';
+import { readMemoryFacts } from '../../../orchestrator/db/memory/memory-facts.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
+import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import type { TestDatabase, TestEngine } from '../../support/mariadb/database.ts';
 import { eachEngine } from '../../support/mariadb/database.ts';
@@ -24,7 +29,11 @@ export interface Bench {
   /** Under which the tests write. */
   fence: number;
   url: string;
+  /** Set where there is no SQL: then `db` may not be touched. */
+  memory: MemoryDatabase | null;
 }
+
+export type StoreEngine = TestEngine | 'memory';
 
 /** The suite on both engines, each with an open, migrated database whose lock is held. */
 export function onBothEngines(title: string, suite: (bench: () => Bench, engine: TestEngine) => void): void {
@@ -40,29 +49,69 @@ export function onBothEngines(title: string, suite: (bench: () => Bench, engine:
   });
 }
 
+/** The suite on both engines and on the stores in memory, which keep the same contract. */
+export function onEveryEngine(title: string, suite: (bench: () => Bench, engine: StoreEngine) => void): void {
+  onBothEngines(title, suite);
+  describe(`${title} in memory`, () => {
+    let bench: Bench | undefined;
+    beforeAll(async () => {
+      bench = await openMemory();
+    });
+    suite(() => bench!, 'memory');
+  });
+}
+
+/**
+ * For tests of what only SQL can do or show: types, collations, transactions of several connections, tables looked at
+ * directly. In memory there is nothing to skip, so they are not even named there.
+ */
+export function itWithSql(engine: StoreEngine): (title: string, test: () => Promise<void>) => void {
+  return (title, test) => {
+    if (engine !== 'memory') it(title, test);
+  };
+}
+
+async function openMemory(): Promise<Bench> {
+  const memory = new MemoryDatabase();
+  const stores = createMemoryStores(memory);
+  const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
+  if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
+  const db = new Proxy({} as Database, {
+    get() {
+      throw new Error('there is no SQL in memory');
+    },
+  });
+  return { db, stores, fence: lock.fence, url: '', memory };
+}
+
 export async function openBench(database: TestDatabase): Promise<Bench> {
   const db = await openDatabase(database.url);
   await migrate(db);
   const stores = createStores(db);
   const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
-  return { db, stores, fence: lock.fence, url: database.url };
+  return { db, stores, fence: lock.fence, url: database.url, memory: null };
 }
 
-export function field(name: string, steps: ('number' | 'integer')[] = [], more: Partial<Field> = {}): Field {
-  return {
-    name,
-    select: { type: 'css', selector: `.${name}` },
-    process: steps.map((type) => ({ type })),
-    all: false,
-    required: false,
-    ...more,
-  };
+export function field(name: string, ...steps: Step[]): Field {
+  return { name, steps: [{ type: 'css', selector: `.${name}` }, ...steps], required: false };
 }
 
-export const MAPPING: Mapping = {
-  fields: [field('title'), field('price', ['integer']), field('weight', ['number']), field('tags', [], { all: true })],
-};
+export function mappingOf(fields: Field[], more: Partial<PageMapping> = {}): Mapping {
+  return { pages: [{ name: 'page', urlPatterns: [], urlParsers: [], rows: null, fields, ...more }] };
+}
+
+export const FIELDS: Field[] = [
+  field('title'),
+  field('price', { type: 'integer' }),
+  field('weight', { type: 'number' }),
+  field('tags', { type: 'all' }),
+];
+export const MAPPING = mappingOf(FIELDS);
+/** The same columns, many rows a product. */
+export const ROWS_MAPPING = mappingOf(FIELDS, {
+  rows: { each: { type: 'css', selector: '.review' }, key: 'title', empty: null },
+});
 
 export function settings(table: string, more: Partial<RunSettings['results']> = {}, mapping = MAPPING): RunSettings {
   return { mapping, results: { table, onGone: 'keep', ...more }, run: { deadlineMs: 60_000 } } as RunSettings;
@@ -80,7 +129,7 @@ export async function createRun(
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
   const ids = typeof products === 'number' ? Array.from({ length: products }, (_, i) => `p${i + 1}`) : products;
   const own = options.settings ?? settings(`snapshots_${number}`);
-  await createResultTable(bench.db, own.results.table, own.mapping);
+  if (bench.memory === null) await createResultTable(bench.db, own.results.table, own.mapping);
   const run: NewRun = {
     id,
     parentId: null,
@@ -120,9 +169,18 @@ export async function createInstance(bench: Bench, runId: string, slot: number, 
 }
 
 export function stored(n: number, id = `p${n}`, row: Row = {}): ItemResult {
-  const full = { title: `Title ${n}`, price: n * 100, weight: n / 8, tags: ['a', 'b'], ...row };
+  return storedRows(n, [{ key: null, row }], id);
+}
+
+/** A stored product with these records; values that a record does not give are filled in. */
+export function storedRows(n: number, rows: readonly KeyedRow[], id = `p${n}`): ItemResult {
+  const filled = { title: `Title ${n}`, price: n * 100, weight: n / 8, tags: ['a', 'b'] };
   const common = { n, id, url: `https://shop.example/item/${n}`, at: AT, attempts: 1 };
-  return { ...common, outcome: 'stored', row: full };
+  return { ...common, outcome: 'stored', rows: rows.map(({ key, row }) => ({ key, row: { ...filled, ...row } })) };
+}
+
+export function keyed(key: string | null, row: Row = {}): KeyedRow {
+  return { key, row };
 }
 
 export function gone(n: number, id = `p${n}`): ItemResult {
@@ -159,6 +217,27 @@ export async function toLoading(bench: Bench, runId: string): Promise<void> {
     await bench.stores.runs.move(runId, phases[i]!, phases[i + 1]!, bench.fence, NOW);
 }
 
+/** What `verify` is told of the run. */
+export async function readFacts(bench: Bench, runId: string): Promise<VerifyFacts> {
+  return bench.memory === null ? readVerifyFacts(bench.db, runId) : readMemoryFacts(bench.memory, runId);
+}
+
+/** Changes a row behind our back, as a user may. */
+export async function touchRow(
+  bench: Bench,
+  table: string,
+  id: string,
+  values: Record<string, unknown>,
+): Promise<void> {
+  if (bench.memory === null) await bench.db.knex(table).where({ product_id: id }).update(values);
+  else Object.assign(bench.memory.table(table).get(id)!, values);
+}
+
 export async function allRows(bench: Bench, table: string): Promise<Record<string, unknown>[]> {
+  if (bench.memory !== null) {
+    const staging = /^crawlfleet_staging_(.+)$/.exec(table);
+    const rows = staging ? bench.memory.run(staging[1]!).staging : bench.memory.table(table);
+    return [...(rows?.values() ?? [])].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
+  }
   return (await bench.db.knex(table).orderBy('product_id')) as Record<string, unknown>[];
 }

@@ -1,6 +1,9 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { createTestDatabase } from '../../support/mariadb/database.ts';
+import type { Bench } from './harness.ts';
 import {
   AT,
   NOW,
@@ -9,16 +12,19 @@ import {
   failed,
   gone,
   load,
-  onBothEngines,
+  itWithSql,
+  onEveryEngine,
+  openBench,
   partRef,
   settings,
   stored,
+  toLoading,
 } from './harness.ts';
 
-onBothEngines('Loading a part', (bench, engine) => {
+onEveryEngine('Loading a part', (bench, engine) => {
   const staged = (id: string) => allRows(bench(), `crawlfleet_staging_${id}`);
 
-  it('stores rows, settles products and counts them in the ledger', async () => {
+  itWithSql(engine)('stores rows, settles products and counts them in the ledger', async () => {
     const { id } = await createRun(bench(), 4);
     const results = [stored(2), gone(3), failed(1, 'HTTP 500 日本語'), stored(4, 'p4', { title: null, tags: [] })];
     expect(await load(bench(), id, { slot: 1, seq: 0 }, results)).toEqual({ stored: 2, gone: 1, failed: 1 });
@@ -36,7 +42,34 @@ onBothEngines('Loading a part', (bench, engine) => {
     expect(items.map((i) => i.detail)).toEqual(['HTTP 500 日本語', null, 'HTTP 404', null]);
   });
 
-  it('changes nothing when the same part is loaded again', async () => {
+  itWithSql(engine)(
+    'keeps the rule and the status of the evidence beside the detail, and nothing else of it',
+    async () => {
+      const { id } = await createRun(bench(), 3);
+      const evidence = {
+        rule: 'script-shell',
+        url: 'https://shop.example/',
+        headers: { server: 'x' },
+        body: '<script>',
+      };
+      const results = [1, 2, 3].map((n) => failed(n, n === 3 ? 'd'.repeat(500) : 'the page is a script'));
+      Object.assign(results[0]!, { evidence: { ...evidence, status: 200 } });
+      Object.assign(results[1]!, { evidence: { ...evidence, status: null } });
+      Object.assign(results[2]!, { evidence: { ...evidence, status: 403 } });
+      await load(bench(), id, { slot: 0, seq: 0 }, results);
+      const items = (await bench().db.knex('crawlfleet_items').where({ run_id: id }).orderBy('n')) as {
+        detail: string;
+      }[];
+      expect(items.slice(0, 2).map((i) => i.detail)).toEqual([
+        'script-shell, HTTP 200: the page is a script',
+        'script-shell: the page is a script',
+      ]);
+      expect(items[2]?.detail).toMatch(/^script-shell, HTTP 403: d+$/);
+      expect(items[2]?.detail).toHaveLength(500);
+    },
+  );
+
+  it('F50: changes nothing when the same part is loaded again', async () => {
     const { id } = await createRun(bench(), 3);
     const first = await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), failed(2)]);
     const changed = [stored(1, 'p1', { title: 'other' }), stored(2), stored(3)];
@@ -45,7 +78,7 @@ onBothEngines('Loading a part', (bench, engine) => {
     expect(await bench().stores.work.outcomes(id)).toMatchObject({ stored: 1, failed: 1, open: 1 });
   });
 
-  it('loads a part once when two loaders take it up at the same time', async () => {
+  itWithSql(engine)('F50: loads a part once when two loaders take it up at the same time', async () => {
     const { id } = await createRun(bench(), 50);
     const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
     await bench().stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench().fence);
@@ -95,7 +128,7 @@ onBothEngines('Loading a part', (bench, engine) => {
     expect((await staged(id)).map((r) => [r.product_id, r.title])).toEqual([['p2', 'Title 2']]);
   });
 
-  it('fails the rows whose values have the wrong type and stores the others', async () => {
+  itWithSql(engine)('F49: fails the rows whose values have the wrong type and stores the others', async () => {
     const { id } = await createRun(bench(), 5);
     const results = [
       stored(1),
@@ -110,7 +143,7 @@ onBothEngines('Loading a part', (bench, engine) => {
     expect(items[0]?.detail).toBe('not a whole number in column price');
   });
 
-  it('finds the rows the database refuses among many and stores the others', async () => {
+  itWithSql(engine)('F49: finds the rows the database refuses among many and stores the others', async () => {
     const table = `strict_${engine}`;
     const { knex } = bench().db;
     const title = engine === 'mysql' ? 'title varchar(20)' : 'title text check (length(title) <= 20)';
@@ -136,7 +169,7 @@ onBothEngines('Loading a part', (bench, engine) => {
     expect(items[0]).toMatchObject({ reason: 'load', detail: code });
   });
 
-  it('takes rows of megabytes and refuses one that no packet holds', async () => {
+  itWithSql(engine)('F49: takes rows of megabytes and refuses one that no packet holds', async () => {
     const table = `large_${engine}`;
     const text = engine === 'mysql' ? 'longtext' : 'text';
     const id = engine === 'mysql' ? 'product_id varchar(50) not null primary key' : 'product_id text primary key';
@@ -153,16 +186,40 @@ onBothEngines('Loading a part', (bench, engine) => {
     });
   });
 
-  it('registers parts once and knows the highest seq without a gap', async () => {
+  itWithSql(engine)('F49: fails a price that is no number, and stores the others', async () => {
+    const { id } = await createRun(bench(), 4);
+    const results = [
+      stored(1, 'p1', { price: Number.NaN }),
+      stored(2, 'p2', { weight: Number.NaN }),
+      stored(3, 'p3', { weight: Infinity }),
+      stored(4),
+    ];
+    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 1, gone: 0, failed: 3 });
+    const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, reason: 'load' }).orderBy('n');
+    expect(items.map((i) => i.detail)).toEqual([
+      'not a whole number in column price',
+      'not a number in column weight',
+      'not a number in column weight',
+    ]);
+  });
+
+  it('F49: stores emoji and a title of 3,000 characters in a table of our own making', async () => {
+    const { id } = await createRun(bench(), 2);
+    const title = '😀'.repeat(3_000);
+    const results = [stored(1, 'p1', { title }), stored(2, 'p2', { tags: ['🧨'] })];
+    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 2, gone: 0, failed: 0 });
+    expect((await staged(id))[0]!.title).toBe(title);
+  });
+
+  it('registers parts once, whatever their order', async () => {
     const { results } = bench().stores;
     const { id } = await createRun(bench(), 2);
     const { fence } = bench();
     const ref = (seq: number) => partRef(id, 3, 1, seq);
-    expect(await results.register(id, 3, 1, [], fence)).toBe(-1);
-    expect(await results.register(id, 3, 1, [ref(1), ref(2)], fence)).toBe(-1);
-    expect(await results.register(id, 3, 1, [ref(0)], fence)).toBe(2);
-    expect(await results.register(id, 3, 1, [{ ...ref(1), products: 77 }, ref(4)], fence)).toBe(2);
-    expect(await results.register(id, 3, 2, [], fence)).toBe(-1);
+    await results.register(id, 3, 1, [], fence);
+    await results.register(id, 3, 1, [ref(1), ref(2)], fence);
+    await results.register(id, 3, 1, [ref(0)], fence);
+    await results.register(id, 3, 1, [{ ...ref(1), products: 77 }, ref(4)], fence);
     expect((await results.parts(id)).map((p) => [p.seq, p.products, p.state])).toEqual([
       [0, 1, 'seen'],
       [1, 1, 'seen'],
@@ -186,5 +243,37 @@ onBothEngines('Loading a part', (bench, engine) => {
     const { id } = await createRun(bench(), 1);
     const loading = bench().stores.results.load(id, { slot: 0, epoch: 1, seq: 5 }, [stored(1)], bench().fence, NOW);
     await expect(loading).rejects.toMatchObject({ code: 'internal' });
+  });
+});
+
+describe('F49: a table of the user that takes less than we find', () => {
+  let database: TestDatabase;
+  let bench: Bench;
+  beforeAll(async () => {
+    database = await createTestDatabase('mysql');
+    bench = await openBench(database);
+  });
+  afterAll(async () => {
+    await bench.db.close();
+    await database.drop();
+  });
+
+  it.each([
+    ['emoji into utf8mb3', 'varchar(500) character set utf8mb3', '😀 sale', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
+    ['Japanese into latin1', 'varchar(500) character set latin1', '日本語', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
+    ['3,000 characters into 500', 'varchar(500)', 'x'.repeat(3_000), 'ER_DATA_TOO_LONG'],
+  ])('%s: that row fails with the code, the others are stored and published', async (what, type, title, code) => {
+    const table = `takes_${what.toLowerCase().replace(/\W+/g, '_')}`;
+    await bench.db.knex.raw(
+      `create table ${table} (product_id varchar(50) not null primary key, title ${type}, price bigint, weight double, tags json, run_id varchar(64), url text, crawled_at datetime(3))`,
+    );
+    const { id } = await createRun(bench, 40, { settings: settings(table) });
+    const results = Array.from({ length: 40 }, (_, i) => stored(i + 1, `p${i + 1}`, i === 16 ? { title } : {}));
+    expect(await load(bench, id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 39, gone: 0, failed: 1 });
+    const items = await bench.db.knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' });
+    expect(items).toMatchObject([{ product_id: 'p17', reason: 'load', detail: `${code} in column title` }]);
+    await toLoading(bench, id);
+    const end = { exitCode: 0, reason: 'complete' } as const;
+    expect(await bench.stores.results.publish(id, 'completed', end, bench.fence, NOW)).toEqual({ rows: 39 });
   });
 });

@@ -1,9 +1,24 @@
 import { expect, it } from 'vitest';
-import { NOW, allRows, createRun, failed, gone, load, onBothEngines, settings, stored, toLoading } from './harness.ts';
+import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
+import {
+  NOW,
+  allRows,
+  createRun,
+  failed,
+  gone,
+  itWithSql,
+  load,
+  onEveryEngine,
+  readFacts,
+  settings,
+  stored,
+  toLoading,
+  touchRow,
+} from './harness.ts';
 
 const COMPLETE = { exitCode: 0, reason: null } as const;
 
-onBothEngines('Publishing', (bench, engine) => {
+onEveryEngine('Publishing', (bench, engine) => {
   it('puts all rows into the result table together with the end of the run, once', async () => {
     const { results, runs } = bench().stores;
     const { id, table } = await createRun(bench(), 4);
@@ -19,7 +34,7 @@ onBothEngines('Publishing', (bench, engine) => {
       ['p2', 'Title 2', id, 'https://shop.example/item/2'],
     ]);
 
-    await bench().db.knex(table).where({ product_id: 'p1' }).update({ title: 'touched by the user' });
+    await touchRow(bench(), table, 'p1', { title: 'touched by the user' });
     expect(await results.publish(id, 'failed', { exitCode: 12, reason: 'x' }, bench().fence, NOW + 6)).toEqual({
       rows: 2,
     });
@@ -73,7 +88,7 @@ onBothEngines('Publishing', (bench, engine) => {
     expect(new Set((await allRows(bench(), table)).map((r) => r.product_id))).toEqual(new Set(['p1', 'P2', 'p2 ']));
   });
 
-  it('publishes into a table whose product_id is a big integer, exactly', async () => {
+  itWithSql(engine)('publishes into a table whose product_id is a big integer, exactly', async () => {
     const table = `numbers_${engine}`;
     await bench().db.knex.raw(
       `create table ${table} (product_id bigint not null primary key, title text, price bigint, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30))`,
@@ -103,6 +118,23 @@ onBothEngines('Publishing', (bench, engine) => {
     ]);
   });
 
+  itWithSql(engine)('takes over the letters of the product where the key tells no upper from lower case', async () => {
+    const table = `caseless_${engine}`;
+    const key = engine === 'mysql' ? 'varchar(100) collate utf8mb4_general_ci' : 'text collate nocase';
+    await bench().db.knex.raw(
+      `create table ${table} (product_id ${key} not null primary key, title text, price bigint, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30))`,
+    );
+    for (const id of ['SKU-1', 'sku-1']) {
+      const run = await createRun(bench(), [id], { settings: settings(table) });
+      await load(bench(), run.id, { slot: 0, seq: 0 }, [stored(1, id)]);
+      await toLoading(bench(), run.id);
+      await bench().stores.results.publish(run.id, 'completed', COMPLETE, bench().fence, NOW);
+      expect((await allRows(bench(), table)).map((r) => r.product_id)).toEqual([id]);
+      const facts = await readVerifyFacts(bench().db, run.id);
+      expect(facts).toMatchObject({ resultRows: 1, rowsWithoutItem: { count: 0 }, storedWithoutRow: { count: 0 } });
+    }
+  });
+
   it('gives no rows of a run that was cancelled, but those of one that was stopped', async () => {
     for (const [request, rows] of [
       ['cancel', 0],
@@ -118,13 +150,79 @@ onBothEngines('Publishing', (bench, engine) => {
     }
   });
 
+  it('ends cancelled when the wish came after the end was decided', async () => {
+    const { runs, results } = bench().stores;
+    const { id, table } = await createRun(bench(), 1);
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+    await toLoading(bench(), id);
+    await runs.setRequest(id, 'cancel');
+    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({ rows: 0 });
+    expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
+    expect(await allRows(bench(), table)).toEqual([]);
+  });
+
+  it('leaves what a run that began later has found as it is, whichever ends first', async () => {
+    const own = settings(`later_${engine}`, { onGone: 'delete' });
+    const older = await createRun(bench(), 5, { settings: own });
+    const newer = await createRun(bench(), 5, { settings: own });
+    const { results } = bench().stores;
+    await load(bench(), newer.id, { slot: 0, seq: 0 }, [
+      stored(1, 'p1', { title: 'new' }),
+      gone(2),
+      failed(3),
+      stored(4, 'p4', { title: 'new' }),
+    ]);
+    await load(bench(), older.id, { slot: 0, seq: 0 }, [
+      stored(1, 'p1', { title: 'old' }),
+      stored(2, 'p2', { title: 'old' }),
+      stored(3, 'p3', { title: 'old' }),
+      gone(4),
+      stored(5, 'p5', { title: 'old' }),
+    ]);
+    expect(await results.newerRuns(older.id)).toEqual([]);
+    for (const run of [newer, older]) {
+      await toLoading(bench(), run.id);
+      await results.publish(run.id, 'completed', COMPLETE, bench().fence, NOW + 9);
+    }
+    expect(await results.newerRuns(older.id)).toEqual([newer.id]);
+    expect(await results.newerRuns(newer.id)).toEqual([]);
+    expect((await allRows(bench(), own.results.table)).map((r) => [r.product_id, r.title])).toEqual([
+      ['p1', 'new'],
+      ['p3', 'old'],
+      ['p4', 'new'],
+      ['p5', 'old'],
+    ]);
+    const facts = await readFacts(bench(), older.id);
+    expect(facts).toMatchObject({ storedWithoutRow: { count: 0 }, overwritten: { count: 2 }, resultRows: 2 });
+  });
+
+  it('publishes a held run once, with the time at which it was held, and over newer rows only when told to', async () => {
+    const own = settings(`held_${engine}`);
+    const { results, runs } = bench().stores;
+    const older = await createRun(bench(), 1, { settings: own });
+    const newer = await createRun(bench(), 1, { settings: own });
+    await load(bench(), older.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'old' })]);
+    await load(bench(), newer.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'new' })]);
+    await toLoading(bench(), older.id);
+    await runs.move(older.id, 'loading', 'held', bench().fence, NOW + 1, { exitCode: 13, reason: 'blank' });
+    await toLoading(bench(), newer.id);
+    await results.publish(newer.id, 'completed', COMPLETE, bench().fence, NOW + 2);
+    expect(await results.publish(older.id, 'completed', COMPLETE, bench().fence, NOW + 3)).toEqual({ rows: 0 });
+    expect(await runs.get(older.id)).toMatchObject({ phase: 'held' });
+    const end = { ...COMPLETE, held: true, overNewer: true };
+    expect(await results.publish(older.id, 'completed', end, bench().fence, NOW + 4)).toEqual({ rows: 1 });
+    expect(await runs.get(older.id)).toMatchObject({ phase: 'completed', exitCode: 0, finishedAtMs: NOW + 1 });
+    expect((await allRows(bench(), own.results.table)).map((r) => [r.title, r.run_id])).toEqual([['old', older.id]]);
+    expect(await results.publish(older.id, 'completed', end, bench().fence, NOW + 5)).toEqual({ rows: 1 });
+  });
+
   it('refuses a run that is still crawling', async () => {
     const { id } = await createRun(bench(), 1);
     const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
     await expect(publishing).rejects.toMatchObject({ code: 'internal' });
   });
 
-  it('changes neither table nor run when the upsert fails half-way', async () => {
+  itWithSql(engine)('changes neither table nor run when the upsert fails half-way', async () => {
     const { id, table } = await createRun(bench(), 2);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), stored(2)]);
     await toLoading(bench(), id);

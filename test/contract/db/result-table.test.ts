@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readTable } from '../../../orchestrator/db/table-info.ts';
-import { MAPPING, field, onBothEngines } from './harness.ts';
+import { FIELDS, MAPPING, ROWS_MAPPING, field, mappingOf, onBothEngines } from './harness.ts';
 
 const MYSQL = 'price bigint, weight double, tags json, run_id varchar(64), url text, crawled_at datetime(3)';
 const SQLITE = 'price integer, weight real, tags text, run_id text, url text, crawled_at text';
@@ -46,7 +46,7 @@ onBothEngines('The result table', (bench, engine) => {
       'bad',
       `product_id varchar(100), title text, owner_ varchar(9) not null, ${columns}, unique (url${engine === 'mysql' ? '(50)' : ''}, run_id)`,
     );
-    const mapping = { fields: [...MAPPING.fields, field('brand')] };
+    const mapping = mappingOf([...FIELDS, field('brand')]);
     const error = await check('bad', ['p1'], mapping).catch(
       (e: unknown) => e as Error & { hint: string; code: string },
     );
@@ -100,6 +100,93 @@ onBothEngines('The result table', (bench, engine) => {
     await bench().db.knex.raw('create view looking as select 1 as product_id');
     for (const name of ['looking', 'crawlfleet_runs', 'a b', 'x;y', '1abc', "it's", 'a.b.c'])
       await expect(check(name), name).rejects.toMatchObject({ code: 'results-schema' });
+  });
+
+  describe('for a mapping with rows', () => {
+    const checkRows = (table: string, ids: readonly string[] = ['p1']) => check(table, ids, ROWS_MAPPING);
+    const short = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
+
+    it('is made with a key of two columns, and then fits that mapping only', async () => {
+      await createResultTable(bench().db, 'made_rows', ROWS_MAPPING);
+      const info = await readTable(bench().db.knex, bench().db, 'made_rows');
+      expect(info?.columns.slice(0, 3).map((c) => [c.name, c.nullable])).toEqual([
+        ['product_id', false],
+        ['row_key', false],
+        ['title', true],
+      ]);
+      expect(info?.uniqueKeys.map((k) => k.columns)).toEqual([['product_id', 'row_key']]);
+      expect(await checkRows('made_rows', ['a', 'A', 'a '])).toEqual({ exists: true });
+      await expect(check('made_rows')).rejects.toMatchObject({
+        code: 'results-schema',
+        message: expect.stringContaining('this mapping has no `rows`') as string,
+        hint: expect.not.stringContaining('ALTER') as string,
+      });
+    });
+
+    it('cannot be the table of a mapping without rows as it is', async () => {
+      await createResultTable(bench().db, 'plain', MAPPING);
+      const error = (await checkRows('plain').catch((e: unknown) => e)) as Error & { hint: string };
+      expect(error).toMatchObject({ code: 'results-schema' });
+      expect(error.message).toContain('column row_key is missing');
+      expect(error.message).toContain('a key of product_id alone allows one row a product');
+      expect(error.message).toContain('(product_id, row_key), in this order, is neither');
+      if (engine === 'sqlite') {
+        expect(error.hint).toContain('make the table anew with product_id TEXT');
+        return;
+      }
+      await bench().db.knex('plain').insert({ product_id: 'p1', run_id: 'r', url: '', crawled_at: '2026-01-01' });
+      await bench().db.knex.raw(error.hint.split(';')[0]!);
+      expect(await checkRows('plain')).toEqual({ exists: true });
+    });
+
+    it('is refused when row_key might take two keys for the same', async () => {
+      const type = engine === 'mysql' ? 'varchar(100) collate utf8mb4_bin' : 'text collate nocase';
+      await make(
+        'merging',
+        `product_id ${short} not null, row_key ${type} not null, title text, ${others}, primary key (product_id, row_key)`,
+      );
+      const error = (await checkRows('merging').catch((e: unknown) => e)) as Error & { hint: string };
+      expect(error.message).toMatch(/column row_key \(.*\) might take two keys for the same/);
+      if (engine === 'sqlite') return;
+      await bench().db.knex.raw(error.hint.split(';')[0]!);
+      expect(await checkRows('merging')).toEqual({ exists: true });
+    });
+
+    it('may have its key as a unique one beside another primary key, and further ones that hold it', async () => {
+      const id = engine === 'mysql' ? 'id int auto_increment primary key' : 'id integer primary key autoincrement';
+      await make(
+        'beside',
+        `${id}, product_id ${short} not null, row_key ${short} not null, title ${short}, ${others}, unique (product_id, row_key), unique (row_key, product_id, title)`,
+      );
+      expect(await checkRows('beside')).toEqual({ exists: true });
+    });
+
+    it('is refused when another unique key covers its rows', async () => {
+      await make(
+        'narrow',
+        `product_id ${short} not null, row_key ${short} not null, title ${short}, ${others}, primary key (product_id, row_key), unique (row_key)`,
+      );
+      await expect(checkRows('narrow')).rejects.toMatchObject({
+        code: 'results-schema',
+        message: expect.stringContaining('two rows may share a value') as string,
+      });
+    });
+
+    it('has no room for IDs of more than 512 characters beside row_key on MySQL', async () => {
+      const ids = ['p1', 'x'.repeat(768)];
+      if (engine === 'sqlite') {
+        expect(await checkRows('unmade', ids)).toEqual({ exists: false });
+        return;
+      }
+      await createResultTable(bench().db, 'long_ids', ROWS_MAPPING);
+      for (const table of ['unmade', 'long_ids'])
+        await expect(checkRows(table, ids)).rejects.toMatchObject({
+          code: 'product-id-invalid',
+          message: expect.stringContaining('more than 512 characters') as string,
+        });
+      expect(await checkRows('long_ids', ['p1', '😀'.repeat(512)])).toEqual({ exists: true });
+      expect(await check('unmade', ids)).toEqual({ exists: false });
+    });
   });
 
   if (engine === 'sqlite') return;

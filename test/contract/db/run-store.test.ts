@@ -2,9 +2,10 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import { NOW, createRun, onBothEngines } from './harness.ts';
+import type { RunRequest } from '../../../orchestrator/control/stores.ts';
+import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
 
-onBothEngines('RunStore', (bench) => {
+onEveryEngine('RunStore', (bench, engine) => {
   it('gives a run back as it was created', async () => {
     const { run, id } = await createRun(bench(), 12);
     expect(await bench().stores.runs.get(id)).toEqual({
@@ -67,6 +68,66 @@ onBothEngines('RunStore', (bench) => {
     expect(await runs.get(id)).toMatchObject(expected);
   });
 
+  it('takes a wish only while the run goes on, and none over cancel', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    const wish = async (request: RunRequest) => [await runs.setRequest(id, request), (await runs.get(id))?.request];
+    expect(await wish('banned')).toEqual([true, 'banned']);
+    expect(await wish('banned')).toEqual([true, 'banned']);
+    expect(await wish('site-changed')).toEqual([false, 'banned']);
+    expect(await wish('no-balancer')).toEqual([false, 'banned']);
+    expect(await wish('stop')).toEqual([true, 'stop']);
+    expect(await wish('stop')).toEqual([true, 'stop']);
+    expect(await wish('banned')).toEqual([false, 'stop']);
+    expect(await wish('cancel')).toEqual([true, 'cancel']);
+    expect(await wish('cancel')).toEqual([true, 'cancel']);
+    expect(await wish('stop')).toEqual([false, 'cancel']);
+    expect(await runs.setRequest('nobody', 'stop')).toBe(false);
+  });
+
+  it('takes no wish for a run that has ended or is held', async () => {
+    const { runs } = bench().stores;
+    const ended = await createRun(bench(), 0);
+    await runs.move(ended.id, 'planned', 'completed', bench().fence, NOW, { exitCode: 0 });
+    const held = await createRun(bench(), 1);
+    await toLoading(bench(), held.id);
+    await runs.move(held.id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 });
+    for (const { id } of [ended, held]) {
+      for (const request of ['stop', 'cancel', 'banned'] as const)
+        expect(await runs.setRequest(id, request)).toBe(false);
+      expect((await runs.get(id))?.request).toBeNull();
+    }
+  });
+
+  it('holds no run that is to be cancelled', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    await toLoading(bench(), id);
+    await runs.setRequest(id, 'cancel');
+    expect(await runs.move(id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 })).toBe(false);
+    expect(await runs.get(id)).toMatchObject({ phase: 'loading' });
+  });
+
+  it('discards a held run with its wish in one move, and keeps the time at which it was held', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    await toLoading(bench(), id);
+    await runs.move(id, 'loading', 'held', bench().fence, NOW + 7, { exitCode: 13 });
+    const detail = { exitCode: 11, request: 'cancel' } as const;
+    expect(await runs.move(id, 'held', 'cancelled', bench().fence, NOW + 9_000, detail)).toBe(true);
+    expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', request: 'cancel', finishedAtMs: NOW + 7 });
+  });
+
+  it('gives the newest events of one kind, whatever happened since', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    const alarm = { atMs: NOW, kind: 'alarm', slot: null, epoch: null, from: null, to: null };
+    for (const detail of ['first', 'second']) await runs.addEvent(id, { ...alarm, detail });
+    await toLoading(bench(), id);
+    expect((await runs.events(id, 10, 'alarm')).map((e) => e.detail)).toEqual(['second', 'first']);
+    expect((await runs.events(id, 1, 'alarm')).map((e) => e.detail)).toEqual(['second']);
+  });
+
   it('keeps balancer, request, report and alarms', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
@@ -81,7 +142,7 @@ onBothEngines('RunStore', (bench) => {
     expect((await runs.get(id))?.balancer).toBeNull();
   });
 
-  it('keeps product ids apart that differ in case, accents or trailing spaces', async () => {
+  itWithSql(engine)('keeps product ids apart that differ in case, accents or trailing spaces', async () => {
     const ids = ['a', 'A', 'á', 'a ', ' a', 'ａ', '日本語', 'o\'b"\\;--', '\u00e9', 'e\u0301', '🦊', 'x'.repeat(500)];
     const { id } = await createRun(bench(), ids, { chunkSize: 100 });
     const [chunk] = await bench().stores.work.waiting(id, 1, new Set());
@@ -99,7 +160,7 @@ onBothEngines('RunStore', (bench) => {
   });
 });
 
-onBothEngines('The lock', (bench) => {
+onEveryEngine('The lock', (bench, engine) => {
   it('is given to one owner until it is released, expired or taken from a dead one', async () => {
     const { runs } = bench().stores;
     await runs.releaseLock(bench().fence);
@@ -123,7 +184,7 @@ onBothEngines('The lock', (bench) => {
     expect(await runs.acquireLock('d', NOW + 2_002, 1_000)).toHaveProperty('fence');
   });
 
-  it('goes to exactly one of several main servers that ask at once', async () => {
+  itWithSql(engine)('goes to exactly one of several main servers that ask at once', async () => {
     const { runs } = bench().stores;
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
@@ -137,7 +198,7 @@ onBothEngines('The lock', (bench) => {
   });
 });
 
-onBothEngines('A main server that has lost its lock', (bench) => {
+onEveryEngine('A main server that has lost its lock', (bench) => {
   it('changes nothing and is told so, whatever it tries to write', async () => {
     const { runs, fleet, work, results } = bench().stores;
     const { id } = await createRun(bench(), 10);

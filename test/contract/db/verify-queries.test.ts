@@ -1,7 +1,20 @@
 import { expect, it } from 'vitest';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, failed, gone, load, onBothEngines, settings, stored, toLoading } from './harness.ts';
+import {
+  NOW,
+  createRun,
+  failed,
+  gone,
+  load,
+  itWithSql,
+  onEveryEngine,
+  readFacts,
+  settings,
+  stored,
+  toLoading,
+  touchRow,
+} from './harness.ts';
 
 async function published(bench: Bench, table: string): Promise<string> {
   const ids = ['p1', 'p2', 'P2', 'p4 ', '日本語'];
@@ -16,10 +29,10 @@ async function published(bench: Bench, table: string): Promise<string> {
 
 const EMPTY = { count: 0, examples: [] };
 
-onBothEngines('The facts for verify', (bench, engine) => {
+onEveryEngine('The facts for verify', (bench, engine) => {
   it('show no difference after a run without faults', async () => {
     const id = await published(bench(), `whole_${engine}`);
-    expect(await readVerifyFacts(bench().db, id)).toEqual({
+    expect(await readFacts(bench(), id)).toEqual({
       phase: 'completed',
       planned: 5,
       items: 5,
@@ -30,21 +43,24 @@ onBothEngines('The facts for verify', (bench, engine) => {
       partsOff: EMPTY,
       withoutPart: EMPTY,
       published: true,
+      ledgerRows: 3,
       resultRows: 3,
+      replacedRows: 0,
       storedWithoutRow: EMPTY,
       overwritten: EMPTY,
+      rowsOff: EMPTY,
       rowsWithoutItem: EMPTY,
     });
   });
 
-  it('name the products whose row is gone, came from elsewhere or belongs to a later run', async () => {
+  itWithSql(engine)('name the products whose row is gone, came from elsewhere or belongs to a later run', async () => {
     const table = `holed_${engine}`;
     const id = await published(bench(), table);
     const { knex } = bench().db;
     await knex(table).where({ product_id: 'P2' }).delete();
     await knex(table).where({ product_id: 'p1' }).update({ run_id: 'later' });
     await knex(table).insert({ product_id: 'stranger', run_id: id, url: '', crawled_at: '2026-01-01 00:00:00' });
-    expect(await readVerifyFacts(bench().db, id)).toMatchObject({
+    expect(await readFacts(bench(), id)).toMatchObject({
       resultRows: 2,
       storedWithoutRow: { count: 1, examples: ['P2'] },
       overwritten: { count: 1, examples: ['p1'] },
@@ -52,13 +68,41 @@ onBothEngines('The facts for verify', (bench, engine) => {
     });
   });
 
-  it('name the parts whose counts are not those of their items, and items without a part', async () => {
+  it('call a row replaced only when its run wins: older rows that stand there are a loss', async () => {
+    const table = `older_${engine}`;
+    const older = await published(bench(), table);
+    const newer = await published(bench(), table);
+    expect(await readFacts(bench(), newer)).toMatchObject({ storedWithoutRow: EMPTY, overwritten: EMPTY });
+    expect(await readFacts(bench(), older)).toMatchObject({ storedWithoutRow: EMPTY, overwritten: { count: 3 } });
+    // As if the newer run's upsert had not written these.
+    await touchRow(bench(), table, 'p1', { run_id: older });
+    await touchRow(bench(), table, 'p2', { run_id: 'a person' });
+    expect(await readFacts(bench(), newer)).toMatchObject({
+      storedWithoutRow: { count: 1, examples: ['p1'] },
+      overwritten: { count: 1, examples: ['p2'] },
+    });
+  });
+
+  it('call rows replaced that a person has released over them', async () => {
+    const table = `forced_${engine}`;
+    const { id } = await createRun(bench(), 1, { settings: settings(table) });
+    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+    await toLoading(bench(), id);
+    await bench().stores.runs.move(id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 });
+    const newer = await published(bench(), table);
+    const end = { exitCode: 0, reason: null, held: true, overNewer: true } as const;
+    await bench().stores.results.publish(id, 'completed', end, bench().fence, NOW + 1);
+    const expected = { storedWithoutRow: EMPTY, overwritten: { count: 1, examples: ['p1'] } };
+    expect(await readFacts(bench(), newer)).toMatchObject(expected);
+  });
+
+  itWithSql(engine)('name the parts whose counts are not those of their items, and items without a part', async () => {
     const id = await published(bench(), `off_${engine}`);
     const { knex } = bench().db;
     await knex('crawlfleet_items').where({ run_id: id, n: 2 }).update({ outcome: null });
     await knex('crawlfleet_items').where({ run_id: id, n: 4 }).update({ seq: null });
     await knex('crawlfleet_items').where({ run_id: id, n: 5 }).update({ product_id: 'p1' });
-    expect(await readVerifyFacts(bench().db, id)).toMatchObject({
+    expect(await readFacts(bench(), id)).toMatchObject({
       outcomes: { open: 1 },
       duplicates: { count: 1, examples: ['p1'] },
       partsOff: { count: 2, examples: ['0/1/0', '1/1/0'] },
@@ -66,7 +110,43 @@ onBothEngines('The facts for verify', (bench, engine) => {
     });
   });
 
+  itWithSql(engine)('are the same whether products are compared at once or in slices', async () => {
+    const table = `sliced_${engine}`;
+    const ids = Array.from({ length: 60 }, (_, i) => `s${i + 1}`);
+    const { id } = await createRun(bench(), ids, { settings: settings(table) });
+    await load(
+      bench(),
+      id,
+      { slot: 0, seq: 0 },
+      ids.map((name, i) => stored(i + 1, name)),
+    );
+    await toLoading(bench(), id);
+    await bench().stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench().fence, NOW);
+    const { db } = bench();
+    const whole = await readVerifyFacts(db, id, 7);
+    expect(whole).toEqual(await readVerifyFacts(db, id));
+    expect(whole).toMatchObject({ resultRows: 60, storedWithoutRow: EMPTY, duplicates: EMPTY });
+    await db.knex(table).whereIn('product_id', ['s3', 's30', 's44']).delete();
+    await db.knex(table).where({ product_id: 's5' }).update({ run_id: 'later' });
+    await db.knex(table).insert({ product_id: 'stranger', run_id: id, url: '', crawled_at: '2026-01-01 00:00:00' });
+    await db.knex('crawlfleet_items').where({ run_id: id, n: 9 }).update({ product_id: 's50' });
+    for (const slice of [7, 250_000]) {
+      const facts = await readVerifyFacts(db, id, slice);
+      expect(facts).toMatchObject({
+        ledgerRows: 60,
+        resultRows: 57,
+        replacedRows: 1,
+        storedWithoutRow: { count: 3 },
+        overwritten: { count: 1, examples: ['s5'] },
+        rowsWithoutItem: { count: 2 },
+        duplicates: { count: 1, examples: ['s50'] },
+      });
+      expect(facts.storedWithoutRow.examples.toSorted()).toEqual(['s3', 's30', 's44']);
+      expect(facts.rowsWithoutItem.examples.toSorted()).toEqual(['s9', 'stranger']);
+    }
+  });
+
   it('refuse a run that is not there', async () => {
-    await expect(readVerifyFacts(bench().db, 'nope')).rejects.toMatchObject({ code: 'run-unknown' });
+    await expect(readFacts(bench(), 'nope')).rejects.toMatchObject({ code: 'run-unknown' });
   });
 });

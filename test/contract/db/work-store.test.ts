@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import { NOW, createInstance, createRun, failed, gone, load, onBothEngines, stored } from './harness.ts';
+import { NOW, createInstance, createRun, failed, gone, load, itWithSql, onEveryEngine, stored } from './harness.ts';
 
 const none: ReadonlySet<string> = new Set();
 
-onBothEngines('WorkStore', (bench) => {
+onEveryEngine('WorkStore', (bench, engine) => {
   it('offers waiting chunks in order, but none of those it is told to leave out', async () => {
     const { id } = await createRun(bench(), 12, { chunkSize: 5 });
     const chunks = await bench().stores.work.waiting(id, 10, none);
@@ -64,7 +64,7 @@ onBothEngines('WorkStore', (bench) => {
     expect(await work.counts(id)).toMatchObject({ waiting: 2, granted: 0 });
   });
 
-  it('gives each chunk to one instance when many ask for the same at once', async () => {
+  itWithSql(engine)('gives each chunk to one instance when many ask for the same at once', async () => {
     const { id } = await createRun(bench(), 60, { chunkSize: 3 });
     const slots = [0, 1, 2, 3, 4];
     for (const slot of slots) await createInstance(bench(), id, slot);
@@ -160,6 +160,82 @@ onBothEngines('WorkStore', (bench) => {
     expect(await work.outcomesBySlot(id)).toEqual([{ slot: 0, epoch: 1, stored: 1, gone: 1, failed: 1 }]);
     expect(await work.waiting(id, 10, none)).toEqual([]);
     expect(await work.counts(id)).toMatchObject({ waiting: 0 });
+  });
+
+  it('lists what an instance owns and has not settled, the last granted first', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 20);
+    await createInstance(bench(), id, 0);
+    const { fence } = bench();
+    await work.grant(id, 0, 1, ['1-1', '3-1'], 9, fence, NOW);
+    await work.grant(id, 0, 1, ['2-1'], 9, fence, NOW + 1_000);
+    await load(
+      bench(),
+      id,
+      { slot: 0, seq: 0 },
+      [1, 2, 3, 4, 5, 11].map((n) => stored(n)),
+    );
+    expect(await work.chunksOf(id, 0, 1)).toEqual([
+      { id: '2-1', open: 5 },
+      { id: '3-1', open: 4 },
+    ]);
+    expect(await work.chunksOf(id, 0, 2)).toEqual([]);
+  });
+
+  it('takes exactly the chunks that an instance gave back, once, and only while they are its own', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 20);
+    await createInstance(bench(), id, 0);
+    await createInstance(bench(), id, 1);
+    const { fence } = bench();
+    await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
+    await work.grant(id, 1, 1, ['4-1'], 9, fence, NOW);
+    expect(await work.takeChunks(id, 0, 1, ['3-1', '4-1', '2-7', 'rubbish', '9-1'], fence, NOW)).toBe(5);
+    expect(await work.takeChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
+    expect(await work.takeChunks(id, 0, 1, [], fence, NOW)).toBe(0);
+    expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['3-2', 5]]);
+    expect((await work.counts(id)).bySlot).toEqual([
+      { slot: 0, epoch: 1, chunks: 2, products: 10 },
+      { slot: 1, epoch: 1, chunks: 1, products: 5 },
+    ]);
+    // An old word of the first owner takes nothing from the next one, nor from itself under the next generation.
+    expect(await work.grant(id, 1, 1, ['3-1', '3-2'], 9, fence, NOW)).toEqual(['3-2']);
+    expect(await work.takeChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
+  });
+
+  it('takes nothing under an old fence, and leaves a settled chunk where it is', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 10);
+    await createInstance(bench(), id, 0);
+    const { fence } = bench();
+    await work.grant(id, 0, 1, ['1-1', '2-1'], 9, fence, NOW);
+    await expect(work.takeChunks(id, 0, 1, ['1-1'], fence - 1, NOW)).rejects.toMatchObject({ code: 'lock-held' });
+    await load(
+      bench(),
+      id,
+      { slot: 0, seq: 0 },
+      [1, 2, 3, 4, 5].map((n) => stored(n)),
+    );
+    expect(await work.takeChunks(id, 0, 1, ['1-1'], fence, NOW)).toBe(0);
+    expect(await work.counts(id)).toMatchObject({ waiting: 0, granted: 2 });
+  });
+
+  it('leaves each chunk with one owner, however hand-overs, releases and grants meet', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 40);
+    for (const slot of [0, 1]) await createInstance(bench(), id, slot);
+    const { fence } = bench();
+    const all = Array.from({ length: 8 }, (_, i) => `${i + 1}-1`);
+    await work.grant(id, 0, 1, all, 9, fence, NOW);
+    const next = all.map((c) => c.replace('-1', '-2'));
+    const [first, second] = await Promise.all([
+      work.takeChunks(id, 0, 1, all.slice(0, 5), fence, NOW),
+      work.takeChunks(id, 0, 1, all.slice(3), fence, NOW),
+      work.grant(id, 1, 1, next, 9, fence, NOW),
+    ]);
+    expect(first + second).toBe(40);
+    await work.grant(id, 1, 1, next, 9, fence, NOW);
+    expect((await work.counts(id)).bySlot).toEqual([{ slot: 1, epoch: 1, chunks: 8, products: 40 }]);
   });
 
   it('knows nothing of a run without products', async () => {

@@ -202,7 +202,7 @@ describe('looking', () => {
     );
     expect(groups.SecurityGroups).toHaveLength(1);
     const zones = await clients.ec2.send(new DescribeAvailabilityZonesCommand({}));
-    expect(zones.AvailabilityZones).toHaveLength(2);
+    expect(zones.AvailabilityZones).toHaveLength(3);
   });
 
   it('knows images by owner, name pattern and architecture', async () => {

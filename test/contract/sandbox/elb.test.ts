@@ -171,22 +171,35 @@ describe('the balancer', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(503);
   });
 
-  it('drains: no new requests at once, the one under way ends with the delay', async () => {
+  /** A target that is deregistered with this delay while a request to it is under way. */
+  async function deregister(
+    delayS: number,
+  ): Promise<{ url: string; groupArn: string; id: string; underWay: Response }> {
     const { url, groupArn } = await setUp();
     await clients.elb.send(
       new ModifyTargetGroupAttributesCommand({
         TargetGroupArn: groupArn,
-        Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '1' }],
+        Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: String(delayS) }],
       }),
     );
     const { id } = await boot(clients, bundleUrl);
     await register(groupArn, id);
     await inHealth(groupArn, id, 'healthy');
-    const hanging = await fetch(`${url}/hang-in-body`);
+    const underWay = await fetch(`${url}/hang-in-body`);
     await clients.elb.send(new DeregisterTargetsCommand({ TargetGroupArn: groupArn, Targets: [{ Id: id }] }));
+    return { url, groupArn, id, underWay };
+  }
+
+  it('drains: there are no new requests from now on', async () => {
+    const { url, groupArn, id, underWay } = await deregister(600);
     expect(await healthOf(groupArn)).toEqual({ [id]: 'draining' });
     expect((await fetch(`${url}/healthz`)).status).toBe(503);
-    await expect(hanging.text()).rejects.toThrow('terminated');
+    await underWay.body?.cancel();
+  });
+
+  it('drains: the request under way ends with the delay, and the target leaves', async () => {
+    const { groupArn, id, underWay } = await deregister(1);
+    await expect(underWay.text()).rejects.toThrow('terminated');
     await eventually('the target to leave', async () => (id in (await healthOf(groupArn)) ? null : true));
   });
 });
@@ -194,7 +207,9 @@ describe('the balancer', () => {
 describe('targets', () => {
   it('must run: pending, terminated and unknown instances are InvalidTarget', async () => {
     const { groupArn } = await setUp();
+    await sandbox.control('PATCH', 'conditions', { pendingMs: 600_000 });
     const { InstanceId } = await launch(clients);
+    await sandbox.control('DELETE', 'conditions');
     expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');
     await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!] }));
     expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');

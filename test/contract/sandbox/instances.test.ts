@@ -64,11 +64,18 @@ describe('a boot', () => {
     const { id, url, instance } = await boot(clients, bundleUrl);
     const self = (await (await fetch(`${url}/whoami`)).json()) as { id: string; address: string; env: string[] };
     expect(self).toMatchObject({ id, address: instance.PrivateIpAddress });
-    expect(self.env).toEqual(['AWS_EC2_METADATA_SERVICE_ENDPOINT', 'HOME', 'NODE_ENV', 'PATH', 'STATE_DIRECTORY']);
+    expect(self.env).toEqual([
+      'AWS_EC2_METADATA_SERVICE_ENDPOINT',
+      'HOME',
+      'MALLOC_ARENA_MAX',
+      'NODE_ENV',
+      'PATH',
+      'STATE_DIRECTORY',
+    ]);
     expect(await consoleSays(id, 'serving as')).toContain(`test bundle: serving as ${id}`);
     const { pid, folder } = await statusOf(id);
     expect(isAlive(pid!)).toBe(true);
-    expect(existsSync(join(folder, 'bundle.mjs'))).toBe(true);
+    expect(existsSync(join(folder, 'crawl-api.mjs'))).toBe(true);
     await terminate(id);
     await inState(clients, id, 'terminated');
     expect(isAlive(pid!)).toBe(false);

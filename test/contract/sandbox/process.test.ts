@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DescribeInstancesCommand, DescribeVpcsCommand } from '@aws-sdk/client-ec2';
-import { GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { CreateBucketCommand, GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { boot, launch, launchInput, uploadBundle } from '../../support/sandbox/boot.ts';
 import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
@@ -199,6 +199,34 @@ describe('faults', () => {
     const again = await launch(clients, input);
     const found = await clients.ec2.send(new DescribeInstancesCommand({}));
     expect(found.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId))).toEqual([again.InstanceId]);
+  });
+
+  it('spoil the objects that are meant: cut off, with a wrong byte, or never received', async () => {
+    const { sandbox, clients } = await start();
+    const bucket = { Bucket: 'box' };
+    await clients.s3.send(new CreateBucketCommand(bucket));
+    const Body = Buffer.alloc(100_000, 'a');
+    const put = (Key: string) => clients.s3.send(new PutObjectCommand({ ...bucket, Key, Body }));
+    // Without a check of its own, so that the wrong byte arrives.
+    const get = async (Key: string) => {
+      const { Body: body } = await clients.s3.send(new GetObjectCommand({ ...bucket, Key, Range: 'bytes=0-' }));
+      return Buffer.from(await body!.transformToByteArray());
+    };
+    await put('parts/1');
+    await put('other');
+    await sandbox.control('POST', 'faults', [
+      { what: 'cut-reply', action: 'GetObject', path: '/box/parts/', count: 1 },
+      { what: 'wrong-byte', action: 'GetObject', path: '/box/parts/', count: 1 },
+      { what: 'lost-request', action: 'PutObject', path: '/box/parts/', count: 1 },
+    ]);
+    expect(await get('other')).toEqual(Body);
+    await expect(get('parts/1')).rejects.toThrow();
+    const wrong = await get('parts/1');
+    expect([wrong.length, wrong.filter((byte) => byte !== 0x61).length]).toEqual([100_000, 1]);
+    expect(await get('parts/1')).toEqual(Body);
+    expect(await nameOf(put('parts/2'))).not.toBe('none');
+    expect(await nameOf(get('parts/2'))).toBe('NoSuchKey');
+    expect(await sandbox.control('GET', 'faults')).toEqual([]);
   });
 
   it('delay an answer', async () => {

@@ -9,7 +9,7 @@ import {
   DeleteObjectCommand,
   DeleteObjectsCommand,
   GetBucketLocationCommand,
-  GetBucketVersioningCommand,
+  ListObjectVersionsCommand,
   GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
@@ -328,7 +328,7 @@ describe('buckets', () => {
   });
 
   it('answer NotImplemented to what the sandbox does not have', async () => {
-    const call = s3.send(new GetBucketVersioningCommand({ Bucket }));
+    const call = s3.send(new ListObjectVersionsCommand({ Bucket }));
     expect(await refusal(call)).toEqual({ code: 'NotImplemented', status: 501 });
   });
 });

@@ -74,15 +74,17 @@ describe('call-backs', () => {
   });
 
   describe('parts', () => {
-    it('are entered into the ledger and acknowledged up to the first gap', async () => {
+    it('are entered into the ledger and acknowledged, also behind a gap in their numbers', async () => {
       const caller = await stage.ready(0);
-      const parts = [caller.part(0), caller.part(1), caller.part(3)];
-      expect(await caller.orders({ parts })).toMatchObject({ partsAck: 1 });
-      expect(await caller.orders({ parts: [caller.part(3)] })).toMatchObject({ partsAck: 1 });
-      expect(await caller.orders({ parts: [caller.part(2)] })).toMatchObject({ partsAck: 3 });
+      expect(await caller.orders({ parts: [] })).toMatchObject({ partsAck: -1 });
+      expect(await caller.orders({ parts: [caller.part(0), caller.part(1)] })).toMatchObject({ partsAck: 1 });
+      expect(await caller.orders({ parts: [caller.part(1_002)] })).toMatchObject({ partsAck: 1_002 });
+      expect(await caller.orders({ parts: [caller.part(1_002), caller.part(1_003)] })).toMatchObject({
+        partsAck: 1_003,
+      });
       const known = await stage.core.results.parts(stage.run.id);
       expect(known.map((p) => [p.seq, p.key, p.state])).toEqual(
-        [0, 1, 2, 3].map((seq) => [seq, caller.part(seq).key, 'seen']),
+        [0, 1, 1_002, 1_003].map((seq) => [seq, caller.part(seq).key, 'seen']),
       );
     });
 
@@ -99,6 +101,10 @@ describe('call-backs', () => {
       ];
       for (const part of foreign) expect(await caller.orders({ parts: [part] })).toMatchObject({ partsAck: -1 });
       expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+      // Nothing behind it either: an acknowledgement is for all up to a number.
+      const parts = [own, foreign[1]!, caller.part(2)];
+      expect(await caller.orders({ parts })).toMatchObject({ partsAck: 0 });
+      expect((await stage.core.results.parts(stage.run.id)).map((p) => p.seq)).toEqual([0]);
     });
   });
 

@@ -12,6 +12,7 @@ import {
 } from '../../../shared/wire/signature.ts';
 import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
 import type { CallbackStage } from './callback-stage.ts';
+import { ALLOW_ALL } from '../../unit/control/builders.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
 
 describe('call-backs', () => {
@@ -123,6 +124,12 @@ describe('call-backs', () => {
       expect(orders).toEqual({
         grants: [],
         drops: [],
+        yield: [],
+        taken: [],
+        most: null,
+        release: false,
+        robots: ALLOW_ALL,
+        verdict: null,
         sealed: false,
         drain: false,
         fenced: false,
@@ -211,10 +218,26 @@ describe('call-backs', () => {
       const caller = await stage.ready(0);
       await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
       await stage.look();
-      const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)] });
+      const before = await stage.core.fleet.get(stage.run.id, 0, 1);
+      const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)], problem: 'x', pending: 7 });
       expect(orders).toMatchObject({ fenced: true, grants: [], drops: ['1-1'], partsAck: -1 });
+      expect(await stage.core.fleet.get(stage.run.id, 0, 1)).toEqual(before);
       expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
       expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 0 });
+    });
+
+    it('that tells of chunks given back makes them wait for others, however often it is told', async () => {
+      const caller = await stage.ready(0);
+      await caller.orders({ offered: ['1-1', '2-1'] });
+      for (let i = 0; i < 2; i++) {
+        const orders = await caller.orders({ yielded: ['2-1', '7-7'], pending: 1 });
+        expect(orders).toMatchObject({ taken: ['2-1', '7-7'], sealed: false });
+        const waiting = await stage.core.work.waiting(stage.run.id, 99, new Set());
+        expect(waiting.map((c) => c.id)).toContain('2-2');
+        expect(waiting.map((c) => c.id)).not.toContain('1-2');
+      }
+      const told = await stage.core.runs.events(stage.run.id, 50);
+      expect(told.filter((e) => e.kind === 'chunk')).toHaveLength(1);
     });
 
     it('of an old epoch is answered with a fence as soon as the slot has a newer one', async () => {

@@ -1,6 +1,6 @@
 /** An instance as the main server hears it: says hello, heartbeats and completions over HTTP, well or badly signed. */
 import type { Completion, Heartbeat, Hello, Orders, PartRef } from '../../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
+import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Envelope, KeyPair } from '../../../shared/wire/signature.ts';
 import {
   HEADER,
@@ -65,9 +65,20 @@ export class Caller {
 
   heartbeatBody(change: Partial<Heartbeat> & { pending?: number } = {}): string {
     const { pending = 1, ...rest } = change;
-    const progress = { assigned: 1, pending, stored: 0, gone: 0, failed: 0, requests: 0, minGapMs: null, pageMs: null };
+    const progress = { ...NO_PROGRESS, assigned: 1, pending };
     const clock = new Date(this.options.now()).toISOString();
-    return JSON.stringify({ phase: 'crawling', clock, offered: [], progress, parts: [], problem: null, ...rest });
+    return JSON.stringify({
+      phase: 'crawling',
+      clock,
+      offered: [],
+      yielded: [],
+      progress,
+      parts: [],
+      problem: null,
+      trouble: null,
+      robots: null,
+      ...rest,
+    });
   }
 
   heartbeat(change: Partial<Heartbeat> & { pending?: number } = {}): Promise<Answer> {

@@ -1,24 +1,13 @@
 /** The demo shop over HTTP: pages, misbehaviour, and what it notes down about its visitors. */
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { productUrl } from '../../../shared/domain/product.ts';
+import { describe, expect, it } from 'vitest';
 import { findLeftovers, waitFor } from '../../support/processes.ts';
 import { renderPage } from '../../support/shop/page.ts';
 import { STRANGE_IDS, expectedProduct } from '../../support/shop/product.ts';
-import type { Shop } from '../../support/shop/start-shop.ts';
 import { startShop } from '../../support/shop/start-shop.ts';
+import { SEED, useShop } from './shop-stage.ts';
 
-const SEED = 3;
-let shop: Shop;
-
-beforeAll(async () => {
-  shop = await startShop({ products: 10, seed: SEED });
-});
-afterAll(() => shop.stop());
-beforeEach(() => shop.reset());
-
-const get = (id: string): Promise<Response> => fetch(productUrl(shop.productUrl, id), { redirect: 'manual' });
+const stage = useShop();
+const { get, visitFrom } = stage;
 
 /** Code of the error that a fetch or the reading of its body ends with. */
 async function failureOf(id: string): Promise<unknown> {
@@ -29,17 +18,6 @@ async function failureOf(id: string): Promise<unknown> {
       (error: unknown) => error,
     );
   return ((failed as Error | null)?.cause as { code?: string } | undefined)?.code;
-}
-
-/** One request from a chosen address of this machine. */
-function visitFrom(localAddress: string, id: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    request(productUrl(shop.productUrl, id), { localAddress, agent: false }, (response) => {
-      text(response).then(resolve, reject);
-    })
-      .on('error', reject)
-      .end();
-  });
 }
 
 describe('product pages', () => {
@@ -53,19 +31,19 @@ describe('product pages', () => {
   it.each(['/item/P00011', '/item/nobody', '/item/', '/', '/item/slash/and/slash', '/item/%E0%A4%A'])(
     'answers %s with 404',
     async (path) => {
-      const response = await fetch(shop.url + path);
+      const response = await fetch(stage.shop.url + path);
       expect(response.status).toBe(404);
       await response.text();
     },
   );
 
   it('sells more IDs when told to', async () => {
-    await shop.addProducts(['new one']);
+    await stage.shop.addProducts(['new one']);
     expect(await (await get('new one')).text()).toBe(renderPage(expectedProduct(SEED, 'new one')));
   });
 
   it('refuses other methods', async () => {
-    expect((await fetch(`${shop.url}/item/P00001`, { method: 'POST', body: 'x' })).status).toBe(405);
+    expect((await fetch(`${stage.shop.url}/item/P00001`, { method: 'POST', body: 'x' })).status).toBe(405);
   });
 });
 
@@ -88,27 +66,29 @@ describe('misbehaviour', () => {
   });
 
   it('stops in the middle of the page and stays silent', async () => {
-    const response = await fetch(`${shop.url}/item/stall-x`);
+    const response = await fetch(`${stage.shop.url}/item/stall-x`);
     const reader = response.body!.getReader();
     let bytes = 0;
     while (bytes < 2_000) bytes += (await reader.read()).value!.length;
     expect(bytes).toBe(2_000);
     await reader.cancel();
-    await waitFor(async () => (await shop.log()).at(-1)?.status === 200, { what: 'the shop to see the client leave' });
+    await waitFor(async () => (await stage.shop.log()).at(-1)?.status === 200, {
+      what: 'the shop to see the client leave',
+    });
   });
 
   it('never answers, and notes that the client left without an answer', async () => {
     const leave = new AbortController();
-    const asked = fetch(`${shop.url}/item/hang-x`, { signal: leave.signal }).catch((error: unknown) => error);
-    await waitFor(async () => (await shop.log()).length === 1, { what: 'the request to arrive' });
-    expect((await shop.log())[0]?.status).toBeNull();
+    const asked = fetch(`${stage.shop.url}/item/hang-x`, { signal: leave.signal }).catch((error: unknown) => error);
+    await waitFor(async () => (await stage.shop.log()).length === 1, { what: 'the request to arrive' });
+    expect((await stage.shop.log())[0]?.status).toBeNull();
     leave.abort();
     expect(await asked).toBeInstanceOf(DOMException);
-    await waitFor(async () => (await shop.log())[0]?.status === 0, { what: 'the shop to see the client leave' });
+    await waitFor(async () => (await stage.shop.log())[0]?.status === 0, { what: 'the shop to see the client leave' });
   });
 
   it('answers late', async () => {
-    await shop.setRules([{ id: 'P00001', do: { type: 'slow', ms: 120 } }]);
+    await stage.shop.setRules([{ id: 'P00001', do: { type: 'slow', ms: 120 } }]);
     const startMs = performance.now();
     expect((await get('P00001')).status).toBe(200);
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(115);
@@ -122,19 +102,19 @@ describe('misbehaviour', () => {
   });
 
   it('sends as many bytes as a rule says', async () => {
-    await shop.setRules([{ prefix: 'P', do: { type: 'huge', bytes: 3_000_000 } }]);
+    await stage.shop.setRules([{ prefix: 'P', do: { type: 'huge', bytes: 3_000_000 } }]);
     expect((await (await get('P00001')).arrayBuffer()).byteLength).toBe(3_000_000);
   });
 
   it('misbehaves on the first requests only and then well', async () => {
-    await shop.setRules([{ id: 'P00001', times: 2, do: { type: 'status', status: 500 } }]);
+    await stage.shop.setRules([{ id: 'P00001', times: 2, do: { type: 'status', status: 500 } }]);
     const statuses: number[] = [];
     for (let i = 0; i < 3; i++) statuses.push((await get('P00001')).status);
     expect(statuses).toEqual([500, 500, 200]);
   });
 
   it('says what is wrong with a rule', async () => {
-    await expect(shop.setRules([{ id: 'a', do: { type: 'status', status: 42 } }])).rejects.toThrow('status');
+    await expect(stage.shop.setRules([{ id: 'a', do: { type: 'status', status: 42 } }])).rejects.toThrow('status');
   });
 });
 
@@ -143,11 +123,11 @@ describe('the log', () => {
     await visitFrom('127.0.5.1', 'P00001');
     await visitFrom('127.0.5.2', 'P00001');
     await visitFrom('127.0.5.1', '日本語の商品');
-    const stats = await shop.stats();
+    const stats = await stage.shop.stats();
     expect(Object.keys(stats.addresses).sort()).toEqual(['127.0.5.1', '127.0.5.2']);
     expect(stats.addresses['127.0.5.1']?.requests).toBe(2);
     expect(stats.paths['/item/P00001']).toBe(2);
-    const log = await shop.log();
+    const log = await stage.shop.log();
     expect(log.map((entry) => [entry.seq, entry.address, entry.id, entry.status])).toEqual([
       [1, '127.0.5.1', 'P00001', 200],
       [2, '127.0.5.2', 'P00001', 200],

@@ -4,13 +4,13 @@ import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createConnection } from 'mysql2/promise';
 import type { ServerPrograms } from './find-server.ts';
+import { freePort } from '../free-port.ts';
 
 const run = promisify(execFile);
 const START_MS = 60_000;
@@ -134,15 +134,4 @@ function collectTail(child: ChildProcess): () => string {
     text = (text + chunk.toString('utf8')).slice(-4_000);
   });
   return () => text;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  probe.listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
 }

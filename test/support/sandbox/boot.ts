@@ -12,13 +12,13 @@ export const SUBNETS = ['subnet-0c0a0f1ee7000000a', 'subnet-0c0a0f1ee7000000c'] 
 export const VPC = 'vpc-0c0a0f1ee70000001';
 
 /** Puts the bundle into a bucket; gives the URL for the user data. */
-export async function uploadBundle({ s3 }: SandboxClients, body: string = TEST_BUNDLE): Promise<string> {
+export async function uploadBundle({ s3 }: SandboxClients, body: string | Uint8Array = TEST_BUNDLE): Promise<string> {
   const Bucket = 'bundles';
   await s3.send(
     new CreateBucketCommand({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } }),
   );
-  await s3.send(new PutObjectCommand({ Bucket, Key: 'bundle.mjs', Body: body }));
-  return getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'bundle.mjs' }), { expiresIn: 600 });
+  await s3.send(new PutObjectCommand({ Bucket, Key: 'bundle.tar.gz', Body: body }));
+  return getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'bundle.tar.gz' }), { expiresIn: 600 });
 }
 
 /** What a RunInstances call needs at least, for one small instance. */

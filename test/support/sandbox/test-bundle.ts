@@ -5,11 +5,12 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
+import { packArchive } from '../../../userdata/archive.ts';
 
 /** Where the program serves, on its instance's own address. */
 export const TEST_BUNDLE_PORT = 18_080;
 
-export const TEST_BUNDLE = `
+const TEST_PROGRAM = `
 import { createServer } from 'node:http';
 import { appendFileSync, readFileSync } from 'node:fs';
 const imds = process.env.AWS_EC2_METADATA_SERVICE_ENDPOINT;
@@ -34,6 +35,7 @@ createServer((request, response) => {
 }).listen(${TEST_BUNDLE_PORT}, address, () => console.log('test bundle: serving as ' + id));
 `;
 
+export const TEST_BUNDLE = packArchive(Buffer.from(TEST_PROGRAM));
 export const TEST_BUNDLE_SHA256 = createHash('sha256').update(TEST_BUNDLE).digest('hex');
 
 export interface UserDataOptions {
@@ -71,9 +73,21 @@ export function userDataFor(options: UserDataOptions): string {
       maxPageBytes: 1_000,
       userAgent: 'test',
       allowPrivate: true,
+      render: 'http',
+      robots: 'ignore',
+      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 1_000 },
+      canaries: [],
     },
     mapping: {
-      fields: [{ name: 'title', select: { type: 'css', selector: 'h1' }, process: [], all: false, required: true }],
+      pages: [
+        {
+          name: 'product',
+          urlPatterns: [],
+          urlParsers: [],
+          rows: null,
+          fields: [{ name: 'title', steps: [{ type: 'css', selector: 'h1' }], required: true }],
+        },
+      ],
     },
   };
   return Buffer.from(`#!/bin/sh\n${encodeSettingsLine(settings)}\n`).toString('base64');

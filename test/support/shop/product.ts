@@ -3,6 +3,7 @@
  * crawl must store without asking the shop.
  */
 import { seededRandom } from '../../../shared/adapters/random.ts';
+import { translate } from './languages.ts';
 
 export interface ShopProduct {
   id: string;
@@ -55,6 +56,28 @@ export const SHOP_MAPPING = {
   },
 } as const;
 
+/** The mapping of the products that come as JSON (`json-`). */
+export const JSON_MAPPING = {
+  fields: {
+    title: { jsonpath: '$.product.title', required: true },
+    price: { jsonpath: '$.product.price', integer: true, required: true },
+    brand: { jsonpath: '$.product.brand' },
+    rating: { jsonpath: '$.product.rating', number: true },
+    crumbs: { jsonpath: '$.product.crumbs[*]', all: true },
+  },
+} as const;
+
+/** The mapping of the products that come as XML (`xml-`). */
+export const XML_MAPPING = {
+  fields: {
+    title: { xpath: '/product/title', required: true },
+    price: { xpath: '/product/price', integer: true, required: true },
+    brand: { xpath: '/product/brand' },
+    rating: { xpath: '/product/rating', number: true },
+    crumbs: { xpath: '//crumb', all: true },
+  },
+} as const;
+
 /** The values SHOP_MAPPING gives for the product. */
 export interface ShopRow {
   title: string;
@@ -66,7 +89,11 @@ export interface ShopRow {
 
 /** The row that a crawl with SHOP_MAPPING must store for the product. */
 export function expectedRow(seed: number, id: string): ShopRow {
-  const { title, price, brand, rating, category } = expectedProduct(seed, id);
+  return rowOf(expectedProduct(seed, id));
+}
+
+/** The same for a product at hand. */
+export function rowOf({ title, price, brand, rating, category }: ShopProduct): ShopRow {
   return { title, price, brand, rating, crumbs: ['Home', 'Catalogue', category] };
 }
 
@@ -99,7 +126,7 @@ export function expectedProduct(seed: number, id: string): ShopProduct {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random.next() * from.length)]!;
   const kind = pick(KINDS);
   const look = pick(LOOKS);
-  return {
+  return translate({
     id,
     title: `${kind}, ${look} № ${1 + Math.floor(random.next() * 900)}`,
     price: 100 + Math.floor(random.next() * 99_900),
@@ -110,11 +137,11 @@ export function expectedProduct(seed: number, id: string): ShopProduct {
     rating: Math.round(10 + random.next() * 40) / 10,
     reviewCount: Math.floor(random.next() * 500),
     description: `${pick(SENTENCES)} ${pick(SENTENCES)} ${pick(SENTENCES)}`,
-  };
+  });
 }
 
 /** FNV-1a over UTF-16 units, 32 bits. */
-function hashText(text: string): number {
+export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;

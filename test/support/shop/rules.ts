@@ -1,15 +1,11 @@
 /**
- * How the shop misbehaves, and for which products. A product whose ID begins with a known prefix misbehaves by itself
- * (`500-a`, `hang-b`; `once-500-c` does so on its first request only); rules that a test sets come before that.
+ * Which products misbehave, how, and how often: the rules that a test sets come first, then what the prefix of the ID
+ * says (prefixes.ts).
  */
 import { z } from 'zod';
-import type { Exchange } from './behaviours/behaviour.ts';
-import { answerConnection, connectionShapes } from './behaviours/connection.ts';
-import { answerContent, contentShapes } from './behaviours/content.ts';
-import { answerStatus, statusShapes } from './behaviours/status.ts';
-
-const behaviourSchema = z.discriminatedUnion('type', [...statusShapes, ...connectionShapes, ...contentShapes]);
-export type Behaviour = z.output<typeof behaviourSchema>;
+import type { Behaviour } from './behaviour-schema.ts';
+import { behaviourSchema } from './behaviour-schema.ts';
+import { behaviourOfPrefix } from './prefixes.ts';
 
 export const rulesSchema = z.array(
   z
@@ -27,37 +23,6 @@ export const rulesSchema = z.array(
 
 /** As posted to the shop. */
 export type Rule = z.input<typeof rulesSchema>[number];
-
-const PREFIXES: Record<string, Behaviour> = {
-  '403-': { type: 'status', status: 403 },
-  '404-': { type: 'status', status: 404 },
-  '410-': { type: 'status', status: 410 },
-  '429-': { type: 'status', status: 429, retryAfter: '5' },
-  '500-': { type: 'status', status: 500 },
-  '503-': { type: 'status', status: 503 },
-  'redirect-': { type: 'redirect', to: '/verify', status: 302 },
-  'hang-': { type: 'hang', afterBytes: 0 },
-  'stall-': { type: 'hang', afterBytes: 2_000 },
-  'reset-': { type: 'reset', afterBytes: 0 },
-  'cut-': { type: 'reset', afterBytes: 2_000 },
-  'slow-': { type: 'slow', ms: 1_000 },
-  'untitled-': { type: 'missing-field', fields: ['title'] },
-  'unpriced-': { type: 'missing-field', fields: ['price'] },
-  'pdf-': { type: 'content-type', value: 'application/pdf' },
-  'huge-': { type: 'huge', bytes: 20_000_000 },
-  'empty-': { type: 'empty' },
-};
-
-const ONCE = 'once-';
-
-/** What the prefix of the ID alone makes of the product; null when the ID has no such prefix. */
-export function behaviourOfPrefix(id: string): { behaviour: Behaviour; once: boolean } | null {
-  const once = id.startsWith(ONCE);
-  const rest = once ? id.slice(ONCE.length) : id;
-  const prefix = /^[a-z0-9]+-/.exec(rest)?.[0];
-  const behaviour = prefix === undefined ? undefined : PREFIXES[prefix];
-  return behaviour ? { behaviour, once } : null;
-}
 
 export class Rules {
   #rules: z.output<typeof rulesSchema> = [];
@@ -88,23 +53,5 @@ export class Rules {
     if (!own || (own.once && this.#misbehavedOnce.has(id))) return null;
     if (own.once) this.#misbehavedOnce.add(id);
     return own.behaviour;
-  }
-}
-
-/** Answers the request as the behaviour says. */
-export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
-  switch (behaviour.type) {
-    case 'status':
-    case 'redirect':
-      return answerStatus(exchange, behaviour);
-    case 'hang':
-    case 'reset':
-    case 'slow':
-      return answerConnection(exchange, behaviour);
-    case 'missing-field':
-    case 'content-type':
-    case 'huge':
-    case 'empty':
-      return answerContent(exchange, behaviour);
   }
 }

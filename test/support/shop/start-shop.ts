@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Arrival, ShopStats } from './arrivals.ts';
+import type { Ban, BanPolicy } from './bans.ts';
+import type { Robots } from './robots-file.ts';
 import type { Rule } from './rules.ts';
 
 export interface ShopOptions {
@@ -21,6 +23,8 @@ export interface Shop {
   url: string;
   /** For `site.product_url`. */
   productUrl: string;
+  /** The same for pages with many records (reviews.ts). */
+  reviewsUrl: string;
   pid: number;
   stats(): Promise<ShopStats>;
   /** Every request so far, in order of arrival. */
@@ -29,7 +33,16 @@ export interface Shop {
   setRules(rules: Rule[]): Promise<void>;
   /** More IDs to sell. */
   addProducts(ids: string[]): Promise<void>;
-  /** Forgets arrivals and rules. */
+  /** What /robots.txt is from now on; null: there is none. */
+  setRobots(robots: Robots | null): Promise<void>;
+  /** Bans addresses from now on; see bans.ts. */
+  ban(ban: Ban): Promise<void>;
+  /** Replaces the limits that addresses are banned by. */
+  setBanPolicies(policies: BanPolicy[]): Promise<void>;
+  unban(addresses: 'all' | string[]): Promise<void>;
+  /** Where pages lead to that tempt a visitor to leave the site (`lure-`, `offsite-`); see canary.ts. */
+  setCanary(url: string): Promise<void>;
+  /** Forgets arrivals, rules, bans and robots.txt. */
   reset(): Promise<void>;
   /** Ends the process; resolves when it is gone. */
   stop(): Promise<void>;
@@ -75,6 +88,7 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   return {
     url,
     productUrl: `${url}/item/{id}`,
+    reviewsUrl: `${url}/reviews/{id}`,
     pid,
     stats: async () => (await (await ask('GET', 'stats')).json()) as ShopStats,
     log: async () => {
@@ -86,6 +100,11 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
     },
     setRules: (rules) => tell('rules', rules),
     addProducts: (ids) => tell('products', ids),
+    setRobots: (robots) => tell('robots', robots),
+    ban: (ban) => tell('ban', ban),
+    setBanPolicies: (policies) => tell('ban-policies', policies),
+    unban: (addresses) => tell('unban', { addresses }),
+    setCanary: (canaryUrl) => tell('canary', { url: canaryUrl }),
     reset: () => tell('reset'),
     async stop() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');

@@ -6,6 +6,7 @@ import type { FlagValue } from '../../../orchestrator/cli/config/load-config.ts'
 import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../orchestrator/cli/templates.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { columnsOf } from '../../../shared/domain/mapping.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'crawlfleet-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -42,15 +43,27 @@ describe('loadConfig', () => {
     expect(values.site.interval).toBe(200);
     expect(values.run).toMatchObject({ deadline: 45_000, max_failed: 0.05, grace: 600_000, max_instances: 100 });
     expect(values.results.table).toBe('product_snapshots');
-    expect(mapping.fields).toEqual([
-      {
-        name: 'title',
-        select: { type: 'css', selector: 'h1' },
-        process: [{ type: 'trim' }],
-        all: false,
-        required: false,
-      },
-    ]);
+    expect(mapping.pages).toHaveLength(1);
+    expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
+  });
+
+  it('reads how a site is crawled and what means a ban', () => {
+    const text = GOOD.replace(
+      'interval: 200ms',
+      'render: auto\n  on_ban: replace\n  ban: { statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 5m }\n  canaries: [{ id: P1, fields: { title: Teapot } }]',
+    );
+    expect(loadConfig(write(text), {}).values.site).toMatchObject({
+      render: 'auto',
+      robots: 'respect',
+      on_ban: 'replace',
+      ban: { statuses: [403], redirects: ['/verify'], patterns: ['captcha'], cool_down: 300_000 },
+      canaries: [{ id: 'P1', fields: { title: 'Teapot' } }],
+      pages_per_product: 1,
+    });
+    expect(loadConfig(write(GOOD), {}).values.site).toMatchObject({
+      on_ban: 'cool-down',
+      ban: { statuses: [], redirects: [], patterns: [], cool_down: 1_800_000 },
+    });
   });
 
   it('lets a flag win over the environment, and the environment over the file', () => {
@@ -108,14 +121,50 @@ database: { url: "postgres://x" }
       'another field has this name',
     ],
     [
-      'something that is not there yet',
-      GOOD.replace('interval: 200ms', 'render: browser'),
-      'site.render: is not available in this version',
+      'a ban pattern that is not RE2',
+      GOOD.replace('interval: 200ms', 'ban: { patterns: ["captcha", "(?<=x)y"] }'),
+      'line 3: site.ban.patterns.1: the pattern "(?<=x)y" cannot be used',
     ],
     [
-      'a processor that is not there yet',
-      GOOD.replace('"h1"', '{ xpath: "//h1" }'),
-      'xpath: is not available in this version',
+      'a ban pattern that fits any page',
+      GOOD.replace('interval: 200ms', 'ban: { patterns: ["<"] }'),
+      'site.ban.patterns.0: fits every page',
+    ],
+    [
+      'a good status as a ban',
+      GOOD.replace('interval: 200ms', 'ban: { statuses: [200] }'),
+      'site.ban.statuses.0: is the status of good pages',
+    ],
+    [
+      'a redirect to any product as a ban',
+      GOOD.replace('interval: 200ms', 'ban: { redirects: ["/"] }'),
+      'site.ban.redirects.0: is part of site.product_url',
+    ],
+    [
+      'a name that no header can carry',
+      GOOD.replace('interval: 200ms', 'user_agent: "ボット/1.0 (+https://example.jp)"'),
+      'site.user_agent: may have letters, digits and signs of ASCII only',
+    ],
+    ['a time-out of a month', GOOD.replace('interval: 200ms', 'timeout: 30d'), 'site.timeout: must be at most 1h'],
+    [
+      'a ban pattern that would ban every page',
+      GOOD.replace('interval: 200ms', 'ban: { patterns: [".*"] }'),
+      'site.ban.patterns.0: fits every page',
+    ],
+    [
+      'a canary that no URL can carry',
+      GOOD.replace('interval: 200ms', 'canaries: [{ id: "..", fields: {} }]'),
+      'site.canaries.0.id: the product ID is a dot segment',
+    ],
+    [
+      'a canary with a field that the mapping does not have',
+      GOOD.replace('interval: 200ms', 'canaries: [{ id: P1, fields: { titel: Teapot } }]'),
+      'site.canaries.0.fields.titel: the mapping has no field of this name',
+    ],
+    [
+      'fewer pages a product than one',
+      GOOD.replace('interval: 200ms', 'pages_per_product: 0.5'),
+      'site.pages_per_product',
     ],
     [
       'more instances at least than at most',
@@ -143,6 +192,6 @@ database: { url: "postgres://x" }
   it('accepts what `orchestrator init` writes', () => {
     writeFileSync(join(folder, 'mapping.yaml'), MAPPING_TEMPLATE);
     const { mapping } = loadConfig(write(FLEET_TEMPLATE), {});
-    expect(mapping.fields.map((f) => f.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);
+    expect(columnsOf(mapping).map((c) => c.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);
   });
 });

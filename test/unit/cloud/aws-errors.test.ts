@@ -64,7 +64,7 @@ describe('launchFailure', () => {
     ['InvalidAMIID.NotFound', 400, 'invalid'],
     ['InvalidParameterCombination', 400, 'invalid'],
     ['InvalidAction', 400, 'invalid'],
-    ['IdempotentInstanceTerminated', 400, 'pool'],
+    ['IdempotentInstanceTerminated', 400, 'spent'],
   ])('takes %s for refused: %s %s', (code, status, cause) => {
     expect(launchFailure(sdkError(code, status))).toMatchObject({ kind: 'refused', cause });
   });
@@ -79,6 +79,11 @@ describe('launchFailure', () => {
     ['a token used for another request', sdkError('IdempotentParameterMismatch', 400)],
   ])('does not know after %s', (_, error) => {
     expect(launchFailure(error).kind).toBe('unknown');
+  });
+
+  it('F9: says of a token used for another request that asking again is no use', () => {
+    expect(launchFailure(sdkError('IdempotentParameterMismatch', 400))).toMatchObject({ tokenUsed: true });
+    expect(launchFailure(sdkError('InternalError', 500))).not.toHaveProperty('tokenUsed');
   });
 });
 

@@ -1,14 +1,37 @@
 /** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsFor } from '../../../shared/domain/limits.ts';
+import { limitsOf } from '../../../orchestrator/control/schedule-of-run.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { InstanceRecord, RunRecord, TroubleState } from '../../../orchestrator/control/stores.ts';
+import type { Pools } from '../../../orchestrator/control/pools.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
 export const START_MS = Date.UTC(2026, 0, 1);
 const DEADLINE_MS = 4 * 3_600_000;
+
+export const ALLOW_ALL: RobotsPolicy = {
+  version: 'all',
+  access: 'all',
+  rules: [],
+  crawlDelayMs: null,
+  source: 'no robots.txt (HTTP 404)',
+};
+
+/** A trouble that is open, one minute in. */
+export function aTrouble(change: Partial<TroubleState> = {}): TroubleState {
+  return {
+    verdict: 'banned',
+    rule: 'status-403',
+    atMs: START_MS + 60_000,
+    untilMs: START_MS + 1_860_000,
+    releasedAtMs: null,
+    overAtMs: null,
+    ...change,
+  };
+}
 
 export function aPlan(change: Partial<Plan> = {}): Plan {
   return {
@@ -21,6 +44,7 @@ export function aPlan(change: Partial<Plan> = {}): Plan {
     intervalMs: 10_000,
     paceMs: 10_100,
     deadlineMs: DEADLINE_MS,
+    bootP95Ms: 3_000,
     rampMs: 1_500,
     endP50Ms: 1_000_000,
     endP95Ms: 1_100_000,
@@ -59,9 +83,22 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
         timeoutMs: 30_000,
         maxPageBytes: 5_000_000,
         allowPrivate: false,
+        render: 'http',
+        robots: 'respect',
+        onBan: 'cool-down',
+        ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 1_800_000 },
+        canaries: [],
       },
       mapping: {
-        fields: [{ name: 'title', select: { type: 'css', selector: 'h1' }, process: [], all: false, required: true }],
+        pages: [
+          {
+            name: 'test',
+            urlPatterns: [],
+            urlParsers: [],
+            rows: null,
+            fields: [{ name: 'title', steps: [{ type: 'css', selector: 'h1' }], required: true }],
+          },
+        ],
       },
       results: { table: 'product_snapshots', onGone: 'keep' },
       run: {
@@ -132,9 +169,11 @@ export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): 
     progress: { ...NO_PROGRESS },
     problem: null,
     sealed: false,
+    leaveAtMs: null,
     manifestKey: null,
     manifestSha256: null,
     consoleOutput: null,
+    trouble: null,
     ...change,
   };
 }
@@ -153,6 +192,9 @@ export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInst
   };
 }
 
+/** One type in two zones; what `anInstance` was launched in is none of them. */
+export const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
+
 /** Three ready instances, one minute in, all chunks waiting, EC2 showing what the rows say. */
 export function aWorld(change: Partial<World> = {}): World {
   const run = change.run ?? aRun();
@@ -162,14 +204,20 @@ export function aWorld(change: Partial<World> = {}): World {
   return {
     nowMs,
     loopStartedAtMs: START_MS,
+    requestSeenAtMs: run.request === null ? null : nowMs,
+    robots: ALLOW_ALL,
     run,
-    limits: limitsFor(run.deadlineAtMs - run.startedAtMs),
+    limits: limitsOf(run),
     instances,
     cloud: { instances: shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })), seenAtMs: nowMs },
+    pools: POOLS,
     balancerActive: true,
     balancerGone: false,
     targets: new Map(instances.filter((i) => i.registered).map((i) => [i.instanceId ?? '', 'healthy'])),
     work: { chunks: 60, waiting: 60, granted: 0, bySlot: [] },
+    handedOverAtMs: null,
+    outlook: null,
+    noted: new Set(),
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
     ...change,
   };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/actions.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
-import { LOSS } from '../../../orchestrator/control/decide-slot.ts';
-import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import { LOSS } from '../../../orchestrator/control/slot-tries.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
 
@@ -82,7 +82,12 @@ describe('launching', () => {
       lastError: 'refused pool: dry',
       cloudState: null,
     });
-    expect(decide(aWorld({ instances: [refused] }))).toContainEqual({ kind: 'claim', slot: 0, epoch: 2, pool: 1 });
+    expect(decide(aWorld({ instances: [refused] }))).toContainEqual({
+      kind: 'claim',
+      slot: 0,
+      epoch: 2,
+      pool: { subnetId: 'subnet-a', instanceType: 't4g.nano' },
+    });
   });
 
   it('stops launching when AWS says it never will', () => {
@@ -172,6 +177,24 @@ describe('serving', () => {
     expect(moves(decide(world))).toEqual([]);
   });
 
+  it('does not believe a look that began before EC2 had answered the launch', () => {
+    const record = anInstance(0, {
+      phase: 'pending',
+      cloudState: 'pending',
+      launchedAtMs: NOW - 900,
+      phaseAtMs: NOW - 100,
+    });
+    const world = aWorld({ instances: [record] });
+    world.cloud = { seenAtMs: NOW - 500, instances: [] };
+    expect(moves(decide(world))).toEqual([]);
+    // From after it, but within the minute in which EC2 may not show what it has launched.
+    world.cloud = { seenAtMs: NOW - 50, instances: [] };
+    expect(moves(decide(world))).toEqual([]);
+    world.nowMs = NOW + 60_000;
+    world.cloud = { seenAtMs: NOW + 59_100, instances: [] };
+    expect(moves(decide(world))).toEqual(['0.1 pending>lost ec2-gone']);
+  });
+
   it('checks the manifest of an instance that reported one', () => {
     const record = anInstance(0, { phase: 'uploading', manifestKey: 'm', lastHeartbeatAtMs: NOW });
     expect(kinds(decide(aWorld({ instances: [record] })))).toContain('confirm 0.1');
@@ -196,7 +219,7 @@ describe('winding up', () => {
     expect(kinds(decide(world))).toContain('terminate 0.1');
   });
 
-  it('asks again when EC2 still shows the instance after the time limit', () => {
+  it('asks again after the time limit also when EC2 has not been seen since', () => {
     const record = anInstance(0, {
       phase: 'terminating',
       manifestKey: 'm',
@@ -204,12 +227,10 @@ describe('winding up', () => {
       cloudState: 'running',
     });
     const { terminateMs } = aWorld().limits;
-    expect(kinds(decide(aWorld({ nowMs: START_MS + terminateMs, instances: [record] })))).not.toContain(
-      'terminate 0.1',
-    );
-    expect(kinds(decide(aWorld({ nowMs: START_MS + terminateMs + 1, instances: [record] })))).toContain(
-      'terminate 0.1',
-    );
+    const cloud = { instances: [aCloudInstance(record)], seenAtMs: START_MS };
+    const at = (nowMs: number): string[] => kinds(decide(aWorld({ nowMs, instances: [record], cloud })));
+    expect(at(START_MS + terminateMs)).not.toContain('terminate 0.1');
+    expect(at(START_MS + terminateMs + 1)).toContain('terminate 0.1');
   });
 
   it('goes on to loading when every instance is seen leaving', () => {
@@ -231,6 +252,24 @@ describe('winding up', () => {
     expect(kinds(decide(aWorld({ run, instances: three(closed), totals: { ...totals, loaded: 3 } })))).toContain(
       'publish',
     );
+  });
+
+  it('F42: loads first when it is taken up long after its time', () => {
+    const run = aRun({ phase: 'loading' });
+    const nowMs = powerOffAtMs(run) + 36_000_000;
+    const totals = { stored: 1, gone: 0, failed: 0, seen: 2, loaded: 1 };
+    const world = (upMs: number) =>
+      aWorld({
+        run,
+        nowMs,
+        loopStartedAtMs: nowMs - upMs,
+        instances: three({ phase: 'terminated', manifestKey: 'm' }),
+        totals,
+      });
+    expect(kinds(decide(world(1_000)))).toContain('load');
+    expect(kinds(decide(world(1_000)))).not.toContain('publish');
+    // What cannot be loaded must not keep the rest back for ever.
+    expect(kinds(decide(world(3_600_000)))).toContain('publish');
   });
 
   it('ends the crawl with the reason for what was left', () => {

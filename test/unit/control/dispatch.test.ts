@@ -142,6 +142,14 @@ describe('Dispatcher', () => {
     expect(await pumped()).toEqual([]);
   });
 
+  it('comes to an end when what is taken is dropped again every time', async () => {
+    const { dispatcher, pumped } = stage(3, (chunk) => {
+      dispatcher.release([chunk]);
+      return taken(chunk);
+    });
+    expect((await pumped()).length).toBeLessThanOrEqual(3 + TARGETS + 2 * CONCURRENCY);
+  });
+
   it('never has more than eight offers on their way', async () => {
     const { clock, pump, flow, offers } = stage(100, async (chunk) => {
       await clock.sleep(chunk.length * 3);

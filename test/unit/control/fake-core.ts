@@ -2,6 +2,7 @@
 import { pino } from 'pino';
 import type { Core } from '../../../orchestrator/control/core.ts';
 import { noMarks } from '../../../orchestrator/control/core.ts';
+import { ALLOW_ALL } from './builders.ts';
 
 export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
   const alarms: string[] = [];
@@ -10,6 +11,7 @@ export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
     fence: 1,
     log: pino({ level: 'silent' }),
     marks: noMarks(),
+    robots: { policy: ALLOW_ALL },
     alarm: async (detail: string) => void alarms.push(detail),
     alarms,
     ...parts,

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { noteLoad } from '../../../orchestrator/control/core.ts';
 import { Observer } from '../../../orchestrator/control/observe.ts';
 import type {
   FleetStore,
@@ -12,6 +15,7 @@ import type {
   RunStore,
   WorkStore,
 } from '../../../orchestrator/control/stores.ts';
+import { SkewedClock } from '../../contract/control/skewed-clock.ts';
 import { START_MS, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
@@ -21,6 +25,8 @@ const TOTALS = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 /** A run of which the test sets the row and the instances; EC2 shows one running instance of it. */
 async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs = 480_000) {
   const clock = new VirtualClock(START_MS);
+  const skew = new SkewedClock(clock);
+  const reads: string[] = [];
   const compute = new MemoryCompute({ clock });
   const balancers = new MemoryLoadBalancer({ clock });
   const request = anInstance(0).request;
@@ -46,17 +52,43 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
   balancers.calls.length = 0;
   const core = aCore({
     runId: rows.run.id,
-    clock,
+    clock: skew,
     compute,
     balancers,
-    runs: { get: () => Promise.resolve(rows.vanished ? null : rows.run) } as Partial<RunStore> as RunStore,
-    fleet: { instances: () => Promise.resolve(rows.instances) } as Partial<FleetStore> as FleetStore,
-    work: { counts: () => Promise.resolve(WORK) } as Partial<WorkStore> as WorkStore,
+    runs: {
+      get: () => Promise.resolve(rows.vanished ? null : rows.run),
+      events: () => Promise.resolve([]),
+    } as Partial<RunStore> as RunStore,
+    fleet: {
+      instances: async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        reads.push('instances');
+        return rows.instances;
+      },
+    } as Partial<FleetStore> as FleetStore,
+    work: {
+      counts: () => {
+        reads.push('counts');
+        return Promise.resolve(WORK);
+      },
+    } as Partial<WorkStore> as WorkStore,
     results: { totals: () => Promise.resolve(TOTALS) } as Partial<ResultStore> as ResultStore,
   });
   const observer = new Observer(core);
   const looks = (): number => compute.calls.filter((c) => c.name === 'list').length;
-  return { clock, compute, balancers, balancer, rows, observer, looks, instanceId: launched.instance.id };
+  return {
+    core,
+    skew,
+    reads,
+    clock,
+    compute,
+    balancers,
+    balancer,
+    rows,
+    observer,
+    looks,
+    instanceId: launched.instance.id,
+  };
 }
 
 describe('Observer', () => {
@@ -105,7 +137,7 @@ describe('Observer', () => {
     for (let i = 0; i < 6; i++) {
       await observer.observe();
       expect(looks()).toBe(i + 1);
-      const waitMs = observer.nextLookMs - clock.now();
+      const waitMs = observer.nextLookMs - clock.monotonic();
       waits.push(waitMs);
       await clock.advance(waitMs - 1);
       rows.instances = [anInstance(0, { counter: i })];
@@ -120,26 +152,26 @@ describe('Observer', () => {
     const { observer, clock } = await stage([anInstance(0)], 4 * 3_600_000);
     for (let i = 0; i < 12; i++) {
       await observer.observe();
-      await clock.advance(observer.nextLookMs - clock.now());
+      await clock.advance(observer.nextLookMs - clock.monotonic());
     }
     await observer.observe();
-    expect(observer.nextLookMs - clock.now()).toBe(5_000);
+    expect(observer.nextLookMs - clock.monotonic()).toBe(5_000);
   });
 
   it('looks soon again after AWS was asked for something', async () => {
     const { observer, clock, looks } = await stage([anInstance(0)], 4 * 3_600_000);
     for (let i = 0; i < 12; i++) {
       await observer.observe();
-      await clock.advance(observer.nextLookMs - clock.now());
+      await clock.advance(observer.nextLookMs - clock.monotonic());
     }
     await observer.observe();
     const before = looks();
     observer.expectChange();
-    expect(observer.nextLookMs - clock.now()).toBe(250);
+    expect(observer.nextLookMs - clock.monotonic()).toBe(250);
     await clock.advance(250);
     await observer.observe();
     expect(looks()).toBe(before + 1);
-    expect(observer.nextLookMs - clock.now()).toBe(250);
+    expect(observer.nextLookMs - clock.monotonic()).toBe(250);
   });
 
   it('keeps the last answer while EC2 does not answer, with the time it was asked', async () => {
@@ -150,7 +182,7 @@ describe('Observer', () => {
     };
     await clock.advance(10_000);
     expect((await observer.observe()).cloud).toEqual(cloud);
-    expect(observer.nextLookMs).toBeGreaterThan(clock.now());
+    expect(observer.nextLookMs).toBeGreaterThan(clock.monotonic());
   });
 
   it('sees the health of the targets although EC2 does not answer', async () => {
@@ -177,6 +209,27 @@ describe('Observer', () => {
     expect(world.cloud?.seenAtMs).toBe(clock.now());
   });
 
+  it.each<[string, () => Promise<boolean>, string]>([
+    ['stays in provisioning', () => Promise.resolve(false), 'being provisioned'],
+    ['fails', () => Promise.reject(new AppError('aws-failed', 'could not be provisioned: no address')), 'no address'],
+  ])('says once that a balancer is not in service which %s', async (_, isActive, words) => {
+    const { observer, core, balancers, balancer, rows, clock } = await stage();
+    rows.run = { ...rows.run, balancer };
+    balancers.isActive = isActive;
+    const { bootMs } = limitsFor(480_000);
+    const look = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        await clock.advance(1_000);
+        await observer.observe();
+      }
+    };
+    await look(bootMs - 2_000);
+    expect(core.alarms).toEqual([]);
+    await look(bootMs);
+    expect(core.alarms).toEqual([expect.stringContaining(words)]);
+    expect(await observer.observe()).toMatchObject({ balancerActive: false });
+  });
+
   it('does not ask the balancer before a target is registered, and forgets it when it is removed', async () => {
     const { observer, balancers, balancer, rows, clock } = await stage([anInstance(0, { registered: false })]);
     rows.run = { ...rows.run, balancer };
@@ -188,6 +241,45 @@ describe('Observer', () => {
     rows.run = { ...rows.run, balancer: null };
     await clock.advance(10_000);
     expect(await observer.observe()).toMatchObject({ balancerActive: false, targets: new Map() });
+  });
+
+  it('F12: forgets, after a step back, what it remembers of a time that is still to come', async () => {
+    const { observer, core, skew } = await stage([anInstance(0)], 4 * 3_600_000);
+    const before = (await observer.observe()).outlook!.atMs;
+    core.marks.handedOverMs = core.marks.quotaRefusedMs = before;
+    skew.skewMs = -1_200_000;
+    const after = await observer.observe();
+    expect(after.outlook!.atMs).toBe(before - 1_200_000);
+    expect(after.handedOverAtMs).toBeNull();
+    expect(core.marks.quotaRefusedMs).toBeNull();
+  });
+
+  it('knows for good which targets were healthy once', async () => {
+    const { observer, balancers, balancer, rows, clock, instanceId } = await stage();
+    rows.run = { ...rows.run, balancer };
+    await observer.observe();
+    balancers.health = () => Promise.resolve(new Map([[instanceId, 'unhealthy' as const]]));
+    await clock.advance(10_000);
+    const world = await observer.observe();
+    expect(world.targets.get(instanceId)).toBe('unhealthy');
+    expect(world.onceHealthy).toEqual(new Set([instanceId]));
+  });
+
+  it('F46: one slow load does not end the crawl early: twenty later it is forgotten, and before it counts once', async () => {
+    const mine = { ...NO_PROGRESS, assigned: 10, uploadMs: 300 };
+    const { observer, core } = await stage([0, 1, 2].map((slot) => anInstance(slot, { progress: mine })));
+    const tailMs = async () => (await observer.observe()).run.measuredTailMs;
+    expect(await tailMs()).toBe(300);
+    for (const ms of [50, 60_000, 70, 60, 40]) noteLoad(core.marks, ms);
+    expect(await tailMs()).toBe(300 + 3 * 60 + 60_000);
+    for (let i = 0; i < 20; i++) noteLoad(core.marks, 50);
+    expect(await tailMs()).toBe(300 + 3 * 50 + 50);
+  });
+
+  it('counts the work after it has read the instances: who is there knows what there is', async () => {
+    const { observer, reads } = await stage();
+    await observer.observe();
+    expect(reads).toEqual(['instances', 'counts']);
   });
 
   it('fails when the run has vanished from the database', async () => {

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { ordersFor } from '../../../orchestrator/control/orders.ts';
 import type { OrderInput } from '../../../orchestrator/control/orders.ts';
 import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aRun, anInstance } from './builders.ts';
+import { ALLOW_ALL, START_MS, aRun, anInstance } from './builders.ts';
 
 function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> = {}): OrderInput {
   return {
@@ -14,22 +15,30 @@ function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> =
       phase: 'crawling',
       clock: new Date(START_MS).toISOString(),
       offered: [],
-      progress: { assigned: 10, pending: 4, stored: 6, gone: 0, failed: 0, requests: 6, minGapMs: 200, pageMs: 5 },
+      yielded: [],
+      progress: { ...NO_PROGRESS, assigned: 10, pending: 4, stored: 6, requests: 6 },
       parts: [],
       problem: null,
+      trouble: null,
+      robots: null,
       ...heartbeat,
     },
     granted: [],
     waiting: 3,
+    returning: false,
     partsAck: -1,
     superseded: false,
+    robots: null,
+    release: false,
+    leave: false,
+    verdict: null,
+    yield: [],
+    most: null,
     ...change,
   };
 }
 
-const idle = {
-  progress: { assigned: 10, pending: 0, stored: 10, gone: 0, failed: 0, requests: 10, minGapMs: 200, pageMs: 5 },
-};
+const idle = { progress: { ...NO_PROGRESS, assigned: 10, stored: 10, requests: 10 } };
 
 describe('ordersFor', () => {
   it('drops every offered chunk that was not granted', () => {
@@ -69,5 +78,26 @@ describe('ordersFor', () => {
   it('fences an old epoch, and leaves a finished instance in peace', () => {
     expect(ordersFor(input({ superseded: true })).fenced).toBe(true);
     expect(ordersFor(input({ record: anInstance(0, { phase: 'done' }) })).fenced).toBe(false);
+  });
+
+  it('does not seal an idle instance while products may come back from an address in trouble', () => {
+    expect(ordersFor(input({ waiting: 0, returning: true }, idle)).sealed).toBe(false);
+  });
+
+  it('drains one that makes room for another address', () => {
+    expect(ordersFor(input({ leave: true }))).toMatchObject({ drain: true, sealed: true });
+  });
+
+  it('hands robots.txt out only to those that follow another version', () => {
+    const robots = { ...ALLOW_ALL, version: 'b' };
+    expect(ordersFor(input({ robots }, { robots: 'a' })).robots).toEqual(robots);
+    expect(ordersFor(input({ robots }, { robots: 'b' })).robots).toBeNull();
+    expect(ordersFor(input({ robots: null }, { robots: null })).robots).toBeNull();
+  });
+
+  it('lets a longer Crawl-delay win over the interval, and no shorter one', () => {
+    const under = (crawlDelayMs: number) => ordersFor(input({ robots: { ...ALLOW_ALL, crawlDelayMs } })).intervalMs;
+    expect(under(30_000)).toBe(30_000);
+    expect(under(1_000)).toBe(10_000);
   });
 });

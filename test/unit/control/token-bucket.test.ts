@@ -23,3 +23,28 @@ it('fills up again while nobody calls', async () => {
   await Promise.all(calls);
   expect(times).toEqual([2_000, 2_000, 3_000]);
 });
+
+it('F7: goes slower while AWS throttles, without a burst, and wins its rate back step by step', async () => {
+  const clock = new VirtualClock();
+  const take = createTokenBucket(clock, 5, 2);
+  const takenAt: number[] = [];
+  const takeAll = async (count: number): Promise<void> => {
+    const from = takenAt.length;
+    for (let i = 0; i < count; i++) void take().then(() => takenAt.push(clock.monotonic()));
+    while (takenAt.length < from + count) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await clock.advance(50);
+    }
+  };
+  take.throttled!();
+  take.throttled!();
+  await takeAll(3);
+  expect(takenAt[0]).toBeGreaterThanOrEqual(2_000);
+  expect(takenAt[2]! - takenAt[0]!).toBeGreaterThanOrEqual(4_000);
+  for (let i = 0; i < 20; i++) take.answered!();
+  await clock.advance(60_000);
+  const from = takenAt.length;
+  await takeAll(6);
+  expect(takenAt[from + 4]! - takenAt[from]!).toBeLessThanOrEqual(50);
+  expect(takenAt[from + 5]! - takenAt[from]!).toBeLessThanOrEqual(550);
+});

@@ -204,4 +204,17 @@ describe('the state folder', () => {
     }
     expect(Number.isSafeInteger(last)).toBe(true);
   });
+
+  it('gives counters on a full disk, and writes them down as soon as it can', () => {
+    const folder = base();
+    const state = new StateFolder(folder, owner, START_MS);
+    // Stands for the disk: what is not a file cannot be written.
+    const blocker = path.join(path.dirname(state.journalPath), 'counter.new');
+    fs.mkdirSync(blocker);
+    expect([state.nextCounter(), state.nextCounter()]).toEqual([START_MS + 1, START_MS + 2]);
+    fs.rmdirSync(blocker);
+    const last = state.nextCounter();
+    expect(last).toBe(START_MS + 3);
+    expect(new StateFolder(folder, owner, 0).nextCounter()).toBeGreaterThan(last);
+  });
 });

@@ -1,86 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
-import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
 import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
-import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
-import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
-import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import type { Orders } from '../../../shared/wire/callbacks.ts';
-import { START_MS, createQueue, give, orders } from './fakes.ts';
+import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
+import { PacedRequests } from '../../../crawl-api/queue/paced-requests.ts';
+import { broken, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
+import { START_MS, createQueue, give } from './fakes.ts';
 
-type Behaviour = (url: string, tries: number) => PageResult | 'no-connection';
-
-const page: PageResult = { kind: 'page', extraction: { row: { t: 'x' }, missing: null } };
-
-interface Scene {
-  run(ms: number): Promise<void>;
-  starts: { url: string; at: number }[];
-  end: () => CrawlEnd | null;
-  follow(changes: Partial<Orders>): Promise<void>;
-  stop: AbortController;
-}
-
-/** Runs the loop on a virtual clock; a page takes `pageMs` from the start to its last byte. */
-function createScene(
-  { queue, clock }: { queue: ReturnType<typeof createQueue>['queue']; clock: VirtualClock },
-  behaviour: Behaviour = () => page,
-  pageMs = 100,
-): Scene {
-  const starts: { url: string; at: number }[] = [];
-  const tries = new Map<string, number>();
-  const changed = new SignalFlag();
-  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
-  const fetchPage = async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> => {
-    tries.set(url, (tries.get(url) ?? 0) + 1);
-    const result = behaviour(url, tries.get(url)!);
-    if (result === 'no-connection') return { kind: 'failed', reason: 'network', detail: 'ECONNREFUSED' };
-    hooks.onStart();
-    starts.push({ url: url.split('/').at(-1)!, at: clock.now() });
-    await clock.sleep(pageMs / 2, signal);
-    hooks.onFirstByte();
-    await clock.sleep(pageMs / 2, signal);
-    return signal.aborted ? { kind: 'stopped' } : result;
-  };
-  const loop = new CrawlLoop({
-    queue,
-    pacer,
-    clock,
-    pageTimes: new PageTimes(),
-    productUrl: 'http://shop/{id}',
-    fetchPage,
-    changed,
-    onResult: () => undefined,
-    onEmpty: () => undefined,
-    idleMs: 5_000,
-  });
-  const stop = new AbortController();
-  let end: CrawlEnd | null = null;
-  const running = loop.run(stop.signal).then((result) => (end = result));
-  return {
-    starts,
-    stop,
-    end: () => end,
-    run: async (ms) => {
-      await clock.advance(ms);
-      if (end !== null) await running;
-    },
-    follow: async (changes) => {
-      await queue.follow(orders(changes));
-      pacer.setInterval(queue.intervalMs);
-      changed.raise();
-    },
-  };
-}
-
-const gaps = (starts: { at: number }[]): number[] => starts.slice(1).map((s, i) => s.at - starts[i]!.at);
-const urls = (scene: Scene): string[] => scene.starts.map((s) => s.url);
+const page: PageResult = fine();
 
 describe('the crawl loop', () => {
   it('crawls granted products one by one, start to start at the interval and its margin', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 4, { sealed: true });
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(10_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
     for (const gap of gaps(scene.starts)) {
@@ -93,7 +27,7 @@ describe('the crawl loop', () => {
   it('keeps the interval after a page that takes longer than it', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
-    const scene = createScene(world, () => page, 3_000);
+    const scene = await createScene(world, () => page, { pageMs: 3_000 });
     await scene.run(20_000);
     for (const gap of gaps(scene.starts)) expect(gap).toBe(3_000);
   });
@@ -101,7 +35,7 @@ describe('the crawl loop', () => {
   it('waits for more until the shard is sealed', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 1);
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(60_000);
     expect(scene.end()).toBeNull();
     await give(world.queue, '2-1', 2, 2);
@@ -116,15 +50,14 @@ describe('the crawl loop', () => {
   it('tries a product that failed once more at the end of the shard, and only the second result counts', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
-    const bad: PageResult = { kind: 'failed', reason: 'http-status', detail: 'status 500' };
-    const scene = createScene(world, (url, tries) =>
+    const bad = refused(500);
+    const scene = await createScene(world, (url, tries) =>
       (url.endsWith('p1') && tries === 1) || url.endsWith('p2') ? bad : page,
     );
     await scene.run(20_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p1', 'p2']);
     expect(world.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, pending: 0, requests: 5 });
-    const results = world.journal.records.flatMap((r) => (r.t === 'result' ? [r.result] : []));
-    expect(results.map((r) => [r.n, r.outcome, r.attempts])).toEqual([
+    expect(results(world.journal).map((r) => [r.n, r.outcome, r.attempts])).toEqual([
       [3, 'stored', 1],
       [1, 'stored', 2],
       [2, 'failed', 2],
@@ -134,8 +67,8 @@ describe('the crawl loop', () => {
   it('tries failed products again before the seal only when nothing has come for a while', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 1);
-    const bad: PageResult = { kind: 'failed', reason: 'timeout', detail: 't' };
-    const scene = createScene(world, (_url, tries) => (tries === 1 ? bad : page));
+    const bad = broken();
+    const scene = await createScene(world, (_url, tries) => (tries === 1 ? bad : page));
     await scene.run(4_000);
     expect(urls(scene)).toEqual(['p1']);
     await scene.run(4_000);
@@ -146,17 +79,48 @@ describe('the crawl loop', () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 100);
     let tries = 0;
-    const scene = createScene(world, () => (tries++, 'no-connection'));
+    const scene = await createScene(world, () => (tries++, 'no-connection'));
     await scene.run(10_000);
     expect(tries).toBeGreaterThanOrEqual(9);
     expect(tries).toBeLessThanOrEqual(10);
     expect(scene.starts).toEqual([]);
   });
 
+  it('ends at the deadline although the clock is set back just then', async () => {
+    const deadlineMs = START_MS + 2_300;
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 10, { deadline: new Date(deadlineMs).toISOString() });
+    const now = world.clock.now.bind(world.clock);
+    let late = 0;
+    world.clock.now = () => {
+      if (now() < deadlineMs) return now();
+      if (++late > 1_000) throw new Error('the loop turns without an end');
+      return late === 1 ? now() : now() - 2_000;
+    };
+    const scene = await createScene(world, () => page, { pageMs: 2_000 });
+    await scene.run(10_000);
+    expect(scene.end()).toBe('deadline');
+  });
+
+  it('gives a result up that the journal cannot take for its size', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 2, { sealed: true });
+    const append = world.journal.append.bind(world.journal);
+    world.journal.append = (records) => {
+      if (JSON.stringify(records).length > 10_000) throw new RecordTooLargeError('a record of 70000000 bytes');
+      append(records);
+    };
+    const scene = await createScene(world, (path) => fine(path, { t: path === '/p1' ? 'x'.repeat(20_000) : 'x' }));
+    await scene.run(10_000);
+    expect(scene.end()).toBe('finished');
+    expect(outcomes(world.journal)).toEqual(['p1 too-large', 'p2 stored']);
+    expect(world.queue.diskProblem).toBeNull();
+  });
+
   it('stops at the deadline in the middle of a page, which gets no result', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 10, { deadline: new Date(START_MS + 2_300).toISOString() });
-    const scene = createScene(world, () => page, 200);
+    const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
     expect(world.queue.progress(null)).toMatchObject({ stored: 2, pending: 8, requests: 3 });
@@ -165,7 +129,7 @@ describe('the crawl loop', () => {
   it('finishes the page under way and stops when ordered to drain', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 10);
-    const scene = createScene(world, () => page, 200);
+    const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(1_200);
     expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 2 });
     await scene.follow({ drain: true });
@@ -177,7 +141,7 @@ describe('the crawl loop', () => {
   it('follows a longer interval at once, also while it waits for its turn', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(500);
     await scene.follow({ intervalMs: 30_000, sealed: true });
     await scene.run(29_000);
@@ -190,7 +154,7 @@ describe('the crawl loop', () => {
   it('ends at once when told to stop', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3);
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(1_080);
     scene.stop.abort();
     await scene.run(0);
@@ -201,7 +165,7 @@ describe('the crawl loop', () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 2, { sealed: true });
     world.journal.full = true;
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(5_000);
     expect(scene.starts).toEqual([]);
     world.journal.full = false;
@@ -212,7 +176,7 @@ describe('the crawl loop', () => {
   it('does not lose a page that was fetched when the disk became full', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 1, { sealed: true });
-    const scene = createScene(world);
+    const scene = await createScene(world);
     await scene.run(50);
     world.journal.full = true;
     await scene.run(5_000);
@@ -222,16 +186,41 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('finished');
   });
 
+  it('keeps the pace from the true start when what gets the page fails after it', async () => {
+    const { queue, clock } = createQueue({ intervalMs: 10_000 });
+    await give(queue, '1-1', 1, 2, { intervalMs: 10_000 });
+    const starts: number[] = [];
+    const connectMs = [25_000, 0];
+    const http: PageSource = {
+      fetch: async (_url, hooks) => {
+        await clock.sleep(connectMs.shift()!);
+        hooks.onStart();
+        starts.push(clock.monotonic());
+        throw new Error('failed when all was written');
+      },
+      close: () => Promise.resolve(),
+    };
+    const pacer = new Pacer(clock, 10_000, null);
+    const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
+    const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
+    const send = (n: number) =>
+      requests.send({ n, url: `http://shop/${n}`, via: 'http', yields: false }, new AbortController().signal);
+    const answers = send(1).then(async (first) => [first, await send(2)]);
+    await clock.advance(120_000);
+    expect(await answers).toEqual([{ kind: 'not-now' }, { kind: 'not-now' }]);
+    expect(starts[1]! - starts[0]!).toBeGreaterThanOrEqual(10_100);
+  });
+
   it('keeps the pace over a restart of the process', async () => {
     const first = createQueue();
     await give(first.queue, '1-1', 1, 10);
-    const scene = createScene(first);
+    const scene = await createScene(first);
     await scene.run(1_120);
     scene.stop.abort();
     await scene.run(0);
     const lastAt = scene.starts.at(-1)!.at;
     const again = createQueue({ journal: first.journal, clock: first.clock });
-    const second = createScene(again);
+    const second = await createScene(again);
     await second.run(3_000);
     expect(second.starts[0]!.url).toBe('p2');
     expect(second.starts[0]!.at - lastAt).toBeGreaterThanOrEqual(1_010);

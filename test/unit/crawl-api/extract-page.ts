@@ -1,31 +1,73 @@
 /** Builds mappings and runs pages through the extractor, for the tables in these tests. */
-import type { Field, FieldValue, Mapping, Processor } from '../../../shared/domain/mapping.ts';
+import type { Field, FieldValue, Mapping, PageMapping, Processor, Step } from '../../../shared/domain/mapping.ts';
+import type { CompileOptions } from '../../../crawl-api/extract/compile-mapping.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import type { Extraction, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 
-export function cssField(selector: string, changes: Partial<Field> & { attribute?: string } = {}): Field {
-  const { attribute, ...rest } = changes;
-  const select = { type: 'css' as const, selector, ...(attribute === undefined ? {} : { attribute }) };
-  return { name: 'value', select, process: [{ type: 'trim' }], all: false, required: false, ...rest };
+export const PAGE_URL = 'https://shop.example/p/1?x=1';
+
+export interface FieldChanges {
+  name?: string;
+  required?: boolean;
+  attribute?: string;
+  /** Default: [{ type: 'trim' }] for css, none for others. */
+  process?: Processor[];
 }
 
-export function jsonField(path: string, changes: Partial<Field> = {}): Field {
-  return { name: 'value', select: { type: 'json_ld', path }, process: [], all: false, required: false, ...changes };
+export function field(steps: Step[], changes: Pick<Field, 'name'> | object = {}): Field {
+  return { name: 'value', required: false, ...changes, steps };
 }
 
-/** The extraction of a page, given to the extractor in pieces of `piece` characters. */
-export function extract(fields: Field[], page: string, kind: PageKind = 'html', piece = 100_000): Extraction {
-  const mapping: Mapping = { fields };
-  const extractor = new PageExtractor(compileMapping(mapping), kind);
+export function cssField(selector: string, changes: FieldChanges = {}): Field {
+  const { attribute, process = [{ type: 'trim' }], ...rest } = changes;
+  const first = { type: 'css' as const, selector, ...(attribute === undefined ? {} : { attribute }) };
+  return field([first, ...process], rest);
+}
+
+export function jsonField(path: string, changes: FieldChanges = {}): Field {
+  const { process = [], name = 'value', required = false } = changes;
+  return { name, required, steps: [{ type: 'json_ld', path }, ...process] };
+}
+
+export function pageMapping(changes: Partial<PageMapping>): PageMapping {
+  return { name: 'page', urlPatterns: [], urlParsers: [], rows: null, fields: [], ...changes };
+}
+
+export interface ExtractOptions extends CompileOptions {
+  kind?: PageKind;
+  url?: string;
+  /** The page is given in pieces of so many characters. */
+  piece?: number;
+}
+
+/** The extraction of a page by a whole mapping. */
+export async function extractBy(mapping: Mapping, page: string, options: ExtractOptions = {}): Promise<Extraction> {
+  const { kind = 'html', url = PAGE_URL, piece = 100_000, ...compileOptions } = options;
+  const extractor = new PageExtractor(await compileMapping(mapping, compileOptions), kind, url);
   for (let at = 0; at < page.length; at += piece) extractor.write(page.slice(at, at + piece));
   return extractor.end();
 }
 
-/** The value of one field. */
-export function valueOf(field: Field, page: string, kind: PageKind = 'html', piece?: number): FieldValue | undefined {
-  return extract([field], page, kind, piece).row?.[field.name];
+/** The extraction of a page by a plain mapping of these fields. */
+export async function extract(fields: Field[], page: string, options: ExtractOptions = {}): Promise<Extraction> {
+  return extractBy({ pages: [pageMapping({ fields })] }, page, options);
 }
 
+/** The value of one field. */
+export async function valueOf(one: Field, page: string, options: ExtractOptions = {}): Promise<FieldValue | undefined> {
+  return (await extract([one], page, options)).rows?.[0]?.row[one.name];
+}
+
+/** The value a chain gives. */
+export async function valueBy(
+  steps: Step[],
+  page: string,
+  options: ExtractOptions = {},
+): Promise<FieldValue | undefined> {
+  return valueOf(field(steps), page, options);
+}
+
+export const ALL: Processor[] = [{ type: 'trim' }, { type: 'all' }];
 export const numberStep: Processor[] = [{ type: 'number' }];
 export const integerStep: Processor[] = [{ type: 'integer' }];

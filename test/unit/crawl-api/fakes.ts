@@ -2,9 +2,11 @@
 import type { Log } from '../../../crawl-api/control/log.ts';
 import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
+import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 
@@ -36,12 +38,19 @@ export class MemoryJournal {
 }
 
 export function createQueue(
-  options: { clock?: VirtualClock; journal?: MemoryJournal; intervalMs?: number; deadlineMs?: number } = {},
+  options: {
+    clock?: VirtualClock;
+    journal?: MemoryJournal;
+    reserve?: Reserve;
+    intervalMs?: number;
+    deadlineMs?: number;
+  } = {},
 ): { queue: Queue; journal: MemoryJournal; clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock(START_MS);
   const journal = options.journal ?? new MemoryJournal();
   const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000 } = options;
-  return { queue: new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs }), journal, clock };
+  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs }, options.reserve);
+  return { queue, journal, clock };
 }
 
 export function products(first: number, last: number): Product[] {
@@ -52,14 +61,24 @@ export function orders(changes: Partial<Orders> = {}): Orders {
   return {
     grants: [],
     drops: [],
+    yield: [],
+    taken: [],
+    most: null,
     sealed: false,
     drain: false,
     fenced: false,
     partsAck: -1,
     intervalMs: 1_000,
     deadline: new Date(START_MS + 3_600_000).toISOString(),
+    robots: null,
+    release: false,
+    verdict: null,
     ...changes,
   };
+}
+
+export function robots(changes: Partial<RobotsPolicy> = {}): RobotsPolicy {
+  return { version: 'v1', access: 'all', rules: [], crawlDelayMs: null, source: 'a test', ...changes };
 }
 
 export function stored(n: number, text = 'x'): ItemResult {
@@ -70,7 +89,7 @@ export function stored(n: number, text = 'x'): ItemResult {
     at: '2026-01-01T00:00:00.000Z',
     attempts: 1,
     outcome: 'stored',
-    row: { text },
+    rows: [{ key: null, row: { text } }],
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createAddressGuard } from '../../../crawl-api/fetch/address-guard.ts';
-import { TextReader } from '../../../crawl-api/fetch/charset.ts';
+import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { splitUrl } from '../../../crawl-api/fetch/page-fetcher.ts';
+import { parseRetryAfter } from '../../../crawl-api/fetch/reply-head.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 
 describe('the address guard', () => {
@@ -12,7 +12,7 @@ describe('the address guard', () => {
   const guard = (url: string, allowPrivate = false) => createAddressGuard({ productUrl: url, allowPrivate, forbidden });
   const shop = 'https://shop.example/{id}';
 
-  it.each(['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946', '::ffff:93.184.216.34'])(
+  it.each(['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946', '::ffff:93.184.216.34', '64:ff9b::5db8:d822'])(
     'lets the public address %s through',
     (address) => {
       expect(guard(shop).checkLiteral(address, 443)).toBeNull();
@@ -20,14 +20,22 @@ describe('the address guard', () => {
     },
   );
 
-  it.each(['10.0.0.1', '172.16.3.4', '192.168.1.1', '127.0.0.1', '::1', 'fd12::1', '100.64.0.1', '::ffff:10.0.0.1'])(
-    'lets the private address %s through only where the user allows it',
-    (address) => {
-      expect(guard(shop).checkLiteral(address, 80)).not.toBeNull();
-      expect(guard(shop).checkResolved(address)).toContain('site.allow_private');
-      expect(guard(shop, true).checkResolved(address)).toBeNull();
-    },
-  );
+  it.each([
+    '10.0.0.1',
+    '172.16.3.4',
+    '192.168.1.1',
+    '127.0.0.1',
+    '::1',
+    'fd12::1',
+    '100.64.0.1',
+    '::ffff:10.0.0.1',
+    '64:ff9b::a00:1',
+    '::ffff:7f00:1',
+  ])('lets the private address %s through only where the user allows it', (address) => {
+    expect(guard(shop).checkLiteral(address, 80)).not.toBeNull();
+    expect(guard(shop).checkResolved(address)).toContain('site.allow_private');
+    expect(guard(shop, true).checkResolved(address)).toBeNull();
+  });
 
   it.each([
     '169.254.169.254',
@@ -40,6 +48,15 @@ describe('the address guard', () => {
     '::',
     'nonsense',
     '::ffff:169.254.169.254',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b:1::a00:1',
+    '::7f00:1',
+    '::ffff:0:127.0.0.1',
+    '2002:7f00:1::',
+    '2001::1',
+    'fec0::1',
+    'fe80::1%eth0',
+    '4000::1',
   ])('never lets %s through', (address) => {
     expect(guard(shop, true).checkLiteral(address, 80)).not.toBeNull();
     expect(guard(shop, true).checkResolved(address)).not.toBeNull();
@@ -55,13 +72,16 @@ describe('the address guard', () => {
     expect(exact.checkLiteral('10.1.2.3', 80)).not.toBeNull();
     expect(exact.checkLiteral('10.1.2.4', 8_000)).not.toBeNull();
     expect(exact.checkResolved('10.1.2.3')).not.toBeNull();
-    expect(guard('http://127.1/{id}').checkLiteral('127.0.0.1', 80)).toBeNull();
+    for (const host of ['127.1', '0177.0.0.1', '0x7f.1', '2130706433'])
+      expect(guard(`http://${host}/{id}`).checkLiteral('127.0.0.1', 80)).toBeNull();
     expect(guard('http://[::1]:99/{id}').checkLiteral('::1', 99)).toBeNull();
   });
 
   it("never lets a request to the instance's own listeners through", () => {
     expect(guard('http://10.0.0.9:8080/{id}', true).checkLiteral('10.0.0.9', 8_080)).toContain('own');
     expect(guard(shop, true).checkResolved('127.9.9.9')).toContain('own');
+    expect(guard(shop, true).checkResolved('::ffff:127.9.9.9')).toContain('own');
+    expect(guard(shop, true).checkResolved('64:ff9b::7f09:909')).toContain('own');
   });
 });
 
@@ -95,66 +115,27 @@ describe('splitUrl', () => {
   );
 });
 
-describe('the charset of a page', () => {
-  const sjis = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
-  const euc = Buffer.from([0xc6, 0xfc, 0xcb, 0xdc]);
+describe('Retry-After', () => {
+  const NOW = Date.UTC(2026, 10, 21, 12);
 
-  function read(contentType: string | undefined, bytes: Buffer, piece = 1_000_000): string {
-    let text = '';
-    const reader = new TextReader(contentType, (t) => (text += t));
-    for (let at = 0; at < bytes.length; at += piece) reader.push(bytes.subarray(at, at + piece));
-    reader.end();
-    return text;
-  }
-  const join = (...parts: (string | Buffer)[]): Buffer => Buffer.concat(parts.map((p) => Buffer.from(p as string)));
-
-  it.each<[string, string | undefined, Buffer, string]>([
-    ['UTF-8 when nothing says otherwise', 'text/html', join('<p>日本'), '<p>日本'],
-    ['the header', 'text/html; charset=Shift_JIS', join('<p>', sjis), '<p>日本'],
-    ['the header in quotes', 'text/html; x=y; charset="EUC-JP"', join('<p>', euc), '<p>日本'],
-    ['meta charset', undefined, join('<meta charset="shift_jis"><p>', sjis), '<meta charset="shift_jis"><p>日本'],
-    [
-      'meta http-equiv',
-      'text/html',
-      join('<meta http-equiv=Content-Type content="text/html; charset=euc-jp"><p>', euc),
-      '<meta http-equiv=Content-Type content="text/html; charset=euc-jp"><p>日本',
-    ],
-    [
-      'the XML declaration',
-      'text/xml',
-      join('<?xml version="1.0" encoding="Shift_JIS"?><p>', sjis),
-      '<?xml version="1.0" encoding="Shift_JIS"?><p>日本',
-    ],
-    [
-      'not a meta in a comment',
-      'text/html',
-      join('<!-- <meta charset=shift_jis> --><p>日本'),
-      '<!-- <meta charset=shift_jis> --><p>日本',
-    ],
-    [
-      'the header before meta',
-      'text/html; charset=utf-8',
-      join('<meta charset=shift_jis>日本'),
-      '<meta charset=shift_jis>日本',
-    ],
-    ['a mark before the header', 'text/html; charset=shift_jis', join('\uFEFF日本'), '日本'],
-    ['UTF-16 by its mark', 'text/html', Buffer.from('\uFEFF日本', 'utf16le'), '日本'],
-    ['an unknown label is none', 'text/html; charset=klingon', join('日本'), '日本'],
-    [
-      'a meta that says UTF-16 means UTF-8',
-      'text/html',
-      join('<meta charset=utf-16>日本'),
-      '<meta charset=utf-16>日本',
-    ],
-    ['broken bytes', 'text/html; charset=utf-8', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
-    ['nothing', 'text/html', Buffer.alloc(0), ''],
-  ])('%s', (_name, contentType, bytes, expected) => {
-    expect(read(contentType, bytes)).toBe(expected);
-    expect(read(contentType, bytes, 1)).toBe(expected);
-  });
-
-  it('looks for meta in the first 1,024 bytes only', () => {
-    const late = join('<p>'.padEnd(1_100, ' '), '<meta charset=shift_jis>', sjis);
-    expect(read('text/html', late)).toContain('\uFFFD');
+  it.each<[string, number | null]>([
+    ['0', 0],
+    ['5', 5_000],
+    [' 120 ', 120_000],
+    ['36000', 36_000_000],
+    ['Sat, 21 Nov 2026 12:00:30 GMT', 30_000],
+    ['Saturday, 21-Nov-26 12:00:30 GMT', 30_000],
+    ['Sat Nov 21 12:00:30 2026 GMT', 30_000],
+    ['Sat, 21 Nov 2026 11:00:00 GMT', 0],
+    ['', null],
+    ['soon', null],
+    ['-5', null],
+    ['1.5', null],
+    ['5, 5', null],
+    ['99999999999', null],
+    ['2026-11-21', null],
+    ['Sat, 41 Nov 2026 12:00:30 GMT', null],
+  ])('%s', (value, expected) => {
+    expect(parseRetryAfter(value, NOW)).toBe(expected);
   });
 });

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { JournalFile } from '../../../crawl-api/queue/journal-file.ts';
+import { JournalFile, MAX_PAYLOAD, RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import type { FileCalls } from '../../../crawl-api/queue/journal-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
 
@@ -35,6 +35,15 @@ describe('JournalFile', () => {
     write([record(1), long]);
     write([record(2)]);
     expect(read()).toEqual({ records: [record(1), long, record(2)], lostBytes: 0, damaged: false });
+  });
+
+  it('refuses a record that it could not read again, and nothing is lost for it', () => {
+    const opened = JournalFile.open(file, () => undefined).file;
+    const huge: JournalRecord = { t: 'manifest', text: 'x'.repeat(MAX_PAYLOAD) };
+    opened.append([record(1)]);
+    expect(() => opened.append([record(2), huge])).toThrow(RecordTooLargeError);
+    opened.append([record(3)]);
+    expect(read()).toEqual({ records: [record(1), record(3)], lostBytes: 0, damaged: false });
   });
 
   it('cuts a torn tail off, wherever it was torn, and goes on behind the last good record', () => {

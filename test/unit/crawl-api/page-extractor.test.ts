@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_DEPTH, TooDeepError } from '../../../crawl-api/extract/selector-matcher.ts';
+import { MAX_DEPTH, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import { MAX_VALUES, MAX_VALUE_BYTES } from '../../../crawl-api/extract/values.ts';
-import { cssField, extract, integerStep, jsonField, numberStep, valueOf } from './extract-page.ts';
+import { ALL, cssField, extract, integerStep, jsonField, numberStep, valueOf } from './extract-page.ts';
 
 describe('text of an element', () => {
   it.each([
@@ -15,17 +15,17 @@ describe('text of an element', () => {
     ['title', '<title>A &amp; B</title>', 'title', 'A & B'],
     ['nested matches', '<div>a<div>b</div></div>', 'div', 'ab'],
     ['NUL replaced', '<p>a\0b</p>', 'p', 'a\uFFFDb'],
-  ])('%s', (_name, page, selector, expected) => {
-    expect(valueOf(cssField(selector), page)).toBe(expected);
-    expect(valueOf(cssField(selector), page, 'html', 1)).toBe(expected);
+  ])('%s', async (_name, page, selector, expected) => {
+    expect(await valueOf(cssField(selector), page)).toBe(expected);
+    expect(await valueOf(cssField(selector), page, { piece: 1 })).toBe(expected);
   });
 
-  it('keeps white space as it is without trim', () => {
-    expect(valueOf(cssField('p', { process: [] }), '<p> a\n b </p>')).toBe(' a\n b ');
+  it('keeps white space as it is without trim', async () => {
+    expect(await valueOf(cssField('p', { process: [] }), '<p> a\n b </p>')).toBe(' a\n b ');
   });
 
-  it('counts an empty text as no value', () => {
-    expect(valueOf(cssField('p'), '<p> </p><p>x</p>')).toBeNull();
+  it('counts an empty text as no value', async () => {
+    expect(await valueOf(cssField('p'), '<p> </p><p>x</p>')).toBeNull();
   });
 });
 
@@ -42,52 +42,67 @@ describe('broken markup', () => {
     ['end in the middle of a tag', '<p>a</p><p cl', 'p', ['a']],
     ['table cells without end tags', '<table><tr><td>1<td>2<tr><td>3</table>', 'td', ['1', '2', '3']],
     ['nothing at all', '', 'p', null],
-  ])('%s', (_name, page, selector, expected) => {
-    expect(valueOf(cssField(selector, { all: true }), page)).toEqual(expected);
-    expect(valueOf(cssField(selector, { all: true }), page, 'html', 3)).toEqual(expected);
+  ])('%s', async (_name, page, selector, expected) => {
+    expect(await valueOf(cssField(selector, { process: ALL }), page)).toEqual(expected);
+    expect(await valueOf(cssField(selector, { process: ALL }), page, { piece: 3 })).toEqual(expected);
   });
 
-  it('refuses a page that nests without end', () => {
-    expect(() => extract([cssField('p')], '<b>'.repeat(MAX_DEPTH + 1))).toThrow(TooDeepError);
-    expect(() => extract([cssField('p')], '<b>'.repeat(MAX_DEPTH))).not.toThrow();
+  it('refuses a page that nests without end', async () => {
+    await expect(extract([cssField('p')], '<b>'.repeat(MAX_DEPTH + 1))).rejects.toThrow(PageLimitError);
+    await expect(extract([cssField('p')], '<b>'.repeat(MAX_DEPTH))).resolves.toMatchObject({ missing: null });
   });
 });
 
 describe('values of a field', () => {
-  it('takes the attribute of the first element that has it', () => {
+  it('takes the attribute of the first element that has it', async () => {
     const field = cssField('a', { attribute: 'HREF' });
-    expect(valueOf(field, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toBe('/1');
-    expect(valueOf({ ...field, all: true }, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toEqual(['/1', '/2']);
+    expect(await valueOf(field, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toBe('/1');
+    expect(
+      await valueOf(cssField('a', { attribute: 'HREF', process: ALL }), '<a>x</a><a href="/1">y</a><a href="/2">z</a>'),
+    ).toEqual(['/1', '/2']);
   });
 
-  it('names the first required field without a value', () => {
+  it('names the first required field without a value', async () => {
     const fields = [cssField('h1', { name: 'a', required: true }), cssField('h2', { name: 'b', required: true })];
-    expect(extract(fields, '<h1>x</h1>')).toEqual({ row: null, missing: 'b' });
-    expect(extract(fields, '<h1>x</h1><h2>y</h2>')).toEqual({ row: { a: 'x', b: 'y' }, missing: null });
+    expect(await extract(fields, '<p>x</p>')).toEqual({ rows: null, missing: 'a', links: [] });
+    expect(await extract(fields, '<h1>x</h1>')).toEqual({
+      rows: null,
+      missing: 'b',
+      links: [],
+      partial: { row: { a: 'x', b: null }, missing: ['b'] },
+    });
+    expect(await extract(fields, '<h1>x</h1><h2>y</h2>')).toEqual({
+      rows: [{ key: null, row: { a: 'x', b: 'y' } }],
+      missing: null,
+      links: [],
+    });
   });
 
-  it('has no value where a required number is no number', () => {
+  it('has no value where a required number is no number', async () => {
     const field = cssField('p', { required: true, process: integerStep });
-    expect(extract([field], '<p>sold out</p>').missing).toBe('value');
+    expect((await extract([field], '<p>sold out</p>')).missing).toBe('value');
   });
 
-  it('cuts a value at its limit in bytes without breaking a character', () => {
-    const value = valueOf(cssField('p'), `<p>${'日'.repeat(MAX_VALUE_BYTES)}</p>`) as string;
+  it('cuts a value at its limit in bytes without breaking a character', async () => {
+    const value = (await valueOf(cssField('p'), `<p>${'日'.repeat(MAX_VALUE_BYTES)}</p>`)) as string;
     expect(Buffer.byteLength(value)).toBeLessThanOrEqual(MAX_VALUE_BYTES);
     expect(Buffer.byteLength(value)).toBeGreaterThan(MAX_VALUE_BYTES - 4);
     expect(value).toBe('日'.repeat(value.length));
   });
 
-  it('bounds the number and the bytes of a list', () => {
-    expect(valueOf(cssField('b', { all: true }), '<b>x</b>'.repeat(MAX_VALUES + 5))).toHaveLength(MAX_VALUES);
-    const long = valueOf(cssField('b', { all: true }), `<b>${'x'.repeat(1_000)}</b>`.repeat(100)) as string[];
+  it('bounds the number and the bytes of a list', async () => {
+    expect(await valueOf(cssField('b', { process: ALL }), '<b>x</b>'.repeat(MAX_VALUES + 5))).toHaveLength(MAX_VALUES);
+    const long = (await valueOf(
+      cssField('b', { process: ALL }),
+      `<b>${'x'.repeat(1_000)}</b>`.repeat(100),
+    )) as string[];
     expect(Buffer.byteLength(JSON.stringify(long))).toBeLessThanOrEqual(MAX_VALUE_BYTES);
   });
 
-  it('reads XML with any case of names', () => {
+  it('reads XML with any case of names', async () => {
     const page = '<?xml version="1.0"?><Item><Name>A &amp; B</Name><Empty/><Price cur="JPY">5</Price></Item>';
-    expect(valueOf(cssField('item > name'), page, 'xml')).toBe('A & B');
-    expect(valueOf(cssField('Empty + Price', { attribute: 'cur' }), page, 'xml')).toBe('JPY');
+    expect(await valueOf(cssField('item > name'), page, { kind: 'xml' })).toBe('A & B');
+    expect(await valueOf(cssField('Empty + Price', { attribute: 'cur' }), page, { kind: 'xml' })).toBe('JPY');
   });
 });
 
@@ -119,18 +134,20 @@ describe('JSON-LD', () => {
     ['not in other scripts', 'name', '<script>{"name":"X"}</script>', null],
     ['an unclosed block', 'name', '<script type="application/ld+json">{"name":"U"}', 'U'],
     ['a lone surrogate', 'name', block(String.raw`{"name":"a\ud800"}`), 'a\uFFFD'],
-  ])('%s', (_name, path, page, expected) => {
-    expect(valueOf(jsonField(path), page)).toBe(expected);
-    expect(valueOf(jsonField(path), page, 'html', 2)).toBe(expected);
+  ])('%s', async (_name, path, page, expected) => {
+    expect(await valueOf(jsonField(path), page)).toBe(expected);
+    expect(await valueOf(jsonField(path), page, { piece: 2 })).toBe(expected);
   });
 
-  it('keeps numbers as numbers where the column is one', () => {
-    expect(valueOf(jsonField('offers.1.price', { process: numberStep }), product)).toBe(980);
-    expect(valueOf(jsonField('offers.price', { all: true, process: numberStep }), product)).toEqual([1200, 980]);
+  it('keeps numbers as numbers where the column is one', async () => {
+    expect(await valueOf(jsonField('offers.1.price', { process: numberStep }), product)).toBe(980);
+    expect(await valueOf(jsonField('offers.price', { process: [...numberStep, { type: 'all' }] }), product)).toEqual([
+      1200, 980,
+    ]);
   });
 
-  it('reads a JSON page as one block', () => {
-    expect(valueOf(jsonField('data.title'), '{"data":{"title":"J"}}', 'json', 4)).toBe('J');
-    expect(valueOf(cssField('h1'), '{"data":"<h1>x</h1>"}', 'json')).toBeNull();
+  it('reads a JSON page as one block', async () => {
+    expect(await valueOf(jsonField('data.title'), '{"data":{"title":"J"}}', { kind: 'json', piece: 4 })).toBe('J');
+    expect(await valueOf(cssField('h1'), '{"data":"<h1>x</h1>"}', { kind: 'json' })).toBeNull();
   });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { processValue, toNumber } from '../../../crawl-api/extract/processors.ts';
+import { toNumber } from '../../../crawl-api/extract/number.ts';
+import type { Processor, Scalar, Step } from '../../../shared/domain/mapping.ts';
+import { valueBy } from './extract-page.ts';
 
 describe('number', () => {
   it.each([
@@ -43,22 +45,121 @@ describe('number', () => {
   });
 });
 
-describe('integer', () => {
-  it.each([
-    ['1,234', 1234],
-    ['12.0', 12],
-    ['12.5', null],
-    ['99999999999999999999', null],
-    [7, 7],
-  ])('%s gives %s', (text, expected) => {
-    expect(processValue(text, [{ type: 'integer' }])).toBe(expected);
+/** The value a text has after the steps. */
+async function process(text: string, steps: Processor[]): Promise<unknown> {
+  const json = JSON.stringify({ v: text });
+  return valueBy([{ type: 'jsonpath', expression: '$.v' }, ...steps], json, { kind: 'json' });
+}
+
+/** The values a list has after the steps. */
+async function processList(list: Scalar[], steps: Step[]): Promise<unknown> {
+  return valueBy([{ type: 'jsonpath', expression: '$[*]' }, ...steps], JSON.stringify(list), { kind: 'json' });
+}
+
+const date = (format: string | null, locale: string | null = null): Processor[] => [{ type: 'date', format, locale }];
+
+describe('a processor', () => {
+  it.each<[string, Processor[], unknown]>([
+    ['  a \n\u3000 b ', [{ type: 'trim' }], 'a b'],
+    [' a ', [], ' a '],
+    ['ÀB', [{ type: 'lower' }], 'àb'],
+    ['straße', [{ type: 'upper' }], 'STRASSE'],
+    ['1,234', [{ type: 'integer' }], 1234],
+    ['12.0', [{ type: 'integer' }], 12],
+    ['12.5', [{ type: 'integer' }], null],
+    ['99999999999999999999', [{ type: 'integer' }], null],
+    ['¥1,234.5 (tax incl.)', [{ type: 'number' }], 1234.5],
+    ['a.b.c', [{ type: 'replace', find: '.', with: '$&' }], 'a$&b$&c'],
+    ['abc', [{ type: 'replace', find: 'b', with: '' }], 'ac'],
+    ['b', [{ type: 'replace', find: 'b', with: '' }], null],
+    ['Yes', [{ type: 'boolean' }], true],
+    ['In  Stock', [{ type: 'boolean' }], true],
+    ['http://schema.org/InStock', [{ type: 'boolean' }], true],
+    ['https://schema.org/OutOfStock', [{ type: 'boolean' }], false],
+    ['https://schema.org/PreOrder', [{ type: 'boolean' }], null],
+    ['0', [{ type: 'boolean' }], false],
+    ['constructor', [{ type: 'boolean' }], null],
+    ['2026-11-21', date(null), '2026-11-21'],
+    ['2026-11-21T23:30:00-08:00', date(null), '2026-11-21'],
+    ['20261121', date(null), '2026-11-21'],
+    ['2026-02-30', date(null), null],
+    ['21 November 2026', date('d MMMM yyyy'), '2026-11-21'],
+    ['21. März 2026', date('d. MMMM yyyy', 'de'), '2026-03-21'],
+    ['２０２６年１月２日', date('yyyy年M月d日'), '2026-01-02'],
+    ['2026年11月21日 9:05', date('yyyy年M月d日 H:mm', 'ja'), '2026-11-21T09:05:00'],
+    ['21/11/2026 23:30 +0900', date('dd/MM/yyyy HH:mm ZZZ'), '2026-11-21T23:30:00'],
+    // An hour that daylight saving time leaves out in some zones.
+    ['2026-03-29 02:30', date('yyyy-MM-dd HH:mm'), '2026-03-29T02:30:00'],
+    ['yesterday', date('yyyy-MM-dd'), null],
+    ['a|b', [{ type: 'split', by: '|' }], 'a'],
+    ['a|b||c', [{ type: 'split', by: '|' }, { type: 'all' }], ['a', 'b', 'c']],
+    [
+      'a|b',
+      [
+        { type: 'split', by: '|' },
+        { type: 'join', by: ' > ' },
+      ],
+      'a > b',
+    ],
+    ['', [{ type: 'default', value: 'none' }], 'none'],
+    ['x', [{ type: 'default', value: 'none' }], 'x'],
+    ['sold out', [{ type: 'integer' }, { type: 'default', value: 0 }], 0],
+    ['', [{ type: 'all' }, { type: 'default', value: 'none' }], ['none']],
+    ['../b?c=1', [{ type: 'url' }], 'https://shop.example/b?c=1'],
+    ['//cdn.example/i.png', [{ type: 'url' }], 'https://cdn.example/i.png'],
+    ['javascript:alert(1)', [{ type: 'url' }], null],
+    ['mailto:a@b.example', [{ type: 'url' }], null],
+    ['http://', [{ type: 'url' }], null],
+    ['  ¥ 1,200 ', [{ type: 'trim' }, { type: 'integer' }], 1200],
+    ['5', [{ type: 'number' }, { type: 'upper' }], '5'],
+  ])('%j through %j gives %j', async (text, steps, expected) => {
+    expect(await process(text, steps)).toEqual(expected);
+  });
+
+  it.each<[string, string, number, unknown]>([
+    ['SKU: A-17, SKU: B-2', 'SKU: (\\w)-(\\d+)', 2, '17'],
+    ['SKU: A-17', 'SKU: (\\w)-(\\d+)', 0, 'SKU: A-17'],
+    ['ab', '(x)?ab', 1, null],
+    ['x', 'y', 0, null],
+    // Exponential for an engine that goes back.
+    [`${'a'.repeat(5_000)}!`, '^(a+)+$', 0, null],
+  ])('regex %#', async (text, pattern, group, expected) => {
+    const steps: Step[] = [
+      { type: 'jsonpath', expression: '$.v' },
+      { type: 'regex', pattern, group },
+    ];
+    expect(await valueBy(steps, JSON.stringify({ v: text }), { kind: 'json' })).toEqual(expected);
+  });
+
+  it('makes no text longer than a value may be', async () => {
+    const grown = (await process('a'.repeat(60_000), [
+      { type: 'replace', find: 'a', with: 'b'.repeat(1_000) },
+    ])) as string;
+    expect(grown).toBe('b'.repeat(65_535));
+    const joined = await processList(Array(1_000).fill('x'.repeat(1_000)), [{ type: 'join', by: '' }]);
+    expect(joined).toBe('x'.repeat(65_535));
   });
 });
 
-describe('a chain', () => {
-  it('runs its steps in order', () => {
-    expect(processValue('  ¥ 1,200 ', [{ type: 'trim' }, { type: 'integer' }])).toBe(1200);
-    expect(processValue(' a  b ', [{ type: 'trim' }])).toBe('a b');
-    expect(processValue(' a ', [])).toBe(' a ');
+describe('a list of values', () => {
+  it.each<[string, Scalar[], Step[], unknown]>([
+    ['goes on with the first, whatever becomes of it', ['x', '5'], [{ type: 'number' }], null],
+    ['goes on with the first though it is empty', ['', '5'], [{ type: 'number' }], null],
+    ['goes on with what is left with first', ['x', '5'], [{ type: 'number' }, { type: 'first' }], 5],
+    ['keeps what is left with all', ['x', '5', '', '6'], [{ type: 'number' }, { type: 'all' }], [5, 6]],
+    ['has no value when nothing is left', ['x'], [{ type: 'number' }, { type: 'all' }], null],
+    ['joins', ['a', 'b'], [{ type: 'join', by: '-' }], 'a-b'],
+    ['keeps the types of JSON', [1, 'a', true], [{ type: 'all' }], [1, 'a', true]],
+    ['is text in a text column', [1.5], [{ type: 'trim' }], '1.5'],
+    ['is split in all its values', ['a,b', 'c'], [{ type: 'split', by: ',' }, { type: 'all' }], ['a', 'b', 'c']],
+    ['takes the first match of the first value', ['a1b2', 'c3'], [{ type: 'regex', pattern: '[0-9]', group: 0 }], '1'],
+    [
+      'takes every match with all',
+      ['a1b2', 'c3'],
+      [{ type: 'regex', pattern: '[0-9]', group: 0 }, { type: 'all' }],
+      ['1', '2', '3'],
+    ],
+  ])('%s', async (_name, list, steps, expected) => {
+    expect(await processList(list, steps)).toEqual(expected);
   });
 });

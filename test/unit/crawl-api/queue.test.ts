@@ -89,7 +89,7 @@ describe('orders', () => {
     await queue.offer({ chunk: '1-1', share: 9, products: products(1, 2) });
     await queue.offer({ chunk: '2-1', share: 9, products: products(3, 4) });
     expect(queue.state.peek(true)).toBeNull();
-    expect(await queue.follow(orders({ grants: ['2-1'] }))).toEqual({ granted: 1, changed: true });
+    expect(await queue.follow(orders({ grants: ['2-1'] }))).toEqual({ granted: 1, yielded: 0, changed: true });
     await queue.follow(orders({ grants: ['1-1'] }));
     expect(journal.syncs).toBe(4);
     expect([...queue.state.items.keys()]).toEqual([3, 4, 1, 2]);
@@ -182,7 +182,7 @@ describe('results', () => {
     queue.recordResult(queue.state.items.get(1)!, failed(1));
     queue.stopCrawling();
     expect(queue.progress(null)).toMatchObject({ failed: 1, pending: 2 });
-    expect(queue.state.uncut()).toEqual({ from: 0, to: 1 });
+    expect(queue.state.lines.uncut()).toEqual({ from: 0, to: 1 });
   });
 
   it('count the second result of a product once', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { compileMapping, findMappingFaults } from '../../../crawl-api/extract/compile-mapping.ts';
-import { findSelectorFault } from '../../../shared/adapters/selector-check.ts';
-import { cssField, valueOf } from './extract-page.ts';
+import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { findMappingFaults } from '../../../shared/adapters/step-check.ts';
+import { findSelectorFault, readSelector } from '../../../shared/adapters/selector-check.ts';
+import { ALL, cssField, pageMapping, valueOf } from './extract-page.ts';
 
 const PAGE = `<!doctype html><html><head><title>T</title></head><body>
 <div id="main" class="wrap big" data-kind="shop-item" lang="en-GB">
@@ -61,31 +62,51 @@ describe('CSS selectors on a streaming page', () => {
     ['position in a row', 'tr:nth-child(2) td', ['L']],
     ['root', ':root > body > .other > h1', ['Two']],
     ['inherited names are no attributes', '[constructor]', null],
-  ])('%s: %s', (_name, selector, expected) => {
-    expect(findSelectorFault(selector)).toBeNull();
-    expect(valueOf(cssField(selector, { all: true }), PAGE)).toEqual(expected);
-    expect(valueOf(cssField(selector, { all: true }), PAGE, 'html', 1)).toEqual(expected);
-    expect(valueOf(cssField(selector), PAGE)).toEqual(expected?.[0] ?? null);
+  ])('%s: %s', async (_name, selector, expected) => {
+    expect(readSelector(selector).kind).toBe('stream');
+    expect(await valueOf(cssField(selector, { process: ALL }), PAGE)).toEqual(expected);
+    expect(await valueOf(cssField(selector, { process: ALL }), PAGE, { piece: 1 })).toEqual(expected);
+    expect(await valueOf(cssField(selector), PAGE)).toEqual(expected?.[0] ?? null);
+    expect(await valueOf(cssField(selector, { process: ALL }), PAGE, { allByTree: true })).toEqual(expected);
   });
 
-  it('matches more than 32 positions at once', () => {
+  it('matches more than 32 positions at once', async () => {
     const selector = Array.from({ length: 40 }, (_, i) => `div > .c${i}`).join(', ');
     const page = `<div>${Array.from({ length: 40 }, (_, i) => `<b class="c${i}">${i}</b>`).join('')}</div>`;
-    expect(valueOf(cssField(selector, { all: true }), page)).toHaveLength(40);
+    expect(await valueOf(cssField(selector, { process: ALL }), page)).toHaveLength(40);
   });
 });
 
-describe('selectors that cannot be matched in one pass', () => {
+describe('selectors that need the tree', () => {
   it.each([
-    ['li:last-child', 'later in the page'],
-    ['li:nth-last-child(2)', 'later in the page'],
-    ['li:only-child', 'later in the page'],
-    ['p:empty', 'later in the page'],
-    ['div:has(p)', 'later in the page'],
-    ['p:contains("x")', ':contains is not supported'],
+    ['li:last-child', ['d']],
+    ['li:nth-last-child(2)', ['c']],
+    ['p:nth-last-of-type(1)', ['n3']],
+    ['p:last-of-type', ['n3']],
+    ['em:only-child', ['deep']],
+    ['span:only-of-type', ['s1']],
+    ['section > :empty', null],
+    ['tr:has(td) > th', ['Price', 'Size']],
+    ['div:has(> section) > h1', ['One']],
+    ['th:contains("Size") + td', ['L']],
+    ['li:not(ul > .x)', ['a', 'c', 'd']],
+    [':is(#main > h1, .other h1)', ['One', 'Two']],
+  ])('%s', async (selector, expected) => {
+    expect(readSelector(selector).kind).toBe('tree');
+    expect(findSelectorFault(selector)).toBeNull();
+    expect(await valueOf(cssField(selector, { process: ALL }), PAGE)).toEqual(expected);
+    expect(await valueOf(cssField(selector, { process: ALL }), PAGE, { piece: 1 })).toEqual(expected);
+    expect(await valueOf(cssField(selector), PAGE)).toEqual(expected?.[0] ?? null);
+  });
+});
+
+describe('selectors that cannot be used', () => {
+  it.each([
+    [':scope > p', ':scope is the record'],
+    ['p:not(:scope)', ':scope inside another'],
+    ['p:has()', ''],
     ['p::before', "not part of the page's source"],
     ['a:hover', ':hover is not supported'],
-    ['li:not(ul li)', 'only conditions on the element itself'],
     ['li:nth-child(2 of .x)', 'is not a position'],
     ['[a!=b]', 'not CSS'],
     ['svg|a', 'namespaces'],
@@ -100,16 +121,17 @@ describe('selectors that cannot be matched in one pass', () => {
     expect(findSelectorFault(selector)).toContain(JSON.stringify(selector));
   });
 
-  it('lists all faults of a mapping with their fields, and compiling it throws them', () => {
+  it('lists all faults of a mapping with their fields, and compiling it throws them', async () => {
     const fields = [
       cssField('h1', { name: 'good' }),
-      cssField('p:last-child', { name: 'late' }),
+      cssField('p:hover', { name: 'state' }),
       cssField('p::after', { name: 'pseudo' }),
     ];
-    const faults = findMappingFaults({ fields });
+    const mapping = { pages: [pageMapping({ fields })] };
+    const faults = findMappingFaults(mapping);
     expect(faults).toHaveLength(2);
-    expect(faults[0]).toMatch(/^field late: /);
+    expect(faults[0]).toMatch(/^field state: /);
     expect(faults[1]).toMatch(/^field pseudo: /);
-    expect(() => compileMapping({ fields })).toThrow(/field late.*field pseudo/);
+    await expect(compileMapping(mapping)).rejects.toThrow(/field state.*field pseudo/);
   });
 });

@@ -89,6 +89,33 @@ describe('the uploader', () => {
     expect(results(store)).toHaveLength(2_300);
   });
 
+  it('cuts what has piled up by its length, too, and takes one result at least', async () => {
+    const { queue } = createQueue();
+    await give(queue, '1-1', 1, 100);
+    for (const n of [1, 2, 3, 4, 5])
+      queue.recordResult(queue.state.items.get(n)!, stored(n, 'x'.repeat(n === 5 ? 30_000 : 8_000)));
+    const cuts = [];
+    for (let cut = await queue.cut(1_000, 20_000); cut; cut = await queue.cut(1_000, 20_000))
+      cuts.push([cut.from, cut.to]);
+    expect(cuts).toEqual([
+      [0, 2],
+      [2, 4],
+      [4, 5],
+    ]);
+    expect(queue.state.lines.uncutChars).toBe(0);
+  });
+
+  it('are not larger than the loader takes, however long uploads stood still', async () => {
+    const { queue, clock } = createQueue();
+    const store = new MemoryObjectStore();
+    await give(queue, '1-1', 1, 200);
+    const { uploader } = createUploader(queue, clock, store);
+    finish(queue, uploader, 1, 200, 'x'.repeat(60_000));
+    uploader.flush();
+    await uploader.run(new AbortController().signal);
+    expect(queue.state.parts.map((part) => part.products)).toEqual([66, 66, 66, 2]);
+  });
+
   it('does not let long rows pile up', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
@@ -111,9 +138,9 @@ describe('the uploader', () => {
     finish(queue, uploader, 1, 3);
     uploader.flush();
     await uploader.run(new AbortController().signal);
-    expect(queue.state.uncutChars).toBe(0);
-    expect(queue.state.linesOf({ from: 3, to: 3 })).toEqual([]);
-    expect(queue.state.uncut()).toEqual({ from: 3, to: 3 });
+    expect(queue.state.lines.uncutChars).toBe(0);
+    expect(queue.state.lines.linesOf({ from: 3, to: 3 })).toEqual([]);
+    expect(queue.state.lines.uncut()).toEqual({ from: 3, to: 3 });
   });
 
   it('tries again until the bucket takes it, and says meanwhile what is wrong', async () => {

@@ -51,6 +51,29 @@ describe('bulkInsert', () => {
     );
   });
 
+  it('leaves out what follows a refused row of the same group, in few statements', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fc.boolean(), { maxLength: 30 }), { maxLength: 40 }),
+        fc.integer({ min: 3_000, max: 20_000 }),
+        async (groups, packet) => {
+          const rows = groups.flatMap((bad, g) => bad.map((b, i) => [`g${g}`, `${b ? 'bad' : 'good'}-${g}-${i}`]));
+          const server = fakeServer((v) => v.startsWith('bad'));
+          const target = { table: 't', columns: ['id', 'a'], existing: 'keep', together: true } as const;
+          const refused = await bulkInsert(server.trx, db(packet), target, rows);
+          const firstBad = groups.flatMap((bad, g) => (bad.includes(true) ? [`bad-${g}-${bad.indexOf(true)}`] : []));
+          expect(refused.map((r) => rows[r.index]![1])).toEqual(firstBad);
+          const taken = new Set(server.taken);
+          for (const [g, bad] of groups.entries())
+            if (!bad.includes(true)) for (const i of bad.keys()) expect(taken).toContain(`good-${g}-${i}`);
+          const batches = Math.ceil((rows.length * 60) / (packet / 4)) + 1;
+          expect(server.sizes.length).toBeLessThanOrEqual(batches + 2 * firstBad.length * Math.ceil(Math.log2(1_001)));
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
   it('sends at most 1,000 rows and half a packet at once', async () => {
     const server = fakeServer(() => false);
     await bulkInsert(

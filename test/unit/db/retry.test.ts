@@ -27,6 +27,7 @@ describe('withRetry', () => {
     for (const [code, expected] of [
       ['ER_LOCK_WAIT_TIMEOUT', 'database-busy'],
       ['ECONNREFUSED', 'database-unreachable'],
+      ['ER_DISK_FULL', 'database-failed'],
     ] as const) {
       const db = tools();
       let tries = 0;
@@ -67,6 +68,9 @@ describe('backoffMs', () => {
 
 describe('database errors', () => {
   it.each([
+    ['ER_RECORD_FILE_FULL', 'unwilling'],
+    ['SQLITE_FULL', 'unwilling'],
+    ['ER_OPTION_PREVENTS_STATEMENT', 'denied'],
     ['ER_LOCK_DEADLOCK', 'conflict'],
     ['SQLITE_BUSY_SNAPSHOT', 'conflict'],
     ['PROTOCOL_CONNECTION_LOST', 'lost'],
@@ -83,6 +87,9 @@ describe('database errors', () => {
 
   it('takes SQLSTATE class 22 and MariaDB’s check constraints for faulty data', () => {
     expect(classifyDatabaseError(Object.assign(fault('UNKNOWN'), { sqlState: '22032' }))).toBe('data');
+    const readOnly = fault('ER_OPTION_PREVENTS_STATEMENT', 'running with the --read-only option');
+    expect(classifyDatabaseError(readOnly)).toBe('unwilling');
+    expect(classifyDatabaseError(fault('ER_GET_ERRNO', 'Got error 28 "No space left"'))).toBe('unwilling');
     expect(classifyDatabaseError(Object.assign(fault('UNKNOWN_CODE_PLEASE_REPORT'), { errno: 4025 }))).toBe('data');
   });
 

@@ -1,17 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { Field } from '../../../shared/domain/mapping.ts';
+import type { Column, FieldType } from '../../../shared/domain/mapping.ts';
 import { chunkId, parseChunkId } from '../../../orchestrator/db/chunk-rows.ts';
-import { UnfitValue, toCrawledAt, toSqlValue } from '../../../orchestrator/db/column-types.ts';
+import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from '../../../orchestrator/db/column-values.ts';
 import { byteCollationOf } from '../../../orchestrator/db/connect.ts';
 import { findIdColumn } from '../../../orchestrator/db/product-source.ts';
 import { stagingName } from '../../../orchestrator/db/staging.ts';
 import type { ColumnInfo } from '../../../orchestrator/db/table-info.ts';
 import { affinity } from '../../../orchestrator/db/table-info.ts';
 
-function field(type: 'text' | 'number' | 'integer' | 'json'): Field {
-  const process = type === 'number' || type === 'integer' ? [{ type } as const] : [];
-  return { name: 'f', select: { type: 'css', selector: 'p' }, process, all: type === 'json', required: false };
-}
+const column = (type: FieldType): Column => ({ name: 'f', type });
 
 describe('toSqlValue', () => {
   it.each([
@@ -27,8 +24,15 @@ describe('toSqlValue', () => {
     ['json', ['a', 1], '["a",1]'],
     ['json', 'a', '"a"'],
     ['json', [], '[]'],
+    ['text', true, 'true'],
+    ['boolean', true, 1],
+    ['boolean', false, 0],
+    ['date', '2026-11-21', '2026-11-21'],
+    ['date', '2024-02-29', '2024-02-29'],
+    ['datetime', '2026-11-21T09:30:00', '2026-11-21T09:30:00'],
+    ['datetime', '9999-12-31 23:59:59.999', '9999-12-31 23:59:59.999'],
   ] as const)('binds %s %j as %j', (type, value, expected) => {
-    expect(toSqlValue(field(type), value as never)).toBe(expected);
+    expect(toSqlValue(column(type), value as never)).toBe(expected);
   });
 
   it.each([
@@ -39,8 +43,41 @@ describe('toSqlValue', () => {
     ['integer', 1.5],
     ['integer', '7'],
     ['integer', 2 ** 53],
+    ['boolean', 1],
+    ['boolean', 'true'],
+    ['date', '2026-02-29'],
+    ['date', '2026-13-01'],
+    ['date', '2026-00-10'],
+    ['date', '0999-12-31'],
+    ['date', '10000-01-01'],
+    ['date', '2026-11-21T09:30:00'],
+    ['date', '21.11.2026'],
+    ['date', 20261121],
+    ['datetime', '2026-11-21'],
+    ['datetime', '2026-11-31T09:30:00'],
+    ['datetime', '2026-11-21T24:00:00'],
+    ['datetime', '2026-11-21T09:60:00'],
+    ['datetime', '2026-11-21T09:30:00Z'],
+    ['datetime', '2026-11-21T09:30:00.1234'],
   ] as const)('refuses %s %j instead of letting the database bend it', (type, value) => {
-    expect(toSqlValue(field(type), value as never)).toBeInstanceOf(UnfitValue);
+    expect(toSqlValue(column(type), value as never)).toBeInstanceOf(UnfitValue);
+  });
+});
+
+describe('toRowKey', () => {
+  it('takes up to 255 characters, counted as the database counts them', () => {
+    expect(toRowKey('anna ', 'exact')).toBe('anna ');
+    expect(toRowKey('😀'.repeat(255), 'exact')).toHaveLength(510);
+    expect(toRowKey('😀'.repeat(256), 'exact')).toBeInstanceOf(UnfitValue);
+    expect(toRowKey('x'.repeat(256), 'exact')).toBeInstanceOf(UnfitValue);
+    expect(toRowKey(null, 'exact')).toBeInstanceOf(UnfitValue);
+    expect(toRowKey('', 'exact')).toBeInstanceOf(UnfitValue);
+  });
+
+  it('takes whole numbers in plain form only, where the column is one', () => {
+    for (const key of ['0', '7', '-12', '123456789012345678']) expect(toRowKey(key, 'integer')).toBe(key);
+    for (const key of ['007', '7.0', ' 7', '+7', '-0', '1234567890123456789', 'a'])
+      expect(toRowKey(key, 'integer'), key).toBeInstanceOf(UnfitValue);
   });
 });
 

@@ -11,6 +11,8 @@ export const planInput = (change: Partial<PlanInput> = {}): PlanInput => ({
   deadlineMs: 4 * HOUR,
   intervalMs: 10_000,
   maxRatePerSecond: null,
+  pagesEach: 1,
+  memoryGb: 0.5,
   ...defaultsFor('aws'),
   minInstances: 1,
   maxInstances: 5_000,

@@ -14,7 +14,8 @@ const input = fc.record({
 });
 const seed = fc.integer({ min: 0, max: 1_000 });
 
-describe('planRun, for any input', () => {
+// Plans of any size, each tried on many drawn days: seconds of computing.
+describe('planRun, for any input', { timeout: 90_000 }, () => {
   it('never needs fewer instances for more products', () => {
     fc.assert(
       fc.property(input, seed, fc.integer({ min: 1, max: 2_000 }), (base, s, more) => {

@@ -24,7 +24,7 @@ describe('planRun', () => {
     expect(p).toMatchObject({ verdict: 'feasible', instances: 3 });
   });
 
-  it('has nothing to do for no products', () => {
+  it('F52: has nothing to do for no products', () => {
     const p = plan({ products: 0 });
     expect(p).toMatchObject({ verdict: 'feasible', instances: 0, chunks: 0, vcpus: 0, onTimeProbability: 1 });
     expect(p.cost.total).toBe(0);
@@ -101,6 +101,22 @@ describe('planRun without room', () => {
 
   it('says how many vCPUs are needed and how many there are', () => {
     expect(plan({ vcpuQuota: 5 }).faults[0]).toMatch(/44 vCPUs .* is 5, enough for 2 instances/);
+  });
+
+  it('asks for what is needed beside what runs already', () => {
+    const quota = { code: 'L-1216C47A', total: 64, inUse: 50, source: 'service-quotas' as const };
+    const p = plan({ vcpuQuota: 14, quota });
+    expect(p.faults[0]).toMatch(
+      /44 vCPUs .* quota L-1216C47A in ap-northeast-1 is 64, of which 50 are in use: 14 are left, enough for 7 instances/,
+    );
+    expect(p.remedies.join()).toMatch(/a quota of 94 vCPUs .*--quota-code L-1216C47A --desired-value 94 /);
+  });
+
+  it('names the quota that counts the type', () => {
+    const p = plan({ vcpuQuota: 8, instanceTypes: ['g5.xlarge'] });
+    expect(p.faults[0]).toContain('L-DB2E81BA');
+    expect(p.remedies.join()).toMatch(/L-DB2E81BA, Running On-Demand G and VT instances.*--quota-code L-DB2E81BA/);
+    expect(JSON.stringify(p)).not.toContain('L-1216C47A');
   });
 
   it.each([

@@ -25,6 +25,14 @@ describe('actualCost', () => {
     expect(cost.total).toBeCloseTo(cost.instances + cost.ipv4 + cost.ebs + cost.balancer + cost.s3, 6);
   });
 
+  it('counts of a balancer of the user only what it carries', () => {
+    const made = run(HOUR);
+    const own = run(HOUR, { ownBalancer: true });
+    expect(own.balancer).toBeGreaterThan(0);
+    expect(own.balancer).toBeLessThan(made.balancer / 50);
+    expect(own.total).toBeCloseTo(made.total - made.balancer + own.balancer, 6);
+  });
+
   it('bills at least a minute, and a started second in full', () => {
     const life = (ms: number) => run(HOUR, { instances: [lived(ms, 't3.medium')] }).instances;
     expect(life(1_000)).toBe(life(60_000));

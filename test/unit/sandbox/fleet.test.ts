@@ -1,33 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import { Fleet } from '../../../sandbox/ec2/fleet.ts';
+import type { Fleet } from '../../../sandbox/ec2/fleet.ts';
 import type { Instance, LaunchSpec } from '../../../sandbox/ec2/instance.ts';
 import { LaunchLedger } from '../../../sandbox/ec2/launch-ledger.ts';
-import type { MachineHost, MachineSpec } from '../../../sandbox/ec2/machine-host.ts';
-import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
-import { AddressPool } from '../../../sandbox/network.ts';
-
-const network = {
-  cidr: '127.20.0.0/16',
-  address: (offset: number) => `127.20.${offset >> 8}.${offset & 255}`,
-  release: () => Promise.resolve(),
-};
-const SPEC: LaunchSpec = {
-  imageId: 'ami-1',
-  instanceType: 't3.nano',
-  architecture: 'x86_64',
-  subnetId: 'subnet-1',
-  vpcId: 'vpc-1',
-  zone: 'z',
-  securityGroupIds: [],
-  instanceProfile: null,
-  userData: '',
-  shutdownBehavior: 'stop',
-  publicAddress: true,
-  metadata: { httpTokens: 'required', hopLimit: 1 },
-  keyName: null,
-  clientToken: null,
-};
+import type { MachineSpec } from '../../../sandbox/ec2/machine-host.ts';
+import { SPEC, aFleet } from './a-fleet.ts';
 
 let clock: VirtualClock;
 let fleet: Fleet;
@@ -36,28 +13,7 @@ let off: string[];
 
 beforeEach(() => {
   clock = new VirtualClock();
-  on = [];
-  off = [];
-  const host: MachineHost = {
-    powerOn: (machine) => void on.push(machine),
-    powerOff: async (id) => {
-      await clock.sleep(2_000);
-      off.push(id);
-    },
-    consoleOutput: () => null,
-    status: () => null,
-    forget: () => {},
-  };
-  const addresses = new Map([['subnet-1', new AddressPool(network, 4_100, 3)]]);
-  fleet = new Fleet({
-    clock,
-    host,
-    tags: new TagStore(),
-    region: 'r',
-    addresses,
-    pendingMs: 100,
-    terminatedShownMs: 60_000,
-  });
+  ({ fleet, on, off } = aFleet(clock));
 });
 afterEach(async () => {
   const closing = fleet.close();

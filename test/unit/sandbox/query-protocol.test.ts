@@ -60,7 +60,8 @@ describe('frames', () => {
   it.each([
     ['AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/ec2/aws4_request', undefined, 'ec2'],
     ['AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/elasticloadbalancing/aws4_request', '2016-11-15', 'elbv2'],
-    ['AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/sts/aws4_request', '2011-06-15', null],
+    ['AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/sts/aws4_request', '2011-06-15', 'sts'],
+    ['AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/iam/aws4_request', '2010-05-08', null],
     [undefined, '2015-12-01', 'elbv2'],
     [undefined, '2016-11-15', 'ec2'],
     [undefined, '1999-01-01', null],

@@ -72,13 +72,28 @@ describe('faults', () => {
 
   it('of a late and lost reply fall on the same call', () => {
     const faults = book({ what: 'lost-reply', action: 'X', count: 1 }, { what: 'delay', action: 'X', ms: 5, count: 2 });
-    expect(faults.takeForCall('X')).toEqual({ error: null, loseReply: true, delayMs: 5 });
-    expect(faults.takeForCall('X')).toEqual({ error: null, loseReply: false, delayMs: 5 });
+    expect(faults.takeForCall('X')).toEqual({ error: null, lost: false, reply: 'lost', delayMs: 5 });
+    expect(faults.takeForCall('X')).toEqual({ error: null, lost: false, reply: 'whole', delayMs: 5 });
+  });
+
+  it('can be for some objects only', () => {
+    const faults = book(
+      { what: 'cut-reply', action: 'GetObject', path: '/0/1/', count: 1 },
+      { what: 'lost-request', action: 'PutObject', path: 'manifest', count: 1 },
+    );
+    const reply = (path: string) => faults.takeForCall('GetObject', path).reply;
+    expect([reply('/b/runs/r/0/2/x'), reply('/b/runs/r/0/1/x'), reply('/b/runs/r/0/1/x')]).toEqual([
+      'whole',
+      'cut',
+      'whole',
+    ]);
+    const lost = (path: string) => faults.takeForCall('PutObject', path).lost;
+    expect([lost('/b/part'), lost('/b/manifest.json'), lost('/b/manifest.json')]).toEqual([false, true, false]);
   });
 
   it('of boots come in their order and leave calls alone', () => {
     const faults = book({ what: 'silent-boot', count: 1 }, { what: 'dead-boot', count: 1 });
-    expect(faults.takeForCall('RunInstances')).toEqual({ error: null, loseReply: false, delayMs: 0 });
+    expect(faults.takeForCall('RunInstances')).toEqual({ error: null, lost: false, reply: 'whole', delayMs: 0 });
     expect([faults.takeForBoot(), faults.takeForBoot(), faults.takeForBoot()]).toEqual([
       'silent-boot',
       'dead-boot',
@@ -183,6 +198,9 @@ it.each([
   [['--data', 'd', '--ends-at', 'soon'], '--ends-at'],
   [['--data', 'd', '--allow-bundle', 'ABC'], '--allow-bundle'],
   [['--data', 'd', 'more'], 'more'],
+  [['--data', 'd', '--stand-in-for', 'http://127.0.0.1:5000'], '--run'],
+  [['--data', 'd', '--run', 'r1'], '--stand-in-for'],
+  [['--data', 'd', '--run', 'r1', '--stand-in-for', 'https://ec2.amazonaws.com'], 'on this machine'],
 ])('the command line %j is refused, naming %s', (args, named) => {
   expect(() => readFlags(args)).toThrow(
     expect.objectContaining({ code: 'usage', message: expect.stringContaining(named) as string }) as Error,

@@ -1,7 +1,7 @@
 /** The shop's products follow from seed and ID alone, and its pages carry exactly what a crawl is expected to store. */
 import { Parser } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/cli/config/mapping-source.ts';
+import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
 import { escapeHtml, renderPage } from '../../support/shop/page.ts';
 import { SHOP_MAPPING, STRANGE_IDS, expectedProduct, expectedRow, productIds } from '../../support/shop/product.ts';
@@ -34,7 +34,7 @@ describe('SHOP_MAPPING', () => {
   it('is a valid mapping of the expected columns', () => {
     const { mapping, faults } = readMapping(SHOP_MAPPING);
     expect(faults).toEqual([]);
-    expect(mapping.fields.map((field) => field.name)).toEqual(Object.keys(expectedRow(1, 'P00001')));
+    expect(mapping.pages[0]!.fields.map((field) => field.name)).toEqual(Object.keys(expectedRow(1, 'P00001')));
   });
 });
 

@@ -1,38 +1,250 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import path from 'node:path';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  readdirSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
+import type { NodeRelease } from '../../../userdata/node-release.ts';
+import { NODE_VERSION } from '../../../userdata/node-release.ts';
+import { hasRuntime, packRuntime } from '../../../userdata/node-runtime.ts';
+import { askRegistry } from '../../../userdata/npm-package.ts';
+import { tempDir } from '../../support/temp-dir.ts';
 
-let bundle: Bundle;
-let text: string;
-beforeAll(async () => {
-  bundle = await buildBundle();
-  text = Buffer.from(bundle.bytes).toString('utf8');
-});
+/** Stands for Node, of a length that does not end with a block of the archive. */
+const BINARY = Buffer.from('#!/bin/sh\necho "the runtime"\n'.padEnd(100_001, '\n'));
+
+async function bytesOf(bundle: Bundle): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bundle.open()) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** An npm package as the registry would send it, and the release that describes it. */
+function makePackage(folder: string, content: Buffer = BINARY): { file: string; release: NodeRelease } {
+  mkdirSync(join(folder, 'package', 'bin'), { recursive: true });
+  writeFileSync(join(folder, 'package', 'bin', 'node'), content, { mode: 0o755 });
+  writeFileSync(join(folder, 'package', 'LICENSE'), 'MIT');
+  const file = join(folder, `node-test-${NODE_VERSION}.tgz`);
+  execFileSync('tar', ['-czf', file, '-C', folder, 'package']);
+  const integrity = `sha512-${createHash('sha512').update(readFileSync(file)).digest('base64')}`;
+  const sha256 = createHash('sha256').update(BINARY).digest('hex');
+  return { file, release: { packageName: 'node-test', integrity, binary: { sha256, sizeBytes: BINARY.length } } };
+}
+
+/** Plays npm: copies the file where `npm pack` would put it, or does what else the lines say. */
+function makeNpm(folder: string, ...lines: string[]): string {
+  const file = join(folder, 'npm');
+  writeFileSync(file, ['#!/bin/sh', `echo "$@" >> ${join(folder, 'npm.log')}`, ...lines, ''].join('\n'));
+  chmodSync(file, 0o755);
+  return file;
+}
 
 describe('the bundle', () => {
-  it('is named by the hash of its bytes', () => {
-    expect(bundle.sha256).toBe(createHash('sha256').update(bundle.bytes).digest('hex'));
+  it('is named by the hash of its bytes, which are the same every time', async () => {
+    const [one, two] = [await buildBundle(), await buildBundle()];
+    const bytes = await bytesOf(one);
+    expect(one.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
+    expect(one.sizeBytes).toBe(bytes.length);
+    expect(await bytesOf(two)).toEqual(bytes);
   });
 
-  it('has the same bytes every time, wherever it is built', async () => {
-    expect((await buildBundle()).sha256).toBe(bundle.sha256);
-    expect(text).not.toContain(path.resolve(import.meta.dirname, '../../..'));
-  });
-
-  it("needs nothing but Node's own modules", () => {
-    const statements = text.matchAll(/(?:^|[;}\n])import[^;"'()]*["']([^"']+)["']/g);
-    const calls = text.matchAll(/\bimport\(["']([^"']+)["']\)/g);
-    const asked = [...statements, ...calls].map((match) => match[1]!);
-    expect(asked.length).toBeGreaterThan(5);
-    expect(asked.filter((name) => !name.startsWith('node:') && !BUILT_IN.has(name))).toEqual([]);
-  });
-
-  it('leaves out what the crawl API does not use', () => {
-    expect(text).not.toContain('WebSocketStream');
-    expect(bundle.bytes.length).toBeLessThan(2_200_000);
+  it('holds the program alone where no runtime is asked for, with nothing of this machine in it', async () => {
+    using folder = tempDir();
+    const bundle = await buildBundle();
+    writeFileSync(folder.file('b.tar.gz'), await bytesOf(bundle));
+    const list = execFileSync('tar', ['--numeric-owner', '-tvzf', folder.file('b.tar.gz')], {
+      encoding: 'utf8',
+      env: { ...process.env, TZ: 'UTC' },
+    });
+    const [{ sizeBytes } = { sizeBytes: -1 }] = bundle.contents;
+    expect(list).toBe(`-rw-r--r-- 0/0 ${String(sizeBytes).padStart(15)} 1970-01-01 00:00 crawl-api.mjs\n`);
   });
 });
 
-const BUILT_IN = new Set(process.getBuiltinModule('node:module').builtinModules);
+describe('a bundle with its own Node', () => {
+  let folder: ReturnType<typeof tempDir>;
+  let cacheDir: string;
+  beforeEach(() => {
+    folder = tempDir();
+    cacheDir = folder.file('cache');
+    return () => folder[Symbol.dispose]();
+  });
+
+  it('is unpacked by tar into two files, and node may be started', async () => {
+    const { file, release } = makePackage(folder.path);
+    const npm = makeNpm(folder.path, `cp ${file} "$4"`);
+    const runtime = await packRuntime('linux-x64', { cacheDir, release, npm, candidates: [] });
+    const bundle = await buildBundle({ runtime });
+    const bytes = await bytesOf(bundle);
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(bundle.sha256);
+    writeFileSync(folder.file('b.tar.gz'), bytes);
+    mkdirSync(folder.file('out'));
+    execFileSync('tar', ['-xzf', folder.file('b.tar.gz'), '-C', folder.file('out')]);
+    expect(readdirSync(folder.file('out'))).toEqual(['crawl-api.mjs', 'node']);
+    expect(execFileSync(join(folder.file('out'), 'node'), { encoding: 'utf8' })).toContain('the runtime');
+    expect(bundle.contents.map((c) => c.name)).toEqual(['crawl-api.mjs', 'node']);
+  });
+
+  it('is fetched with npm once, and then comes from the cache', async () => {
+    const { file, release } = makePackage(folder.path);
+    const npm = makeNpm(folder.path, `cp ${file} "$4"`);
+    const said: string[] = [];
+    const sources = { cacheDir, release, npm, candidates: [], onProgress: (text: string) => void said.push(text) };
+    const first = await packRuntime('linux-x64', sources);
+    const second = await packRuntime('linux-x64', sources);
+    expect(second).toEqual(first);
+    const calls = readFileSync(folder.file('npm.log'), 'utf8').trim().split('\n');
+    expect(calls).toHaveLength(1);
+    expect(calls[0]).toMatch(`pack node-test@${NODE_VERSION} --pack-destination`);
+    expect(said).toHaveLength(1);
+    // Nothing else stays: neither the package nor an unfinished file.
+    expect(readdirSync(cacheDir)).toEqual([basename(first.file)]);
+  });
+
+  it('is made again when the cached file was cut off', async () => {
+    const { file, release } = makePackage(folder.path);
+    const npm = makeNpm(folder.path, `cp ${file} "$4"`);
+    const sources = { cacheDir, release, npm, candidates: [] };
+    const first = await packRuntime('linux-x64', sources);
+    truncateSync(first.file, 40);
+    const second = await packRuntime('linux-x64', sources);
+    expect(second).toEqual(first);
+    expect((await buildBundle({ runtime: second })).sizeBytes).toBeGreaterThan(first.sizeBytes);
+  });
+
+  it('takes the very binary where this machine has it, and asks nobody', async () => {
+    const { release } = makePackage(folder.path);
+    const candidates = [
+      folder.file('absent'),
+      join(folder.path, 'package', 'LICENSE'),
+      join(folder.path, 'package/bin/node'),
+    ];
+    const runtime = await packRuntime('linux-x64', { cacheDir, release, npm: '/nowhere/npm', candidates });
+    expect(runtime.binaryBytes).toBe(BINARY.length);
+  });
+
+  it('takes a package that was put into the cache by hand, for machines without a registry', async () => {
+    const { file, release } = makePackage(folder.path);
+    mkdirSync(cacheDir);
+    copyFileSync(file, join(cacheDir, basename(file)));
+    const runtime = await packRuntime('linux-x64', { cacheDir, release, npm: '/nowhere/npm', candidates: [] });
+    expect(runtime.sizeBytes).toBeGreaterThan(0);
+  });
+
+  const failures: [what: string, lines: string[] | null, says: string][] = [
+    ['there is no npm', null, 'there is no npm on the PATH'],
+    ['the registry cannot be reached', ['echo "npm error network ECONNREFUSED" >&2', 'exit 1'], 'ECONNREFUSED'],
+    ['npm leaves nothing', [], 'left no file'],
+    ['the registry sends another file', ['echo rubbish > "$4/x.tgz"'], 'has the integrity sha512-'],
+  ];
+  it.each(failures)('says so when %s, and leaves nothing behind', async (_what, lines, says) => {
+    const { release } = makePackage(folder.path);
+    const npm = lines === null ? '/nowhere/npm' : makeNpm(folder.path, ...lines);
+    const making = packRuntime('linux-x64', { cacheDir, release, npm, candidates: [] });
+    const error = await making.then(
+      () => null,
+      (e: unknown) => e,
+    );
+    expect(error).toBeInstanceOf(AppError);
+    expect((error as AppError).code).toBe('runtime-unavailable');
+    expect((error as AppError).message).toContain(says);
+    expect((error as AppError).hint).toContain(`npm pack node-test@${NODE_VERSION}`);
+    expect(readdirSync(cacheDir)).toEqual([]);
+  });
+
+  it.each([
+    ['another binary', (): Buffer => Buffer.from(BINARY).fill('x', 50_000), 'is not that of Node'],
+    ['a binary of another size', (): Buffer => Buffer.from('short'), 'has no package/bin/node of'],
+  ])('refuses a package with %s', async (_what, content, says) => {
+    const { file, release } = makePackage(folder.path, content());
+    mkdirSync(cacheDir);
+    copyFileSync(file, join(cacheDir, basename(file)));
+    const making = packRuntime('linux-x64', { cacheDir, release, npm: '/nowhere/npm', candidates: [] });
+    await expect(making).rejects.toThrow(says);
+    await expect(making).rejects.toMatchObject({ code: 'runtime-unavailable' });
+    expect(existsSync(join(cacheDir, basename(file)))).toBe(true);
+    expect(readdirSync(cacheDir)).toHaveLength(1);
+  });
+
+  it('is ended by a signal while npm is at work, and leaves nothing behind', async () => {
+    const { release } = makePackage(folder.path);
+    const leave = new AbortController();
+    const npm = makeNpm(folder.path, `touch ${folder.file('begun')}`, 'exec sleep 60');
+    const making = packRuntime('linux-x64', { cacheDir, release, npm, candidates: [], signal: leave.signal });
+    await vi.waitFor(() => expect(existsSync(folder.file('begun'))).toBe(true), { timeout: 5_000 });
+    leave.abort();
+    await expect(making).rejects.toMatchObject({ code: 'interrupted' });
+    expect(readdirSync(cacheDir)).toEqual([]);
+  });
+
+  it('sweeps away what killed commands and older versions have left, but not what may be under way', async () => {
+    const { file, release } = makePackage(folder.path);
+    mkdirSync(join(cacheDir, 'npm-old'), { recursive: true });
+    mkdirSync(join(cacheDir, 'npm-now'));
+    const older = `node-test-20.0.0-${'a'.repeat(64)}.gz`;
+    for (const name of ['unfinished-old', 'unfinished-now', older, 'else.txt']) writeFileSync(join(cacheDir, name), '');
+    for (const name of ['npm-old', 'unfinished-old', older, 'else.txt']) utimesSync(join(cacheDir, name), 1_000, 1_000);
+    const npm = makeNpm(folder.path, `cp ${file} "$4"`);
+    const made = await packRuntime('linux-x64', { cacheDir, release, npm, candidates: [] });
+    expect(readdirSync(cacheDir).sort()).toEqual(['else.txt', 'npm-now', 'unfinished-now', basename(made.file)].sort());
+  });
+
+  it('says where it cannot be kept', async () => {
+    const { release } = makePackage(folder.path);
+    writeFileSync(cacheDir, 'a file where the folder is to be');
+    await expect(packRuntime('linux-x64', { cacheDir, release, candidates: [] })).rejects.toMatchObject({
+      code: 'platform',
+      message: expect.stringContaining(cacheDir),
+    });
+  });
+
+  it('tells beforehand whether anything must be fetched', async () => {
+    const { file, release } = makePackage(folder.path);
+    const sources = { cacheDir, release, candidates: [] };
+    expect(await hasRuntime('linux-x64', sources)).toBe(false);
+    const candidates = [join(folder.path, 'package/bin/node')];
+    expect(await hasRuntime('linux-x64', { ...sources, candidates })).toBe(true);
+    mkdirSync(cacheDir);
+    copyFileSync(file, join(cacheDir, basename(file)));
+    expect(await hasRuntime('linux-x64', sources)).toBe(true);
+  });
+
+  it.each([
+    ['has the very package', ['echo sha512-right'], null],
+    ['has another one', ['echo sha512-other'], 'has it with the integrity sha512-other'],
+    ['has none', ['echo "npm error 404 Not Found" >&2', 'exit 1'], '404 Not Found'],
+    ['cannot be asked for want of npm', null, 'there is no npm on the PATH'],
+  ])('can be asked for beforehand: the registry %s', async (_what, lines, says) => {
+    const npm = lines === null ? '/nowhere/npm' : makeNpm(folder.path, ...lines);
+    const asked = askRegistry({ name: 'node-test', version: NODE_VERSION, integrity: 'sha512-right', npm });
+    if (says === null) await expect(asked).resolves.toBeUndefined();
+    else
+      await expect(asked).rejects.toMatchObject({
+        code: 'runtime-unavailable',
+        message: expect.stringContaining(says),
+      });
+  });
+
+  it('refuses a package that is no archive', async () => {
+    const { release } = makePackage(folder.path);
+    mkdirSync(cacheDir);
+    writeFileSync(join(cacheDir, `node-test-${NODE_VERSION}.tgz`), 'rubbish');
+    const making = packRuntime('linux-x64', { cacheDir, release, npm: '/nowhere/npm', candidates: [] });
+    await expect(making).rejects.toMatchObject({
+      code: 'runtime-unavailable',
+      hint: expect.stringContaining('Remove'),
+    });
+  });
+});

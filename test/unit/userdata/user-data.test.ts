@@ -1,10 +1,15 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
+import type { Field, Mapping } from '../../../shared/domain/mapping.ts';
 import { parseUserData } from '../../../shared/wire/settings.ts';
 import { createKeyPair, exportPublicKey } from '../../../shared/wire/signature.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { MAX_USER_DATA_BYTES, renderUserData } from '../../../userdata/user-data.ts';
+
+function mappingOf(fields: Field[]): Mapping {
+  return { pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields }] };
+}
 
 function settings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
   return {
@@ -17,7 +22,7 @@ function settings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
     callbackUrl: 'http://10.0.0.5:8700',
     apiPort: 8080,
     localPort: 8081,
-    bundle: { url: "https://b.s3.amazonaws.com/bundles/x.mjs?X-Amz-Signature=a&b='c d'", sha256: 'c'.repeat(64) },
+    bundle: { url: "https://b.s3.amazonaws.com/bundles/x.tar.gz?X-Amz-Signature=a&b='c d'", sha256: 'c'.repeat(64) },
     s3: { region: 'ap-northeast-1', bucket: 'b', endpoint: null },
     startedAt: '2026-01-01T00:00:00.000Z',
     deadline: '2026-01-01T04:00:00.000Z',
@@ -31,18 +36,12 @@ function settings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
       maxPageBytes: 5_000_000,
       userAgent: 'examplebot/1.0',
       allowPrivate: false,
+      render: 'http',
+      robots: 'respect',
+      ban: { statuses: [403], redirects: ['/verify'], patterns: ['captcha'], coolDownMs: 1_800_000 },
+      canaries: [{ id: 'P1', fields: { title: 'Kettle' } }],
     },
-    mapping: {
-      fields: [
-        {
-          name: 'title',
-          select: { type: 'css', selector: 'h1' },
-          process: [{ type: 'trim' }],
-          all: false,
-          required: true,
-        },
-      ],
-    },
+    mapping: mappingOf([{ name: 'title', steps: [{ type: 'css', selector: 'h1' }, { type: 'trim' }], required: true }]),
     ...changes,
   };
 }
@@ -68,24 +67,63 @@ describe('renderUserData', () => {
     const timer = script.indexOf('systemctl enable --now crawlfleet-power-off.timer');
     expect(script).toContain(`power_off_at=${Date.parse('2026-01-01T04:10:00.000Z') / 1_000}`);
     expect(timer).toBeGreaterThan(0);
-    for (const later of ['command -v node', 'curl --fail', 'useradd', 'crawlfleet.service <<'])
+    for (const later of ['command -v node', 'curl --silent', 'tar --extract', 'useradd', 'crawlfleet.service <<'])
       expect(script.indexOf(later)).toBeGreaterThan(timer);
   });
 
-  it('compares the hash before it starts the bundle', () => {
+  it('bounds the life of the machine by its boot too, in case its clock is wrong: by the length of the run', () => {
+    // 00:00 to 04:10.
+    expect(renderUserData(settings())).toContain('\nOnBootSec=15000s\n');
+  });
+
+  it.each([
+    ['a command that fails', 'false', 'boot failed: line'],
+    ['a variable that is not set', 'echo "$not_set"', 'boot failed: the script ended early'],
+    ['a command that fails in a pipe', 'false | cat', 'boot failed: line'],
+    ['a command that fails in a function', 'deep() { false; }; deep', 'boot failed: line'],
+    ['an exit', 'exit 0', 'boot failed: the script ended early'],
+  ])('reports %s and powers off, wherever it comes', (_what, line, says) => {
     const script = renderUserData(settings());
-    expect(script).toContain(`echo '${'c'.repeat(64)}  /opt/crawlfleet/bundle.mjs' | sha256sum --check --status`);
-    expect(script.indexOf('sha256sum')).toBeLessThan(script.indexOf('ExecStart=$node_bin'));
+    const before = script.slice(0, script.indexOf('power_off_at='));
+    const played = `tee() { cat; }; sync() { :; }; systemctl() { echo "systemctl $*"; }\n${line}\necho went on\n`;
+    const { status, stdout } = spawnSync('bash', ['-s'], { input: before + played, encoding: 'utf8' });
+    expect(stdout.trim().split('\n')).toEqual([expect.stringContaining(says), 'systemctl poweroff --no-block']);
+    expect(status).toBe(1);
+  });
+
+  it('compares the hash before it unpacks and starts anything', () => {
+    const script = renderUserData(settings());
+    const check = script.indexOf(
+      `echo '${'c'.repeat(64)}  /opt/crawlfleet/bundle.tar.gz' | sha256sum --check --status`,
+    );
+    expect(check).toBeGreaterThan(0);
+    for (const later of ['tar --extract', '"$node_bin" --version', 'ExecStart=$node_bin'])
+      expect(script.indexOf(later)).toBeGreaterThan(check);
+  });
+
+  it('gives the program no right it does not need', () => {
+    const unit = renderUserData(settings());
+    for (const line of ['NoNewPrivileges=yes', 'CapabilityBoundingSet=', 'ProtectSystem=strict', 'PrivateDevices=yes'])
+      expect(unit).toContain(`\n${line}\n`);
+    expect(unit).not.toContain('Chromium');
+  });
+
+  it('makes a browser ready between the timer and the service, only where pages are rendered', () => {
+    const given = settings();
+    const script = renderUserData({ ...given, site: { ...given.site, render: 'auto' } });
+    const at = script.indexOf('find_browser');
+    expect(at).toBeGreaterThan(script.indexOf('enable --now crawlfleet-power-off.timer'));
+    expect(at).toBeLessThan(script.indexOf('enable --now crawlfleet.service'));
+    // A browser makes namespaces of its own.
+    expect(script).not.toContain('RestrictNamespaces');
+    expect(() => execFileSync('bash', ['-n'], { input: script })).not.toThrow();
   });
 
   it('hands a URL with quotes, ampersands and spaces to curl as one word', () => {
     const script = renderUserData(settings());
-    const line = script.split('\n').find((l) => l.includes('--output /opt/crawlfleet/bundle.mjs'))!;
-    const words = execFileSync('bash', ['-c', `printf '%s\\n' ${line.trim()}`])
-      .toString()
-      .trim()
-      .split('\n');
-    expect(words.at(-1)).toBe(settings().bundle.url);
+    const call = /fault=(\$\(curl [\s\S]*?2>&1\)) \|\| code=/.exec(script)![1]!;
+    const words = execFileSync('bash', ['-c', `curl() { printf '%s\\n' "$@"; }; printf '%s' "${call}"`]);
+    expect(words.toString().trim().split('\n').at(-1)).toBe(settings().bundle.url);
   });
 
   it('runs nothing that the run name says', () => {
@@ -98,12 +136,10 @@ describe('renderUserData', () => {
   it('refuses user data that EC2 would refuse, and says what to shorten', () => {
     const fields = Array.from({ length: 40 }, (_, i) => ({
       name: `f${i}`,
-      select: { type: 'css' as const, selector: `.${noise(600, i + 1)}` },
-      process: [],
-      all: false,
+      steps: [{ type: 'css' as const, selector: `.${noise(600, i + 1)}` }],
       required: false,
     }));
-    const render = (): string => renderUserData(settings({ mapping: { fields } }));
+    const render = (): string => renderUserData(settings({ mapping: mappingOf(fields) }));
     expect(render).toThrow(AppError);
     expect(render).toThrow(String(MAX_USER_DATA_BYTES));
     try {
@@ -114,14 +150,32 @@ describe('renderUserData', () => {
     }
   });
 
-  it('has room for a mapping of thirty ordinary fields', () => {
-    const fields = Array.from({ length: 30 }, (_, i) => ({
+  it('takes less than 8.5 KB for an ordinary site, and less than 13 KB with a browser', () => {
+    const given = settings();
+    const sizeOf = (render: 'http' | 'browser'): number =>
+      Buffer.byteLength(renderUserData({ ...given, bundle: REAL_BUNDLE, site: { ...given.site, render } }));
+    expect(sizeOf('http')).toBeGreaterThan(4_000);
+    expect(sizeOf('http')).toBeLessThan(8_500);
+    expect(sizeOf('browser')).toBeLessThan(13_000);
+  });
+
+  it.each(['http', 'browser'] as const)('has room for a mapping of sixty ordinary fields (%s)', (render) => {
+    const fields = Array.from({ length: 60 }, (_, i) => ({
       name: `field_${i}`,
-      select: { type: 'css' as const, selector: `div.product-detail > table.spec-table tr:nth-child(${i}) td.value` },
-      process: [{ type: 'trim' as const }],
-      all: false,
+      steps: [
+        { type: 'css' as const, selector: `div.product-detail > table.spec-table tr:nth-child(${i}) td.value` },
+        { type: 'trim' as const },
+      ],
       required: false,
     }));
-    expect(Buffer.byteLength(renderUserData(settings({ mapping: { fields } })))).toBeLessThan(MAX_USER_DATA_BYTES / 2);
+    const given = settings({ mapping: mappingOf(fields), bundle: REAL_BUNDLE });
+    const script = renderUserData({ ...given, site: { ...given.site, render } });
+    expect(Buffer.byteLength(script)).toBeLessThan(0.9 * MAX_USER_DATA_BYTES);
   });
 });
+
+/** As long as AWS makes it for a role's credentials, whose session token is most of it. */
+const REAL_BUNDLE = {
+  url: `https://a-bucket-with-a-long-name.s3.ap-northeast-1.amazonaws.com/bundles/${noise(64, 1)}.tar.gz?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD&X-Amz-Credential=${noise(60, 2)}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=15000&X-Amz-Security-Token=${noise(1_100, 3)}&X-Amz-Signature=${noise(64, 4)}&X-Amz-SignedHeaders=host&x-id=GetObject`,
+  sha256: 'c'.repeat(64),
+};

@@ -1,7 +1,8 @@
-/** Trouble below HTTP: no answer, a late one, a connection that breaks. */
+/** Trouble below HTTP: no answer, a late one, one that drips, a connection that breaks. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
+import { HTML } from './behaviour.ts';
 
 export const connectionShapes = [
   /** Never answers; with `afterBytes` it stops in the middle of the page. */
@@ -10,6 +11,12 @@ export const connectionShapes = [
   z.strictObject({ type: z.literal('reset'), afterBytes: z.int().min(0).default(0) }),
   /** Answers well, after `ms`. */
   z.strictObject({ type: z.literal('slow'), ms: z.int().min(0) }),
+  /** Answers at once, then gives `bytes` of the page each `everyMs`: never silent, never done. */
+  z.strictObject({
+    type: z.literal('trickle'),
+    everyMs: z.int().positive().default(100),
+    bytes: z.int().positive().default(1),
+  }),
 ] as const;
 
 export type ConnectionBehaviour = z.output<(typeof connectionShapes)[number]>;
@@ -24,6 +31,9 @@ export function answerConnection(exchange: Exchange, behaviour: ConnectionBehavi
       return;
     case 'reset':
       sendStart(exchange, behaviour.afterBytes, () => exchange.response.socket?.resetAndDestroy());
+      return;
+    case 'trickle':
+      trickle(exchange, behaviour.everyMs, behaviour.bytes);
   }
 }
 
@@ -31,7 +41,21 @@ export function answerConnection(exchange: Exchange, behaviour: ConnectionBehavi
 function sendStart({ product, response }: Exchange, bytes: number, then: () => void): void {
   if (bytes === 0) return then();
   const page = Buffer.from(renderPage(product));
-  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': page.length });
+  response.writeHead(200, { 'content-type': HTML, 'content-length': page.length });
   // A reset throws away what has not been sent, so it waits for the bytes to leave.
   response.write(page.subarray(0, bytes), then);
+}
+
+function trickle(exchange: Exchange, everyMs: number, bytes: number): void {
+  const { product, response } = exchange;
+  const page = Buffer.from(renderPage(product));
+  response.writeHead(200, { 'content-type': HTML, 'content-length': page.length });
+  let sent = 0;
+  const next = (): void => {
+    response.write(page.subarray(sent, sent + bytes));
+    sent += bytes;
+    if (sent >= page.length) response.end();
+    else exchange.later(everyMs, next);
+  };
+  next();
 }

@@ -1,7 +1,11 @@
-/** Answers 200 with something that is not the page asked for. */
+/** Answers 200 with something that is not the page asked for, or the product in another form. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
+import type { ShopProduct } from '../product.ts';
+import { rowOf } from '../product.ts';
+import { escapeHtml } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
+import { HTML, sendHtml } from './behaviour.ts';
 
 export const contentShapes = [
   z.strictObject({
@@ -10,50 +14,63 @@ export const contentShapes = [
   }),
   /** The page under another content type; null sends none. */
   z.strictObject({ type: z.literal('content-type'), value: z.string().nullable() }),
-  /** The page, and behind it filler up to `bytes`, without a length. */
-  z.strictObject({ type: z.literal('huge'), bytes: z.int().positive() }),
+  /** A PDF or a video, as it says. */
+  z.strictObject({ type: z.literal('binary'), format: z.enum(['pdf', 'video']), declared: z.string().optional() }),
   z.strictObject({ type: z.literal('empty') }),
+  /** The product as JSON or XML; JSON_MAPPING and XML_MAPPING read the expected row from it. */
+  z.strictObject({ type: z.literal('data'), format: z.enum(['json', 'xml']) }),
+  /** The page without its JSON-LD (brand and rating), which is on a second page: `a[rel=next]` leads there. */
+  z.strictObject({ type: z.literal('two-pages') }),
 ] as const;
 
 export type ContentBehaviour = z.output<(typeof contentShapes)[number]>;
 
 export function answerContent(exchange: Exchange, behaviour: ContentBehaviour): void {
-  const { product, response } = exchange;
+  const { product, response, path, query } = exchange;
   switch (behaviour.type) {
     case 'missing-field':
-      exchange.sendPage(behaviour.fields);
-      return;
+      return exchange.sendPage(behaviour.fields);
     case 'content-type':
       if (behaviour.value !== null) response.setHeader('content-type', behaviour.value);
       response.end(renderPage(product));
       return;
-    case 'huge':
-      sendHuge(exchange, behaviour.bytes);
-      return;
+    case 'binary':
+      return sendBinary(exchange, behaviour.format, behaviour.declared);
     case 'empty':
-      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': 0 });
-      response.end();
+      response.writeHead(200, { 'content-type': HTML, 'content-length': 0 }).end();
+      return;
+    case 'data':
+      response.setHeader('content-type', behaviour.format === 'json' ? 'application/json' : 'application/xml');
+      response.end(behaviour.format === 'json' ? JSON.stringify(dataOf(product)) : xmlOf(product));
+      return;
+    case 'two-pages': {
+      if (query.get('part') === '2') return exchange.sendPage();
+      const next = `<p><a rel="next" href="${path}?part=2">Brand and ratings</a></p>\n</main>`;
+      return sendHtml(exchange, renderPage(product, ['json-ld']).replace('</main>', next));
+    }
   }
 }
 
-const FILLER = Buffer.from('<p>more and more and more of the same</p>\n'.repeat(1_600));
+/** As the JSON answers have it. */
+export function dataOf(product: ShopProduct): Record<string, unknown> {
+  return { product: { id: product.id, ...rowOf(product) }, related: [] };
+}
 
-function sendHuge({ product, response }: Exchange, bytes: number): void {
-  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
-  const page = Buffer.from(renderPage(product));
-  let left = bytes - page.length;
-  response.write(page);
-  const more = (): void => {
-    // The client may hang up in the middle, which is what this is for.
-    while (left > 0 && !response.destroyed) {
-      const piece = FILLER.subarray(0, Math.min(left, FILLER.length));
-      left -= piece.length;
-      if (!response.write(piece)) {
-        response.once('drain', more);
-        return;
-      }
-    }
-    response.end();
-  };
-  more();
+function xmlOf(product: ShopProduct): string {
+  const row = rowOf(product);
+  const crumbs = row.crumbs.map((crumb) => `<crumb>${escapeHtml(crumb)}</crumb>`).join('');
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<product id="${escapeHtml(product.id)}"><title>${escapeHtml(row.title)}</title><price currency="JPY">${row.price}</price>
+<brand>${escapeHtml(row.brand)}</brand><rating>${row.rating}</rating><crumbs>${crumbs}</crumbs></product>\n`;
+}
+
+const TYPES = { pdf: 'application/pdf', video: 'video/mp4' } as const;
+const STARTS = {
+  pdf: Buffer.from('%PDF-1.7\n%\u00e2\u00e3\u00cf\u00d3\n1 0 obj << /Type /Catalog >> endobj\n', 'latin1'),
+  video: Buffer.from('\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41', 'latin1'),
+};
+
+function sendBinary({ response }: Exchange, format: 'pdf' | 'video', declared: string | undefined): void {
+  const body = Buffer.concat([STARTS[format], Buffer.alloc(200_000, 0x7f)]);
+  response.writeHead(200, { 'content-type': declared ?? TYPES[format], 'content-length': body.length }).end(body);
 }

@@ -1,26 +1,64 @@
 /** Answers with another status: gone, broken, refused, elsewhere. */
 import { z } from 'zod';
+import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
+import { sendHtml } from './behaviour.ts';
+
+const redirectStatus = z.union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)]);
 
 export const statusShapes = [
   z.strictObject({
     type: z.literal('status'),
-    status: z.int().min(400).max(599),
+    /** 999 is what some sites refuse with. */
+    status: z.union([z.int().min(400).max(599), z.literal(999)]),
     /** Value of Retry-After; any text, since sites send any text. */
     retryAfter: z.string().optional(),
+    /** Retry-After as an HTTP date so many milliseconds ahead (the header itself has whole seconds). */
+    retryAfterDateMs: z.int().optional(),
   }),
+  /** The page, under another status of success. */
+  z.strictObject({ type: z.literal('page'), status: z.int().min(200).max(299) }),
   z.strictObject({
     type: z.literal('redirect'),
+    /** `{canary}` stands for the canary's URL, `{self}` for the page's own path. */
     to: z.string().min(1),
-    status: z.union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)]).default(302),
+    status: redirectStatus.default(302),
   }),
+  /** So many redirects within the site, then the page. */
+  z.strictObject({ type: z.literal('chain'), hops: z.int().positive(), status: redirectStatus.default(302) }),
 ] as const;
 
 export type StatusBehaviour = z.output<(typeof statusShapes)[number]>;
 
-export function answerStatus({ response }: Exchange, behaviour: StatusBehaviour): void {
-  if (behaviour.type === 'redirect') response.setHeader('location', behaviour.to);
-  else if (behaviour.retryAfter !== undefined) response.setHeader('retry-after', behaviour.retryAfter);
-  response.writeHead(behaviour.status, { 'content-type': 'text/html; charset=utf-8' });
-  response.end(`<!doctype html><title>${behaviour.status}</title><h1>${behaviour.status}</h1>`);
+export function answerStatus(exchange: Exchange, behaviour: StatusBehaviour): void {
+  const { response, path, query, canaryUrl } = exchange;
+  switch (behaviour.type) {
+    case 'page':
+      return sendHtml(exchange, renderPage(exchange.product), behaviour.status);
+    case 'redirect': {
+      const to = behaviour.to.replaceAll('{canary}', canaryUrl).replaceAll('{self}', path);
+      return sendRedirect(exchange, to, behaviour.status);
+    }
+    case 'chain': {
+      const left = Number(query.get('hops') ?? behaviour.hops);
+      if (!(left > 0)) return exchange.sendPage();
+      return sendRedirect(exchange, `${path}?hops=${left - 1}`, behaviour.status);
+    }
+    case 'status': {
+      const { status, retryAfter, retryAfterDateMs } = behaviour;
+      if (retryAfterDateMs !== undefined)
+        response.setHeader('retry-after', new Date(Date.now() + retryAfterDateMs).toUTCString());
+      else if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
+      return sendHtml(exchange, note(status), status);
+    }
+  }
+}
+
+function sendRedirect(exchange: Exchange, to: string, status: number): void {
+  exchange.response.setHeader('location', to);
+  sendHtml(exchange, note(status), status);
+}
+
+function note(status: number): string {
+  return `<!doctype html><title>${status}</title><h1>${status}</h1>`;
 }

@@ -1,0 +1,30 @@
+/** A shop whose every page is one line: next to no work for the instances, so that a bench sees the main server. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface OneLineShop {
+  /** Section `site` of a configuration that crawls it. */
+  site: Record<string, unknown>;
+  stop(): void;
+}
+
+export async function startOneLineShop(interval: string): Promise<OneLineShop> {
+  const shop = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<h1>x</h1>'));
+  shop.keepAliveTimeout = 65_000;
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  const { port } = shop.address() as AddressInfo;
+  return {
+    site: {
+      product_url: `http://127.0.0.1:${port}/{id}`,
+      interval,
+      user_agent: 'crawlfleet-bench/1.0 (+https://example.com/bot)',
+      mapping: { fields: { title: 'h1' } },
+    },
+    stop() {
+      shop.closeAllConnections();
+      shop.close();
+    },
+  };
+}

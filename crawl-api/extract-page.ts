@@ -1,0 +1,25 @@
+/**
+ * A program for `orchestrator extract`: reads one page as an instance would and tells what each field gives. The request
+ * comes on stdin as one JSON document, the answer goes to stdout as one (shared/wire/page-trial.ts).
+ */
+import { text } from 'node:stream/consumers';
+import { AppError, describeError } from '../shared/domain/errors.ts';
+import { pageTrialSchema } from '../shared/wire/page-trial.ts';
+import type { TrialAnswer } from '../shared/wire/page-trial.ts';
+import { tryPage } from './trial/try-page.ts';
+
+async function answer(): Promise<TrialAnswer> {
+  try {
+    return await tryPage(pageTrialSchema.parse(JSON.parse(await text(process.stdin))));
+  } catch (error) {
+    const known = error instanceof AppError;
+    return {
+      outcome: 'error',
+      code: known ? error.code : 'internal',
+      message: describeError(error),
+      hint: known ? (error.hint ?? null) : null,
+    };
+  }
+}
+
+process.stdout.write(JSON.stringify(await answer()));

@@ -1,0 +1,60 @@
+/** A field's chain of steps at work: the rules for one and for many values are in shared/domain/mapping.ts. */
+import type { FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
+import type { Contents, PageContents } from './page-plan.ts';
+import type { ProcessPlace } from './processors.ts';
+
+/** Where a chain's first values come from. */
+export interface Source {
+  /** True when a record has no part in it: it gives the same for each record of a page. */
+  isOfPage: boolean;
+  read(page: PageContents, record: Contents): Scalar[];
+}
+
+/** A step after the first. */
+export interface Operation {
+  step: Step;
+  selects: boolean;
+  apply(values: Scalar[], place: ProcessPlace): Scalar[];
+}
+
+export interface CompiledChain {
+  /** The first step, which selects. */
+  first: Step;
+  source: Source;
+  operations: Operation[];
+  /** Goes on with the first value selected, whatever becomes of it. */
+  isSingle: boolean;
+  type: FieldType;
+}
+
+/** What a step has left over, for showing. */
+export type StepObserver = (step: Step, values: readonly Scalar[]) => void;
+
+export interface ChainResult {
+  /** Left after all steps. An empty text is no value. */
+  values: Scalar[];
+  /** Nothing of the page is in them: the chain had come to nothing before its `default`. */
+  isDefault: boolean;
+}
+
+export function runChain(
+  chain: CompiledChain,
+  selected: readonly Scalar[],
+  place: ProcessPlace,
+  observe: StepObserver | null = null,
+): ChainResult {
+  let values = keep(selected, chain.isSingle);
+  let isDefault = false;
+  observe?.(chain.first, values);
+  for (const operation of chain.operations) {
+    isDefault ||= operation.step.type === 'default' && values.length === 0;
+    values = keep(operation.apply(values, place), chain.isSingle && operation.selects);
+    observe?.(operation.step, values);
+  }
+  return { values, isDefault };
+}
+
+/** In this order: an empty first value is no reason to take the second. */
+function keep(values: readonly Scalar[], onlyFirst: boolean): Scalar[] {
+  return (onlyFirst ? values.slice(0, 1) : values).filter((value) => value !== '');
+}

@@ -1,0 +1,163 @@
+/** Turns the selecting steps of a mapping into sources of values, and gathers what the page must be read for. */
+import type { Scalar, SelectStep } from '../../shared/domain/mapping.ts';
+import type { CompiledSelector } from '../../shared/adapters/selector-check.ts';
+import { readSelector } from '../../shared/adapters/selector-check.ts';
+import type { Source } from './chain.ts';
+import { findJsonValues, parsePath } from './json-ld.ts';
+import { findJson, toScalars } from './json-values.ts';
+import type { Libraries } from './libraries.ts';
+import { loaded } from './libraries.ts';
+import { MAX_ROWS } from './page-limits.ts';
+import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
+import { buildTable } from './state-table.ts';
+import { MAX_VALUES } from './values.ts';
+
+type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
+
+export interface SourceOptions {
+  /** So many values are wanted. */
+  limit: number;
+  /** Of each one so many characters. */
+  maxChars: number;
+  /** Look in each record, not in the page. */
+  inRecord: boolean;
+}
+
+/** Gathers the sources of one page mapping and what they need. */
+export class SourceCompiler {
+  readonly #libraries: Libraries;
+  /** For tests: no selector is matched while streaming. */
+  readonly #allByTree: boolean;
+  readonly #targets: Target[] = [];
+  readonly #selectors: [target: number, selectors: CompiledSelector[]][] = [];
+  readonly #scopeSelectors: [target: number, selectors: CompiledSelector[]][] = [];
+  #readsJsonLd = false;
+  #readsSource = false;
+  #needsTree = false;
+
+  constructor(libraries: Libraries, allByTree: boolean) {
+    this.#libraries = libraries;
+    this.#allByTree = allByTree;
+  }
+
+  source(step: SelectStep, options: SourceOptions): Source {
+    switch (step.type) {
+      case 'css':
+        return this.#css(step, options);
+      case 'xpath':
+        return this.#xpath(step, options);
+      case 'json_ld': {
+        this.#readsJsonLd = true;
+        const path = parsePath(step.path);
+        return { isOfPage: true, read: ({ blocks }) => findJsonValues(blocks, path, options.limit) };
+      }
+      case 'jsonpath': {
+        const path = loaded(this.#libraries.jsonPath).compileJsonPath(step.expression);
+        return fromPlace(options, ({ json }, { budget }) =>
+          toScalars(findJson(path, json, MAX_VALUES), options.maxChars, budget),
+        );
+      }
+      case 'regex': {
+        this.#readsSource = true;
+        const pattern = loaded(this.#libraries.regex).compilePattern(step.pattern);
+        return {
+          isOfPage: true,
+          read: ({ source, budget }) =>
+            pattern
+              .matches(source, step.group, options.limit, () => budget.search())
+              .map((text) => text.slice(0, options.maxChars)),
+        };
+      }
+    }
+  }
+
+  /** How the records of the page are found by `rows.each`. */
+  records(each: SelectStep): RecordSearch {
+    if (each.type === 'css') {
+      const reading = readSelector(each.selector);
+      if (reading.kind === 'stream' && !this.#allByTree) {
+        const target = this.#addTarget({ attribute: null, limit: 0, maxChars: 0, perRecord: false });
+        this.#selectors.push([target, reading.selectors]);
+        return { by: 'target', target };
+      }
+      this.#needsTree = true;
+      const find = loaded(this.#libraries.dom).compileCss(each.selector);
+      return { by: 'tree', find: (root, budget) => [...find(root, budget)] };
+    }
+    if (each.type === 'xpath') {
+      this.#needsTree = true;
+      const { Element, parseXPath, selectByXPath } = loaded(this.#libraries.dom);
+      const expression = parseXPath(each.expression);
+      return {
+        by: 'tree',
+        find: (root, budget) => selectByXPath(expression, root, budget).filter((node) => node instanceof Element),
+      };
+    }
+    if (each.type !== 'jsonpath') throw new Error(`records cannot be found by ${each.type}`);
+    const path = loaded(this.#libraries.jsonPath).compileJsonPath(each.expression);
+    return { by: 'json', find: (json) => findJson(path, json, MAX_ROWS + 1) };
+  }
+
+  /** The plan for a page that gives all sources asked for so far. */
+  plan(records: RecordSearch | null, readsBase: boolean): PagePlan {
+    return {
+      targets: this.#targets,
+      table: buildTable(this.#selectors),
+      scopeTable: this.#scopeSelectors.length > 0 ? buildTable(this.#scopeSelectors) : null,
+      records,
+      readsJsonLd: this.#readsJsonLd,
+      readsSource: this.#readsSource,
+      readsBase,
+      dom: this.#needsTree ? loaded(this.#libraries.dom) : null,
+    };
+  }
+
+  #addTarget(target: Target): number {
+    return this.#targets.push(target) - 1;
+  }
+
+  #css(step: Step<'css'>, options: SourceOptions): Source {
+    const reading = readSelector(step.selector);
+    const attribute = step.attribute?.toLowerCase() ?? null;
+    if (reading.kind !== 'stream' || this.#allByTree) return this.#cssByTree(step.selector, attribute, options);
+    const { limit, maxChars, inRecord } = options;
+    const target = this.#addTarget({ attribute, limit, maxChars, perRecord: inRecord });
+    (reading.usesScope ? this.#scopeSelectors : this.#selectors).push([target, reading.selectors]);
+    return fromPlace(options, ({ values }) => values[target]!);
+  }
+
+  #cssByTree(selector: string, attribute: string | null, options: SourceOptions): Source {
+    this.#needsTree = true;
+    const { compileCss, textOf } = loaded(this.#libraries.dom);
+    const find = compileCss(selector);
+    return fromPlace(options, ({ node }, { budget }) => {
+      const values: string[] = [];
+      if (node === null) return values;
+      for (const element of find(node, budget)) {
+        if (attribute === null) values.push(textOf(element, budget, options.maxChars));
+        else {
+          const value = element.attribs[attribute];
+          if (typeof value !== 'string') continue;
+          budget.take(value.length);
+          values.push(value.slice(0, options.maxChars));
+        }
+        if (values.length >= options.limit) break;
+      }
+      return values;
+    });
+  }
+
+  #xpath(step: Step<'xpath'>, options: SourceOptions): Source {
+    this.#needsTree = true;
+    const { evaluateXPath, parseXPath } = loaded(this.#libraries.dom);
+    const expression = parseXPath(step.expression);
+    const limits = { values: options.limit, chars: options.maxChars };
+    return fromPlace(options, ({ node }, { budget }) =>
+      node === null ? [] : evaluateXPath(expression, node, budget, limits),
+    );
+  }
+}
+
+function fromPlace({ inRecord }: SourceOptions, read: (place: Contents, page: PageContents) => Scalar[]): Source {
+  return { isOfPage: !inRecord, read: (page, record) => read(inRecord ? record : page.page, page) };
+}

@@ -1,0 +1,78 @@
+/** CSS selectors over the tree, by css-select. Each node it looks at counts against the page's budget. */
+import type { Options } from 'css-select';
+import { compile } from 'css-select';
+import { Element } from 'domhandler';
+import { RECORD_PSEUDO, partByScope } from '../../../shared/adapters/selector-check.ts';
+import { PageBudget } from '../page-limits.ts';
+import type { TreeNode } from './tree.ts';
+import { descendants, sourceOf } from './tree.ts';
+
+/** Finds elements inside `root`, in the order of the document; with `:scope` at the end of a selector the root itself. */
+export type CssQuery = (root: TreeNode, budget: PageBudget) => Iterable<Element>;
+
+/** `:contains()` looks at so much of an element's text. */
+const MAX_CONTAINS_CHARS = 1_000_000;
+
+/** What a running query is about. */
+interface Place {
+  root: TreeNode | null;
+  budget: PageBudget;
+}
+
+/** Compiles a selector that `readSelector` has found usable. */
+export function compileCss(selector: string): CssQuery {
+  const { self, inside } = partByScope(selector);
+  const place: Place = { root: null, budget: new PageBudget() };
+  const options = {
+    adapter: adapterFor(place),
+    relativeSelector: false,
+    pseudos: { [RECORD_PSEUDO]: (element: Element) => element === place.root },
+    // Its caches would hold what was true with another record as the scope.
+    cacheResults: false,
+  };
+  const isRoot = compile<TreeNode, Element>(self, options);
+  const isInside = compile<TreeNode, Element>(inside, options);
+  return function* find(root, budget) {
+    place.root = root;
+    place.budget = budget;
+    if (root instanceof Element && self.length > 0 && isRoot(root)) yield root;
+    if (inside.length === 0) return;
+    for (const node of descendants(root, budget)) if (node instanceof Element && isInside(node)) yield node;
+  };
+}
+
+function adapterFor(place: Place): NonNullable<Options<TreeNode, Element>['adapter']> {
+  const isTag = (node: TreeNode): node is Element => {
+    place.budget.walk();
+    return node instanceof Element;
+  };
+  const getChildren = (node: TreeNode): TreeNode[] => ('children' in node ? node.children : []);
+  return {
+    isTag,
+    getChildren,
+    getName: (element) => element.name,
+    getParent: (element) => element.parent,
+    getSiblings: (node) => {
+      place.budget.walk();
+      return node.parent ? node.parent.children : [node];
+    },
+    prevElementSibling: (node) => {
+      let before: TreeNode | null = node.prev;
+      while (before !== null && !isTag(before)) before = before.prev;
+      return before;
+    },
+    getAttributeValue: (element, name) => (hasAttribute(element, name) ? element.attribs[name] : undefined),
+    hasAttrib: hasAttribute,
+    getText: (node) => sourceOf(node, place.budget, MAX_CONTAINS_CHARS),
+    equals: (a, b) => {
+      place.budget.walk();
+      return a === b;
+    },
+    // Only asked for by its own searches, which are not used.
+    removeSubsets: (nodes) => nodes,
+  };
+}
+
+function hasAttribute(element: Element, name: string): boolean {
+  return Object.hasOwn(element.attribs, name);
+}

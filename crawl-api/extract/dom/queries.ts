@@ -1,0 +1,5 @@
+/** All that needs the page as a tree; loaded only by mappings that need it. */
+export { compileCss } from './css.ts';
+export { TreeBuilder, replay, textOf } from './tree.ts';
+export { evaluateXPath, parseXPath, selectByXPath } from './xpath.ts';
+export { Element } from 'domhandler';

@@ -1,0 +1,157 @@
+/**
+ * The page as a tree, for what cannot be matched while it streams by. It is built from the same parser events as the
+ * streaming matcher sees, so both see the same page. `startIndex` of a node is its place in the order of the document,
+ * `endIndex` of an element that of the last node inside it.
+ */
+import type { ChildNode, ParentNode } from 'domhandler';
+import { Comment, Document, Element, Text } from 'domhandler';
+import type { Attributes } from '../markup/markup-events.ts';
+import { RecordAttributes } from '../markup/record-attributes.ts';
+import { MAX_NODES, PageLimitError } from '../page-limits.ts';
+import type { PageBudget } from '../page-limits.ts';
+
+export type TreeNode = Document | ChildNode;
+
+/** What a tree is built from and played back to. */
+export interface TreeEvents {
+  open(name: string, attributes: Attributes, element: Element | null): void;
+  text(text: string): void;
+  close(): void;
+}
+
+export class TreeBuilder {
+  readonly root = new Document([]);
+  #parent: ParentNode = this.root;
+  #count = 0;
+
+  constructor() {
+    this.root.startIndex = this.#count;
+  }
+
+  open(name: string, attributes: Record<string, string>): Element {
+    const element = new Element(name, attributes);
+    this.#add(element);
+    this.#parent = element;
+    return element;
+  }
+
+  text(text: string): void {
+    const last = this.#parent.children.at(-1);
+    if (last instanceof Text) last.data += text;
+    else this.#add(new Text(text));
+  }
+
+  comment(text: string): void {
+    this.#add(new Comment(text));
+  }
+
+  close(): void {
+    this.#parent.endIndex = this.#count;
+    this.#parent = this.#parent.parent ?? this.root;
+  }
+
+  /** The finished tree. */
+  end(): Document {
+    this.root.endIndex = this.#count;
+    return this.root;
+  }
+
+  #add(node: ChildNode): void {
+    if (++this.#count > MAX_NODES) throw new PageLimitError(`the page has more than ${MAX_NODES} elements and texts`);
+    node.startIndex = this.#count;
+    node.endIndex = this.#count;
+    const { children } = this.#parent;
+    const before = children.at(-1);
+    if (before) {
+      node.prev = before;
+      before.next = node;
+    }
+    node.parent = this.#parent;
+    children.push(node);
+  }
+}
+
+/** Tells of the whole tree as the parser did. */
+export function replay(root: Document, events: TreeEvents): void {
+  const attributes = new RecordAttributes();
+  for (let node: TreeNode | null = root.firstChild; node !== null;) {
+    if (node instanceof Element) {
+      events.open(node.name, attributes.of(node.attribs), node);
+      if (node.firstChild) {
+        node = node.firstChild;
+        continue;
+      }
+      events.close();
+    } else if (node instanceof Text) events.text(node.data);
+    while (node !== null && node.next === null) {
+      node = node.parent;
+      if (node instanceof Element) events.close();
+      else node = null;
+    }
+    node = node === null ? null : node.next;
+  }
+}
+
+/** The nodes inside the root in the order of the document, each counted against the budget. */
+export function* descendants(root: TreeNode, budget: PageBudget): Generator<ChildNode> {
+  let node = firstChild(root);
+  while (node !== null) {
+    budget.walk();
+    yield node;
+    const inner = firstChild(node);
+    if (inner !== null) {
+      node = inner;
+      continue;
+    }
+    let up: TreeNode = node;
+    while (up !== root && up.next === null) up = up.parent!;
+    node = up === root ? null : up.next;
+  }
+}
+
+export function firstChild(node: TreeNode): ChildNode | null {
+  return 'children' in node ? (node.children[0] ?? null) : null;
+}
+
+/** All text inside a node, script and style too: XPath's string-value. */
+export function sourceOf(node: TreeNode, budget: PageBudget, limit: number): string {
+  if (node instanceof Text || node instanceof Comment) return node.data.slice(0, limit);
+  let text = '';
+  for (const inner of descendants(node, budget)) {
+    if (!(inner instanceof Text)) continue;
+    text += inner.data;
+    if (text.length >= limit) break;
+  }
+  budget.take(Math.min(text.length, limit));
+  return text.slice(0, limit);
+}
+
+/** The text of an element as a reader of the page would take it: without script and style, except of these themselves. */
+export function textOf(node: TreeNode, budget: PageBudget, limit: number): string {
+  if (!(node instanceof Element) || isSilent(node))
+    return isInsideSilent(node, budget) && node instanceof Element ? '' : sourceOf(node, budget, limit);
+  if (isInsideSilent(node, budget)) return '';
+  let text = '';
+  let silentUntil = -1;
+  for (const inner of descendants(node, budget)) {
+    if (inner.startIndex! <= silentUntil) continue;
+    if (inner instanceof Text) {
+      text += inner.data;
+      if (text.length >= limit) break;
+    } else if (inner instanceof Element && isSilent(inner)) silentUntil = inner.endIndex!;
+  }
+  budget.take(Math.min(text.length, limit));
+  return text.slice(0, limit);
+}
+
+function isSilent(element: Element): boolean {
+  return element.name === 'script' || element.name === 'style';
+}
+
+function isInsideSilent(node: TreeNode, budget: PageBudget): boolean {
+  for (let up = node.parent; up !== null; up = up.parent) {
+    budget.walk();
+    if (up instanceof Element && isSilent(up)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,188 @@
+/** The nodes XPath speaks of: those of the tree, and attributes; where each axis leads. */
+import type { ChildNode } from 'domhandler';
+import { Comment, Element, Text } from 'domhandler';
+import type { Axis, NodeTest } from '../../../shared/adapters/xpath/xpath-tree.ts';
+import type { PageBudget } from '../page-limits.ts';
+import { descendants, firstChild, sourceOf } from './tree.ts';
+import type { TreeNode } from './tree.ts';
+
+export class AttributeNode {
+  readonly owner: Element;
+  readonly name: string;
+  readonly value: string;
+  /** Its place among the attributes of its element. */
+  readonly index: number;
+
+  constructor(owner: Element, name: string, value: string, index: number) {
+    this.owner = owner;
+    this.name = name;
+    this.value = value;
+    this.index = index;
+  }
+}
+
+export type XPathNode = TreeNode | AttributeNode;
+
+/** The world an expression sees: nothing outside `root` exists, so a record's expressions stay inside the record. */
+export interface XPathWorld {
+  root: TreeNode;
+  budget: PageBudget;
+}
+
+/** String values are cut here: twice what a script with JSON may have. */
+const MAX_STRING = 4_000_000;
+
+export function stringOf(node: XPathNode, world: XPathWorld): string {
+  return node instanceof AttributeNode ? node.value : sourceOf(node, world.budget, MAX_STRING);
+}
+
+export function parentOf(node: XPathNode, world: XPathWorld): TreeNode | null {
+  if (node === world.root) return null;
+  return node instanceof AttributeNode ? node.owner : node.parent;
+}
+
+const REVERSE: readonly Axis[] = ['ancestor', 'ancestor-or-self', 'preceding', 'preceding-sibling'];
+
+/** True for axes whose positions count away from the node, against the order of the document. */
+export function isReverse(axis: Axis): boolean {
+  return REVERSE.includes(axis);
+}
+
+/** The axis's nodes, nearest first. */
+export function* walkAxis(axis: Axis, node: XPathNode, world: XPathWorld): Generator<XPathNode> {
+  const { root, budget } = world;
+  budget.walk();
+  switch (axis) {
+    case 'self':
+      yield node;
+      return;
+    case 'child':
+      if (!(node instanceof AttributeNode)) yield* siblings(firstChild(node), 'next', budget);
+      return;
+    case 'parent': {
+      const parent = parentOf(node, world);
+      if (parent) yield parent;
+      return;
+    }
+    case 'descendant-or-self':
+      yield node;
+      if (!(node instanceof AttributeNode)) yield* descendants(node, budget);
+      return;
+    case 'descendant':
+      if (!(node instanceof AttributeNode)) yield* descendants(node, budget);
+      return;
+    case 'ancestor-or-self':
+      yield node;
+      yield* ancestors(node, world);
+      return;
+    case 'ancestor':
+      yield* ancestors(node, world);
+      return;
+    case 'attribute':
+      if (node instanceof Element) yield* attributesOf(node);
+      return;
+    case 'following-sibling':
+      if (node !== root && !(node instanceof AttributeNode)) yield* siblings(node.next, 'next', budget);
+      return;
+    case 'preceding-sibling':
+      if (node !== root && !(node instanceof AttributeNode)) yield* siblings(node.prev, 'prev', budget);
+      return;
+    case 'following':
+      yield* following(node, world);
+      return;
+    case 'preceding':
+      yield* preceding(node, world);
+  }
+}
+
+function* siblings(first: ChildNode | null, way: 'next' | 'prev', budget: PageBudget): Generator<ChildNode> {
+  for (let node = first; node !== null; node = node[way]) {
+    budget.walk();
+    yield node;
+  }
+}
+
+function* ancestors(node: XPathNode, world: XPathWorld): Generator<TreeNode> {
+  for (let up = parentOf(node, world); up !== null; up = parentOf(up, world)) {
+    world.budget.walk();
+    yield up;
+  }
+}
+
+function* attributesOf(element: Element): Generator<AttributeNode> {
+  let index = 0;
+  for (const [name, value] of Object.entries(element.attribs)) yield new AttributeNode(element, name, value, index++);
+}
+
+function* following(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
+  // An attribute comes before what stands inside its element.
+  if (node instanceof AttributeNode) yield* descendants(node.owner, world.budget);
+  let from: TreeNode = node instanceof AttributeNode ? node.owner : node;
+  while (from !== world.root) {
+    for (const next of siblings(from.next, 'next', world.budget)) {
+      yield next;
+      yield* descendants(next, world.budget);
+    }
+    from = from.parent!;
+  }
+}
+
+/** Backwards through the document, without the ancestors. */
+function* preceding(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
+  let at: TreeNode = node instanceof AttributeNode ? node.owner : node;
+  // Nodes whose inside is still to be walked: only these are no ancestors.
+  let inside = 0;
+  while (at !== world.root) {
+    world.budget.walk();
+    if (at.prev) {
+      at = at.prev;
+      for (let last = lastChild(at); last !== null; last = lastChild(at)) {
+        at = last;
+        inside++;
+      }
+      yield at;
+    } else {
+      at = at.parent!;
+      if (inside === 0) continue;
+      inside--;
+      yield at;
+    }
+  }
+}
+
+function lastChild(node: TreeNode): ChildNode | null {
+  return 'children' in node ? (node.children.at(-1) ?? null) : null;
+}
+
+/** Whether a node passes the test of a step on this axis. */
+export function passesTest(test: NodeTest, node: XPathNode): boolean {
+  switch (test.kind) {
+    case 'node':
+      return true;
+    case 'text':
+      return node instanceof Text;
+    case 'comment':
+      return node instanceof Comment;
+    case 'name': {
+      if (!(node instanceof Element || node instanceof AttributeNode)) return false;
+      if (test.name !== null) return node.name === test.name;
+      return test.prefix === null || node.name.startsWith(test.prefix);
+    }
+  }
+}
+
+/** In the order of the document, each once. */
+export function inOrder(nodes: Iterable<XPathNode>): XPathNode[] {
+  const unique = new Map<XPathNode | string, XPathNode>();
+  // Attributes are made anew each time they are looked at.
+  for (const node of nodes) unique.set(node instanceof AttributeNode ? `${orderOf(node)}/${node.index}` : node, node);
+  return [...unique.values()].toSorted((a, b) => orderOf(a) - orderOf(b) || indexOf(a) - indexOf(b));
+}
+
+function orderOf(node: XPathNode): number {
+  return (node instanceof AttributeNode ? node.owner : node).startIndex!;
+}
+
+function indexOf(node: XPathNode): number {
+  return node instanceof AttributeNode ? node.index : -1;
+}

@@ -1,0 +1,129 @@
+/**
+ * XPath 1.0 over a page's tree. Sets are kept without doubles after each step, so that `//a//b//c` costs no more than
+ * the page has nodes for each step; everything counts against the page's budget.
+ */
+import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
+import { parseXPath } from '../../../shared/adapters/xpath/parse-xpath.ts';
+import type { PageBudget } from '../page-limits.ts';
+import type { TreeNode } from './tree.ts';
+import { textOf } from './tree.ts';
+import { callFunction } from './xpath-functions.ts';
+import type { CallPlace } from './xpath-functions.ts';
+import { AttributeNode, inOrder, isReverse, passesTest, walkAxis } from './xpath-nodes.ts';
+import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
+import { compare, toBoolean, toNumber } from './xpath-values.ts';
+import type { XPathValue } from './xpath-values.ts';
+
+/** Values of an expression: the texts of its nodes, or the one string, number or boolean that it gives. */
+export function evaluateXPath(
+  expression: XPath,
+  root: TreeNode,
+  budget: PageBudget,
+  limits: { values: number; chars: number },
+): (string | number | boolean)[] {
+  const world = { root, budget };
+  const value = evaluate(expression, { node: root, position: 1, size: 1, world });
+  if (!Array.isArray(value)) return typeof value === 'number' && !Number.isFinite(value) ? [] : [value];
+  return value
+    .slice(0, limits.values)
+    .map((node) =>
+      node instanceof AttributeNode ? node.value.slice(0, limits.chars) : textOf(node, budget, limits.chars),
+    );
+}
+
+/** The nodes an expression gives inside the root; none where it gives another value. */
+export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBudget): XPathNode[] {
+  const value = evaluate(expression, { node: root, position: 1, size: 1, world: { root, budget } });
+  return Array.isArray(value) ? value : [];
+}
+
+export { parseXPath };
+
+function evaluate(expression: XPath, place: CallPlace): XPathValue {
+  switch (expression.kind) {
+    case 'literal':
+      return expression.value;
+    case 'negate':
+      return -toNumber(evaluate(expression.operand, place), place.world);
+    case 'binary':
+      return evaluateBinary(expression, place);
+    case 'call':
+      return callFunction(
+        expression.name,
+        expression.args.map((arg) => evaluate(arg, place)),
+        place,
+      );
+    case 'filter':
+      return applyPredicates(nodesOf(evaluate(expression.operand, place)), expression.predicates, place.world);
+    case 'path': {
+      let nodes = startOf(expression.from, place);
+      for (const step of expression.steps) nodes = applyStep(nodes, step, place.world);
+      return nodes;
+    }
+  }
+}
+
+function startOf(from: XPath | 'root' | null, place: CallPlace): XPathNode[] {
+  if (from === null) return [place.node];
+  return from === 'root' ? [place.world.root] : nodesOf(evaluate(from, place));
+}
+
+function nodesOf(value: XPathValue): XPathNode[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binary' }>, place: CallPlace): XPathValue {
+  const first = evaluate(left, place);
+  if (operator === 'or') return toBoolean(first) || toBoolean(evaluate(right, place));
+  if (operator === 'and') return toBoolean(first) && toBoolean(evaluate(right, place));
+  const second = evaluate(right, place);
+  if (operator === '|') return inOrder([...nodesOf(first), ...nodesOf(second)]);
+  switch (operator) {
+    case '+':
+      return toNumber(first, place.world) + toNumber(second, place.world);
+    case '-':
+      return toNumber(first, place.world) - toNumber(second, place.world);
+    case '*':
+      return toNumber(first, place.world) * toNumber(second, place.world);
+    case 'div':
+      return toNumber(first, place.world) / toNumber(second, place.world);
+    case 'mod':
+      return toNumber(first, place.world) % toNumber(second, place.world);
+    default:
+      return compare(operator, first, second, place.world);
+  }
+}
+
+function applyStep(nodes: XPathNode[], step: PathStep, world: XPathWorld): XPathNode[] {
+  const found: XPathNode[] = [];
+  // What stands inside a node that was walked already would only be found again.
+  const isDeep = step.predicates.length === 0 && step.axis.startsWith('descendant');
+  let walkedUntil = -1;
+  for (const node of nodes) {
+    if (isDeep && !(node instanceof AttributeNode)) {
+      if (node.startIndex! <= walkedUntil) continue;
+      walkedUntil = node.endIndex!;
+    }
+    const passed: XPathNode[] = [];
+    for (const candidate of walkAxis(step.axis, node, world))
+      if (passesTest(step.test, candidate)) passed.push(candidate);
+    const kept = applyPredicates(passed, step.predicates, world);
+    if (nodes.length === 1) return isReverse(step.axis) ? kept.toReversed() : kept;
+    for (const one of kept) found.push(one);
+  }
+  return isDeep ? found : inOrder(found);
+}
+
+/** The nodes that pass every condition; a number is a position in the order in which the nodes come. */
+function applyPredicates(nodes: XPathNode[], predicates: XPath[], world: XPathWorld): XPathNode[] {
+  let kept = nodes;
+  for (const predicate of predicates) {
+    const size = kept.length;
+    kept = kept.filter((node, i) => {
+      world.budget.walk();
+      const value = evaluate(predicate, { node, position: i + 1, size, world });
+      return typeof value === 'number' ? value === i + 1 : toBoolean(value);
+    });
+  }
+  return kept;
+}

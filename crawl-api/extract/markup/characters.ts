@@ -1,0 +1,24 @@
+/** The characters that markup is made of, by their codes. */
+export const LESS_THAN = 0x3c;
+export const GREATER_THAN = 0x3e;
+export const SLASH = 0x2f;
+export const EQUALS = 0x3d;
+export const EXCLAMATION = 0x21;
+export const QUESTION = 0x3f;
+export const DOUBLE_QUOTE = 0x22;
+export const SINGLE_QUOTE = 0x27;
+
+/** HTML's white space: space, tab, line feed, form feed, carriage return. */
+export function isSpace(code: number): boolean {
+  return code <= 32 && (code === 32 || code === 10 || code === 9 || code === 13 || code === 12);
+}
+
+export function isLetter(code: number): boolean {
+  const lower = code | 32;
+  return lower >= 97 && lower <= 122;
+}
+
+/** What ends the name of a tag. */
+export function endsName(code: number): boolean {
+  return code === GREATER_THAN || code === SLASH || isSpace(code);
+}

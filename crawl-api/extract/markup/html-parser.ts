@@ -1,0 +1,258 @@
+/**
+ * HTML as it streams in, into starts and ends of elements. It sees the same elements as htmlparser2, which a test holds
+ * it to, at a fraction of the cost: text that nobody wants is passed over, attributes are read when asked for, and
+ * entities decoded where they are taken.
+ *
+ * What a piece leaves unfinished waits for the next one. It is read again from its start, but not before it has doubled,
+ * so that a tag which never ends costs no more than its length.
+ */
+import { decodeHTML } from 'entities/decode';
+import { EXCLAMATION, GREATER_THAN, LESS_THAN, QUESTION, SLASH, endsName, isLetter } from './characters.ts';
+import { findCommentEnd, trailingDashes } from './comments.ts';
+import type { MarkupHandler, MarkupParser } from './markup-events.ts';
+import { isNameAt } from './names.ts';
+import { OpenElements } from './open-elements.ts';
+import { StartTag } from './start-tag.ts';
+import type { Tag } from './tags.ts';
+import { tagNamed } from './tags.ts';
+
+const CDATA = '![CDATA[';
+const PARAGRAPH = tagNamed('p');
+/** Characters that may become an entity with what comes next. */
+const OPEN_ENTITY = /^&#?[0-9a-z]*$/i;
+
+export class HtmlParser implements MarkupParser {
+  readonly #handler: MarkupHandler;
+  readonly #elements: OpenElements;
+  readonly #startTag = new StartTag();
+  /** What was not read yet. */
+  #text = '';
+  /** Not read before it is this long. */
+  #enough = 0;
+  #ended = false;
+  /** The open element whose content is text. */
+  #textOnly: Tag | null = null;
+
+  constructor(handler: MarkupHandler) {
+    this.#handler = handler;
+    this.#elements = new OpenElements(() => handler.close());
+  }
+
+  write(text: string): void {
+    this.#text = this.#text === '' ? text : this.#text + text;
+    if (this.#text.length >= this.#enough) this.#parse();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#parse();
+    while (this.#elements.depth > 0) this.#elements.pop();
+  }
+
+  #parse(): void {
+    const text = this.#text;
+    let at = 0;
+    while (at < text.length) {
+      const next = this.#textOnly === null ? this.#readContent(text, at) : this.#readTextOnly(text, at, this.#textOnly);
+      if (next < 0) {
+        at = ~next;
+        break;
+      }
+      at = next;
+    }
+    this.#text = text.slice(at);
+    this.#enough = this.#text.length * 2;
+  }
+
+  // Each of the following reads one thing that starts at `at` and returns where the next one starts; of what the text
+  // ends in the middle of, the complement of where it starts.
+
+  #readContent(text: string, at: number): number {
+    if (text.charCodeAt(at) === LESS_THAN && at + 1 < text.length) {
+      const code = text.charCodeAt(at + 1);
+      if (isLetter(code)) return this.#readStartTag(text, at);
+      if (code === SLASH) return this.#readEndTag(text, at);
+      if (code === EXCLAMATION) return this.#readDeclaration(text, at);
+      if (code === QUESTION) return this.#readBogusComment(text, at, at + 1);
+    }
+    return this.#readText(text, at);
+  }
+
+  #readText(text: string, at: number): number {
+    const { length } = text;
+    let end = text.indexOf('<', at);
+    while (end !== -1 && end + 1 < length && !startsMarkup(text.charCodeAt(end + 1))) end = text.indexOf('<', end + 1);
+    if (end === -1) end = length;
+    if (this.#ended && end === length - 1) end = length;
+    if (end < length - 1 || this.#ended) {
+      this.#giveDecoded(text, at, end);
+      return end;
+    }
+    // Only here may the text go on.
+    const open = end < length ? end : findOpenEntity(text, at);
+    this.#giveDecoded(text, at, open);
+    return open < length ? ~open : open;
+  }
+
+  #readTextOnly(text: string, at: number, tag: Tag): number {
+    const { length } = text;
+    const isDecoded = tag.textOnly === 'rcdata';
+    let end = tag.textOnly === 'plain' ? length : findEndTag(text, at, tag.name);
+    if (end < length && endsNameAt(text, end + 2 + tag.name.length)) {
+      this.#textOnly = null;
+    } else if (this.#ended) end = length;
+    else if (end === length && isDecoded) end = findOpenEntity(text, at);
+    if (isDecoded) this.#giveDecoded(text, at, end);
+    else this.#give(text, at, end);
+    return this.#textOnly === null || end === length ? end : ~end;
+  }
+
+  #readStartTag(text: string, at: number): number {
+    const { length } = text;
+    let nameEnd = at + 2;
+    while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
+    const startTag = this.#startTag;
+    const next = nameEnd < length ? startTag.scan(text, nameEnd) : -1;
+    // Unfinished at the end of the page, a tag is no tag and no text.
+    if (next === -1) return this.#ended ? length : ~at;
+    const elements = this.#elements;
+    const wasForeign = elements.isForeign;
+    const tag = elements.read(text, at + 1, nameEnd);
+    if (elements.isIgnored(tag)) return next;
+    elements.makeRoom(tag);
+    if (!tag.isVoid) elements.push(tag);
+    this.#handler.open(tag.lower, startTag);
+    if (tag.isVoid) this.#handler.close();
+    else if (startTag.endsItself && elements.isForeign) elements.pop();
+    if (!wasForeign && tag.textOnly !== null) this.#textOnly = tag;
+    return next;
+  }
+
+  #readEndTag(text: string, at: number): number {
+    const { length } = text;
+    const nameStart = at + 2;
+    if (nameStart >= length) return this.#ended ? this.#giveRest(text, at) : ~at;
+    const code = text.charCodeAt(nameStart);
+    if (code === GREATER_THAN) return nameStart + 1;
+    if (!isLetter(code)) return this.#readBogusComment(text, at, nameStart);
+    let nameEnd = nameStart + 1;
+    while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
+    let end = nameEnd;
+    while (end < length && text.charCodeAt(end) !== GREATER_THAN) end++;
+    if (end >= length && !this.#ended) return ~at;
+    if (nameEnd >= length) return length;
+    if (!this.#elements.popIfNamed(text, nameStart, nameEnd))
+      this.#endElement(this.#elements.read(text, nameStart, nameEnd));
+    return end + 1;
+  }
+
+  #endElement(tag: Tag): void {
+    const elements = this.#elements;
+    if (tag.isVoid) {
+      if (tag.name === 'br') this.#openEmpty(tag);
+    } else if (!elements.popTo(tag) && tag === PARAGRAPH) this.#openEmpty(tag);
+  }
+
+  /** An end tag that stands for an element without content. */
+  #openEmpty(tag: Tag): void {
+    this.#startTag.clear();
+    this.#handler.open(tag.lower, this.#startTag);
+    this.#handler.close();
+  }
+
+  #readDeclaration(text: string, at: number): number {
+    const { length } = text;
+    if (text.startsWith('!--', at + 1)) return this.#readComment(text, at);
+    if (text.startsWith(CDATA, at + 1)) return this.#readCdata(text, at);
+    // The text may end before it says which it is.
+    if (!this.#ended && length - at <= CDATA.length) return ~at;
+    const isDoctype = /^doctype/i.test(text.slice(at + 2, at + 9));
+    return this.#readBogusComment(text, at, isDoctype ? -1 : at + 2);
+  }
+
+  #readComment(text: string, at: number): number {
+    const start = at + 4;
+    const end = findCommentEnd(text, start);
+    if (end !== null) {
+      this.#giveComment(text, start, end.at);
+      return end.next;
+    }
+    if (!this.#ended) return ~at;
+    this.#giveComment(text, start, text.length - trailingDashes(text, start));
+    return text.length;
+  }
+
+  /** Only svg and math have such sections; elsewhere they are comments. */
+  #readCdata(text: string, at: number): number {
+    const start = at + 1 + CDATA.length;
+    const end = text.indexOf(']]>', start);
+    if (end === -1) {
+      if (!this.#ended) return ~at;
+      this.#giveComment(text, at + 2, text.length);
+      return text.length;
+    }
+    if (this.#elements.isForeign) this.#give(text, start, end);
+    else this.#giveComment(text, at + 2, end + 2);
+    return end + 3;
+  }
+
+  /** What looks like markup and is none; `from` is where the comment starts that it becomes, -1 without one. */
+  #readBogusComment(text: string, at: number, from: number): number {
+    const end = text.indexOf('>', at + 2);
+    if (end === -1 && !this.#ended) return ~at;
+    const until = end === -1 ? text.length : end;
+    if (from !== -1) this.#giveComment(text, from, until);
+    return end === -1 ? until : end + 1;
+  }
+
+  #giveRest(text: string, at: number): number {
+    this.#give(text, at, text.length);
+    return text.length;
+  }
+
+  #give(text: string, start: number, end: number): void {
+    if (start < end && this.#handler.wantsText) this.#handler.text(text.slice(start, end));
+  }
+
+  #giveDecoded(text: string, start: number, end: number): void {
+    if (start >= end || !this.#handler.wantsText) return;
+    const piece = text.slice(start, end);
+    this.#handler.text(piece.includes('&') ? decodeHTML(piece) : piece);
+  }
+
+  #giveComment(text: string, start: number, end: number): void {
+    if (this.#handler.wantsComments) this.#handler.comment(text.slice(start, end));
+  }
+}
+
+/** Whether markup starts with `<` and this character. */
+function startsMarkup(code: number): boolean {
+  return isLetter(code) || code === SLASH || code === EXCLAMATION || code === QUESTION;
+}
+
+/** Where the last entity starts that the text breaks off in; the end of the text without one. */
+function findOpenEntity(text: string, from: number): number {
+  const at = text.lastIndexOf('&');
+  return at >= from && OPEN_ENTITY.test(text.slice(at)) ? at : text.length;
+}
+
+/** Where the end tag of this name starts, or what may become it with more text; the end of the text without one. */
+function findEndTag(text: string, from: number, name: string): number {
+  const { length } = text;
+  for (let at = text.indexOf('<', from); at !== -1; at = text.indexOf('<', at + 1)) {
+    const nameEnd = at + 2 + name.length;
+    if (nameEnd >= length) {
+      if (`</${name}`.startsWith(text.slice(at).toLowerCase())) return at;
+    } else if (
+      text.charCodeAt(at + 1) === SLASH &&
+      endsName(text.charCodeAt(nameEnd)) &&
+      isNameAt(text, at + 2, nameEnd, name)
+    )
+      return at;
+  }
+  return length;
+}
+
+function endsNameAt(text: string, at: number): boolean {
+  return at < text.length && endsName(text.charCodeAt(at));
+}

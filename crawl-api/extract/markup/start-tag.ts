@@ -1,0 +1,139 @@
+/** The attributes of a start tag. Only their places are noted; names and values are read when somebody asks for them. */
+import { decodeHTMLAttribute } from 'entities/decode';
+import { DOUBLE_QUOTE, EQUALS, GREATER_THAN, SINGLE_QUOTE, SLASH, endsName, isSpace } from './characters.ts';
+import type { Attributes } from './markup-events.ts';
+import { isNameAt } from './names.ts';
+
+export class StartTag implements Attributes {
+  #text = '';
+  /** Of each attribute where its name and its value start and end. */
+  readonly #places: number[] = [];
+  #count = 0;
+  /** The name asked for last, and what it gave: several selectors ask for the class. */
+  #askedName = '';
+  #askedValue: string | undefined;
+  #endsItself = false;
+
+  /** True when the tag ends with `/>`. */
+  get endsItself(): boolean {
+    return this.#endsItself;
+  }
+
+  /** Reads the tag from behind its name. Returns where the text after it starts, -1 when the tag does not end. */
+  scan(text: string, from: number): number {
+    this.clear();
+    this.#text = text;
+    const { length } = text;
+    let at = from;
+    while (at < length) {
+      const code = text.charCodeAt(at);
+      if (code === GREATER_THAN) return at + 1;
+      if (isSpace(code)) at++;
+      else if (code === SLASH) {
+        at = skipSpace(text, at + 1);
+        if (at < length && text.charCodeAt(at) === GREATER_THAN) {
+          this.#endsItself = true;
+          return at + 1;
+        }
+      } else {
+        at = this.#scanAttribute(text, at);
+        if (at === -1) return -1;
+      }
+    }
+    return -1;
+  }
+
+  clear(): void {
+    this.#count = 0;
+    this.#askedName = '';
+    this.#askedValue = undefined;
+    this.#endsItself = false;
+  }
+
+  get(name: string): string | undefined {
+    if (this.#count === 0) return undefined;
+    if (name !== this.#askedName) {
+      this.#askedName = name;
+      this.#askedValue = this.#find(name);
+    }
+    return this.#askedValue;
+  }
+
+  toRecord(): Record<string, string> {
+    const record: Record<string, string> = {};
+    for (let i = 0; i < this.#count; i++) {
+      const name = this.#name(i);
+      if (!Object.hasOwn(record, name)) record[name] = this.#value(i);
+    }
+    return record;
+  }
+
+  /** Returns where the next one may start, -1 when the text ends before this one does. */
+  #scanAttribute(text: string, start: number): number {
+    const { length } = text;
+    let at = start + 1;
+    while (at < length && !endsAttributeName(text.charCodeAt(at))) at++;
+    const nameEnd = at;
+    at = skipSpace(text, at);
+    if (at >= length) return -1;
+    if (text.charCodeAt(at) !== EQUALS) {
+      this.#add(start, nameEnd, at, at);
+      return at;
+    }
+    at = skipSpace(text, at + 1);
+    if (at >= length) return -1;
+    const quote = text.charCodeAt(at);
+    if (quote === DOUBLE_QUOTE || quote === SINGLE_QUOTE) {
+      const valueStart = ++at;
+      while (at < length && text.charCodeAt(at) !== quote) at++;
+      if (at >= length) return -1;
+      this.#add(start, nameEnd, valueStart, at);
+      return at + 1;
+    }
+    const valueStart = at;
+    while (at < length && !endsBareValue(text.charCodeAt(at))) at++;
+    if (at >= length) return -1;
+    this.#add(start, nameEnd, valueStart, at);
+    return at;
+  }
+
+  #add(nameStart: number, nameEnd: number, valueStart: number, valueEnd: number): void {
+    const places = this.#places;
+    const at = this.#count++ * 4;
+    places[at] = nameStart;
+    places[at + 1] = nameEnd;
+    places[at + 2] = valueStart;
+    places[at + 3] = valueEnd;
+  }
+
+  #find(name: string): string | undefined {
+    const places = this.#places;
+    for (let i = 0; i < this.#count; i++) {
+      if (isNameAt(this.#text, places[i * 4]!, places[i * 4 + 1]!, name)) return this.#value(i);
+    }
+    return undefined;
+  }
+
+  #name(i: number): string {
+    return this.#text.slice(this.#places[i * 4], this.#places[i * 4 + 1]).toLowerCase();
+  }
+
+  #value(i: number): string {
+    const value = this.#text.slice(this.#places[i * 4 + 2], this.#places[i * 4 + 3]);
+    return value.includes('&') ? decodeHTMLAttribute(value) : value;
+  }
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && isSpace(text.charCodeAt(at))) at++;
+  return at;
+}
+
+function endsAttributeName(code: number): boolean {
+  return code === EQUALS || endsName(code);
+}
+
+function endsBareValue(code: number): boolean {
+  return code === GREATER_THAN || isSpace(code);
+}

@@ -1,0 +1,205 @@
+/**
+ * Takes from a page, as it streams by, what its plan asks for. The text of an element is all text inside it, entities
+ * decoded, without what stands in script and style; of a matched script or style itself it is its source.
+ */
+import type { Element } from 'domhandler';
+import { ElementCounter } from './element-counter.ts';
+import { parseJsonBlock } from './json-ld.ts';
+import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
+import { RecordAttributes } from './markup/record-attributes.ts';
+import { MAX_NESTED_RECORDS, MAX_ROWS, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
+import type { PageBudget } from './page-limits.ts';
+import type { Contents, PageContents, PagePlan } from './page-plan.ts';
+import { SelectorMatcher } from './selector-matcher.ts';
+import { MAX_JSON_CHARS } from './values.ts';
+
+/** Text collected for one matched element until it closes. */
+interface Capture {
+  values: string[];
+  index: number;
+  depth: number;
+  room: number;
+  text: string;
+}
+
+/** Contents that are being filled; `seen` holds for each target the number of the element it took last. */
+interface Filling extends Contents {
+  seen: number[];
+}
+
+interface OpenRecord extends Filling {
+  depth: number;
+  scopeMatcher: SelectorMatcher | null;
+}
+
+export class PageReader implements MarkupHandler {
+  readonly wantsComments = false;
+  readonly #plan: PagePlan;
+  readonly #counter: ElementCounter;
+  readonly #matcher: SelectorMatcher;
+  readonly #page: Filling;
+  readonly #contents: PageContents;
+  readonly #openRecords: OpenRecord[] = [];
+  /** Matchers of closed records, for the next ones. */
+  readonly #freeMatchers: SelectorMatcher[] = [];
+  readonly #recordTarget: number;
+  /** Elements that are records, where the tree tells. */
+  readonly #recordElements: ReadonlySet<Element> | null;
+  readonly #captures: Capture[] = [];
+  /** Depth of the open script or style; 0 outside. */
+  #silentDepth = 0;
+  #json: string | null = null;
+  /** Number of the element that opens. */
+  #serial = 0;
+  #opening: Attributes = new RecordAttributes();
+  #opensRecord = false;
+  /** The record whose own selectors are being matched. */
+  #scope: Filling | null = null;
+
+  constructor(plan: PagePlan, budget: PageBudget, recordElements: ReadonlySet<Element> | null = null) {
+    this.#plan = plan;
+    this.#recordElements = recordElements;
+    this.#recordTarget = plan.records?.by === 'target' ? plan.records.target : -1;
+    this.#counter = new ElementCounter(plan.table.countsTypes || plan.scopeTable?.countsTypes === true);
+    this.#matcher = new SelectorMatcher(plan.table);
+    this.#page = createFilling(plan.targets.length);
+    this.#contents = { page: this.#page, records: [], blocks: [], source: '', base: null, budget };
+  }
+
+  /** What was taken so far; complete when all elements are closed. */
+  get contents(): PageContents {
+    return this.#contents;
+  }
+
+  get wantsText(): boolean {
+    return this.#captures.length > 0 || this.#json !== null;
+  }
+
+  /** A start tag; `element` is the tree's, where one is built. Throws PageLimitError. */
+  open(name: string, attributes: Attributes, element: Element | null = null): void {
+    const view = this.#counter.open(name, attributes);
+    this.#serial++;
+    this.#opening = attributes;
+    this.#opensRecord = element !== null && this.#recordElements?.has(element) === true;
+    this.#matcher.open(view, this.#onMatch);
+    if (this.#opensRecord) this.#openRecord(element);
+    for (const record of this.#openRecords) {
+      if (record.scopeMatcher === null) continue;
+      view.isScope = record.depth === this.#counter.depth;
+      this.#scope = record;
+      record.scopeMatcher.open(view, this.#onScopeMatch);
+      view.isScope = false;
+    }
+    if (this.#plan.readsBase && name === 'base') this.#contents.base ??= attributes.get('href') ?? null;
+    if (this.#silentDepth > 0 || (name !== 'script' && name !== 'style')) return;
+    this.#silentDepth = this.#counter.depth;
+    const isJson = name === 'script' && /^\s*application\/ld\+json\s*(;|$)/i.test(attributes.get('type') ?? '');
+    if (isJson && this.#plan.readsJsonLd) this.#json = '';
+  }
+
+  text(text: string): void {
+    if (this.#json !== null) this.#json += text.slice(0, MAX_JSON_CHARS - this.#json.length);
+    for (const capture of this.#captures) {
+      if (this.#silentDepth > 0 && capture.depth !== this.#silentDepth) continue;
+      if (capture.room <= 0) continue;
+      capture.text += text.length <= capture.room ? text : text.slice(0, capture.room);
+      capture.room -= text.length;
+      this.#contents.budget.take(text.length);
+    }
+  }
+
+  comment(): void {
+    // Nothing is taken from comments.
+  }
+
+  /** An end tag. */
+  close(): void {
+    const { depth } = this.#counter;
+    if (this.#captures.length > 0) this.#finishCaptures(depth);
+    if (depth === this.#silentDepth) this.#endSilence();
+    this.#matcher.close();
+    for (const { scopeMatcher } of this.#openRecords) scopeMatcher?.close();
+    if (this.#openRecords.at(-1)?.depth === depth) {
+      const { scopeMatcher } = this.#openRecords.pop()!;
+      if (scopeMatcher) this.#freeMatchers.push(scopeMatcher);
+    }
+    this.#counter.close();
+  }
+
+  readonly #onMatch = (target: number): void => {
+    if (target === this.#recordTarget) {
+      this.#opensRecord = true;
+      return;
+    }
+    if (!this.#plan.targets[target]!.perRecord) {
+      this.#take(this.#page, target);
+      return;
+    }
+    for (const record of this.#openRecords) this.#take(record, target);
+  };
+
+  readonly #onScopeMatch = (target: number): void => this.#take(this.#scope!, target);
+
+  #take(into: Filling, target: number): void {
+    // Selectors of one list may match the same element; it counts once.
+    if (into.seen[target] === this.#serial) return;
+    const { attribute, limit, maxChars } = this.#plan.targets[target]!;
+    const values = into.values[target]!;
+    if (values.length >= limit) return;
+    if (attribute !== null) {
+      const value = this.#opening.get(attribute);
+      if (value === undefined) return;
+      this.#contents.budget.take(value.length);
+      values.push(value.slice(0, maxChars));
+    } else {
+      this.#captures.push({ values, index: values.length, depth: this.#counter.depth, room: maxChars, text: '' });
+      values.push('');
+    }
+    into.seen[target] = this.#serial;
+  }
+
+  #openRecord(element: Element | null): void {
+    const { records } = this.#contents;
+    if (records.length >= MAX_ROWS) throw new PageLimitError(TOO_MANY_ROWS);
+    if (this.#openRecords.length >= MAX_NESTED_RECORDS)
+      throw new PageLimitError(
+        `more than ${MAX_NESTED_RECORDS} records of the mapping's rows stand one inside the other`,
+      );
+    const { scopeTable } = this.#plan;
+    const scopeMatcher = scopeTable && (this.#freeMatchers.pop() ?? new SelectorMatcher(scopeTable));
+    const record = {
+      ...createFilling(this.#plan.targets.length),
+      node: element,
+      depth: this.#counter.depth,
+      scopeMatcher,
+    };
+    this.#openRecords.push(record);
+    records.push(record);
+  }
+
+  #finishCaptures(depth: number): void {
+    let kept = 0;
+    for (const capture of this.#captures) {
+      if (capture.depth < depth) this.#captures[kept++] = capture;
+      else capture.values[capture.index] = capture.text;
+    }
+    this.#captures.length = kept;
+  }
+
+  #endSilence(): void {
+    this.#silentDepth = 0;
+    if (this.#json === null) return;
+    const block = parseJsonBlock(this.#json);
+    if (block !== undefined) this.#contents.blocks.push(block);
+    this.#json = null;
+  }
+}
+
+function createFilling(targetCount: number): Filling {
+  return {
+    values: Array.from({ length: targetCount }, () => []),
+    seen: Array.from({ length: targetCount }, () => 0),
+    node: null,
+    json: undefined,
+  };
+}

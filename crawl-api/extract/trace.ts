@@ -1,0 +1,30 @@
+/** Shows how each field came to its value: what every step of its chain gave. */
+import type { Scalar, Step } from '../../shared/domain/mapping.ts';
+import type { StepObserver } from './chain.ts';
+
+export interface TracedStep {
+  step: Step;
+  /** The first few values after the step, each cut. */
+  values: Scalar[];
+  /** How many there are. */
+  count: number;
+}
+
+/** The fields' steps by field name; with `rows` those of the first record. */
+export type Trace = Map<string, TracedStep[]>;
+
+const MAX_SHOWN = 5;
+const MAX_SHOWN_CHARS = 200;
+
+/** Writes a field's steps into the trace. */
+export function observeField(trace: Trace, field: string): StepObserver {
+  const steps: TracedStep[] = [];
+  trace.set(field, steps);
+  return (step, values) => {
+    steps.push({ step, values: values.slice(0, MAX_SHOWN).map(cut), count: values.length });
+  };
+}
+
+function cut(value: Scalar): Scalar {
+  return typeof value === 'string' && value.length > MAX_SHOWN_CHARS ? `${value.slice(0, MAX_SHOWN_CHARS)}…` : value;
+}

@@ -1,0 +1,165 @@
+/**
+ * One Chromium with its one page, from start to kill. It is always ended with SIGKILL for the whole process group: its
+ * profile is thrown away, so that there is nothing to save, and a polite end can hang.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { chromium } from 'playwright';
+import type { BrowserContext, CDPSession, Page } from 'playwright';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { BLOCKED_URLS, chromiumFlags } from './chromium-flags.ts';
+import { DocumentGate } from './document-gate.ts';
+import type { FilterProxy } from './filter-proxy.ts';
+import { CHECK_URL } from './filter-proxy.ts';
+import { findChild, groupMemory, killGroup } from './process-group.ts';
+import { timeBox } from './time-box.ts';
+
+const START_MS = 30_000;
+const KILL_MS = 5_000;
+export const PROFILE_PREFIX = 'chromium-';
+
+export interface SessionOptions {
+  executablePath: string;
+  /** Folder for the profile, which is removed at the end. */
+  profileDirectory: string;
+  proxy: FilterProxy;
+  userAgent: string;
+  clock: Clock;
+}
+
+export class BrowserSession {
+  readonly page: Page;
+  readonly cdp: CDPSession;
+  /** Which documents the page may ask for. */
+  readonly documents: DocumentGate;
+  /** Also the number of its process group. */
+  readonly pid: number;
+  /** Aborts when the page or the browser has crashed or ended. */
+  readonly dead: AbortSignal;
+  /** Fetched so far; the owner counts. */
+  pages = 0;
+  readonly #profile: string;
+  readonly #clock: Clock;
+
+  private constructor(
+    parts: { page: Page; cdp: CDPSession; documents: DocumentGate; pid: number; dead: AbortSignal },
+    profile: string,
+    clock: Clock,
+  ) {
+    this.page = parts.page;
+    this.cdp = parts.cdp;
+    this.documents = parts.documents;
+    this.pid = parts.pid;
+    this.dead = parts.dead;
+    this.#profile = profile;
+    this.#clock = clock;
+  }
+
+  /** Starts the browser. Throws an AppError when it does not come up; nothing is left behind then. */
+  static async open(options: SessionOptions): Promise<BrowserSession> {
+    const { clock, executablePath } = options;
+    const profile = await mkdtemp(path.join(options.profileDirectory, PROFILE_PREFIX));
+    try {
+      const context = await timeBox(clock, START_MS, 'starting the browser', launch(options, profile));
+      return new BrowserSession(
+        await timeBox(clock, START_MS, 'preparing the page', prepare(context, options, profile)),
+        profile,
+        clock,
+      );
+    } catch (error) {
+      await endProcesses(findChild(`--user-data-dir=${profile}`), profile, clock);
+      throw new AppError('platform', `${executablePath} did not start: ${firstLine(describeError(error))}`, {
+        hint: 'Start it by hand with --headless to see what it lacks; on Debian: apt-get install --no-install-recommends chromium.',
+        cause: error,
+      });
+    }
+  }
+
+  /** Ends all that the last product's page did: the page itself, and the windows that it opened. */
+  async clear(): Promise<void> {
+    await this.page.goto('about:blank', { waitUntil: 'commit' });
+    const windows = this.page
+      .context()
+      .pages()
+      .filter((page) => page !== this.page);
+    await Promise.allSettled(windows.map((window) => window.close()));
+  }
+
+  memoryBytes(): number {
+    return groupMemory(this.pid);
+  }
+
+  /** Kills the browser and removes its profile; says what could not be done, null when all was. */
+  async end(): Promise<string | null> {
+    return endProcesses(this.pid, this.#profile, this.#clock);
+  }
+}
+
+/** A profile that is left does no harm to what goes on: the next start of the program removes it. */
+async function endProcesses(pid: number | null, profile: string, clock: Clock): Promise<string | null> {
+  const isGone = pid === null || (await killGroup(pid, clock, KILL_MS));
+  const left = await rm(profile, { recursive: true, force: true, maxRetries: 5 }).then(
+    () => null,
+    (error: unknown) => `the browser's profile cannot be removed: ${firstLine(describeError(error))}`,
+  );
+  return isGone ? left : `a process of the browser (group ${pid}) cannot be killed`;
+}
+
+/** A context beside the profile, as for private browsing: the services that Chromium has for a person are left out. */
+async function launch({ executablePath, proxy, userAgent }: SessionOptions, profile: string): Promise<BrowserContext> {
+  const isRoot = process.getuid?.() === 0;
+  const browser = await chromium.launch({
+    executablePath,
+    headless: true,
+    ignoreDefaultArgs: true,
+    args: chromiumFlags({ userAgent, profile, proxyUrl: proxy.url, isRoot }),
+    artifactsDir: path.join(profile, 'artifacts'),
+    timeout: START_MS,
+    // The program decides what its signals mean.
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
+  });
+  return browser.newContext({ userAgent, serviceWorkers: 'block', acceptDownloads: false });
+}
+
+async function prepare(context: BrowserContext, { proxy }: SessionOptions, profile: string) {
+  const pid = findChild(`--user-data-dir=${profile}`);
+  if (pid === null) throw new Error('its process cannot be found');
+  const page = await context.newPage();
+  const died = new AbortController();
+  page.once('crash', () => died.abort());
+  page.once('close', () => died.abort());
+  context.once('close', () => died.abort());
+  context.on('page', (popup) => void popup.close().catch(() => {}));
+  const cdp = await context.newCDPSession(page);
+  await giveCredential(page, cdp, proxy);
+  await cdp.send('Network.enable');
+  await cdp.send('Network.setBlockedURLs', { urls: [...BLOCKED_URLS] });
+  const documents = await DocumentGate.install(cdp);
+  return { page, cdp, documents, pid, dead: died.signal };
+}
+
+/**
+ * Chromium learns the proxy's credential once and keeps it. Playwright's own way would intercept every request for good,
+ * which costs as much as routing them.
+ */
+async function giveCredential(page: Page, cdp: CDPSession, { username, password }: FilterProxy): Promise<void> {
+  const ignore = (): void => {};
+  const authChallengeResponse = { response: 'ProvideCredentials' as const, username, password };
+  const letThrough = ({ requestId }: { requestId: string }): void =>
+    void cdp.send('Fetch.continueRequest', { requestId }).catch(ignore);
+  cdp.on('Fetch.requestPaused', letThrough);
+  cdp.on(
+    'Fetch.authRequired',
+    ({ requestId }) => void cdp.send('Fetch.continueWithAuth', { requestId, authChallengeResponse }).catch(ignore),
+  );
+  await cdp.send('Fetch.enable', { handleAuthRequests: true });
+  const response = await page.goto(CHECK_URL);
+  if (response?.status() !== 200) throw new Error('it does not get through to the proxy');
+  await cdp.send('Fetch.disable');
+  cdp.off('Fetch.requestPaused', letThrough);
+}
+
+const firstLine = (text: string): string => text.split('\n', 1)[0]!;

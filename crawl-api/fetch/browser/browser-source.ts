@@ -1,0 +1,258 @@
+/**
+ * Pages by a real browser. One Chromium with one page serves one product after another; it is killed and started anew when
+ * it hangs, crashes, has grown too large or has served long enough.
+ */
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
+import type { FetchHooks, FetchSettings, PageResult, PageSource } from '../page-result.ts';
+import { BrowserSession } from './browser-session.ts';
+import type { FilterProxy } from './filter-proxy.ts';
+import { firstRequestOf } from './proxy-gate.ts';
+import { visitPage } from './page-visit.ts';
+import { failed } from './rendered-reply.ts';
+import type { Expected } from './signs-of.ts';
+import { timeBox } from './time-box.ts';
+import type { VisitEnd } from './visit-watch.ts';
+import { watchVisit } from './visit-watch.ts';
+
+const RECYCLE_PAGES = 100;
+/** A start may fail for a moment: no memory, a slow machine. */
+const START_TRIES = 2;
+const MEMORY_BYTES = 600 * 1024 * 1024;
+/** Looking at memory costs some milliseconds. */
+const MEMORY_EACH_PAGES = 10;
+/** Of all replies of one product together, beside its own page. */
+const ASSETS_BYTES = 64 * 1024 * 1024;
+const BLANK_MS = 3_000;
+/** Without a pace, a page that is followed so soon by the next one is not cleared away first. */
+const UNPACED_MS = 100;
+
+export interface BrowserSourceOptions {
+  executablePath: string;
+  /** Source address of all that the browser sends. */
+  localAddress: string;
+  guard: AddressGuard;
+  settings: FetchSettings;
+  openExtractor: (kind: PageKind, url: string) => PageExtractor;
+  /** What to wait for on the page of this URL; see signs-of.ts. */
+  expect: (url: string) => Expected;
+  clock: Clock;
+  /** A folder of this source's own: profiles that a killed program left there are removed. */
+  profileDirectory: string;
+  /** Told what went wrong with the browser and was mended. */
+  onProblem: (text: string) => void;
+  recycle?: { pages?: number; memoryBytes?: number };
+  /**
+   * True when products follow each other at once: the next page takes the place of the last one. Otherwise the page is
+   * cleared away first: a request of its scripts would pass for the beginning of the next product.
+   */
+  unpaced?: boolean;
+}
+
+/** What the browsers of one source did. */
+export interface BrowserCounts {
+  pages: number;
+  /** Requests and tunnels of pages, with all they load. */
+  requests: number;
+  /** Starts after the first one. */
+  restarts: number;
+}
+
+export class BrowserSource implements PageSource {
+  readonly #options: BrowserSourceOptions;
+  readonly #proxy: FilterProxy;
+  readonly #counts: BrowserCounts = { pages: 0, requests: 0, restarts: 0 };
+  #session: BrowserSession | null = null;
+  /** One product at a time: the page is one. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** Aborts when a product comes in, before the last one's page was cleared away. */
+  #idle = new AbortController();
+  /** No page is asked for any more: it was closed, or its browser does not start again. */
+  #closed = false;
+  readonly #broken = Promise.withResolvers<never>();
+
+  constructor(options: BrowserSourceOptions, proxy: FilterProxy) {
+    this.#options = options;
+    this.#proxy = proxy;
+    // Whoever does not look at it must not fail by it.
+    this.#broken.promise.catch(() => {});
+  }
+
+  /** Rejects when the browser does not start again; from then on every page is `stopped`. */
+  get broken(): Promise<never> {
+    return this.#broken.promise;
+  }
+
+  get counts(): Readonly<BrowserCounts> {
+    return this.#counts;
+  }
+
+  async start(): Promise<BrowserSession> {
+    const { executablePath, profileDirectory, settings, clock } = this.#options;
+    const { userAgent } = settings;
+    this.#session ??= await BrowserSession.open({
+      executablePath,
+      profileDirectory,
+      userAgent,
+      clock,
+      proxy: this.#proxy,
+    });
+    return this.#session;
+  }
+
+  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+    this.#idle.abort();
+    const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal));
+    this.#turn = result.then(
+      () => this.#settle(),
+      () => this.#settle(),
+    );
+    return result;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#idle.abort();
+    // What is under way ends with the browser that it needs.
+    await this.#endSession('');
+    await this.#turn;
+    await this.#endSession('');
+    await this.#proxy.close();
+  }
+
+  async #fetchInTurn(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+    if (signal.aborted || this.#closed) return { kind: 'stopped' };
+    const first = firstRequestOf(url);
+    if (first === null) return failed('network', `${url.slice(0, 300)} is not an http or https URL`);
+    if (this.#session?.dead.aborted) await this.#endSession('the browser ended between two pages');
+    const session = await this.#startAgain(START_TRIES);
+    if (session === null || this.#isClosed()) return { kind: 'stopped' };
+    const { settings, clock } = this.#options;
+    const times = { startMs: clock.monotonic(), waitMs: null as number | null };
+    const timed: FetchHooks = {
+      onStart() {
+        hooks.onStart();
+        times.startMs = clock.monotonic();
+      },
+      onFirstByte() {
+        times.waitMs = clock.monotonic() - times.startMs;
+        hooks.onFirstByte();
+      },
+    };
+    const report = this.#proxy.gate.open(first, timed, settings.maxPageBytes + ASSETS_BYTES);
+    const documents = session.documents.open(url, () => this.#proxy.gate.exhaust());
+    const over = new AbortController();
+    try {
+      const watch = watchVisit({
+        clock,
+        timeoutMs: settings.timeoutMs,
+        memoryLimitBytes: this.#memoryLimit,
+        session,
+        stop: signal,
+        over: over.signal,
+      }).then((end) => this.#endVisit(session, end));
+      const visit = visitPage(url, {
+        ...this.#options,
+        session,
+        report,
+        documents,
+        waitMs: () => times.waitMs ?? clock.monotonic() - times.startMs,
+      });
+      // With the browser gone, it is the watch that knows why.
+      const judged = visit.catch((error: unknown) => (session.dead.aborted ? watch : this.#judgeEnd(session, error)));
+      const result = await Promise.race([watch, judged]);
+      if (report.startError !== null) throw report.startError.thrown;
+      return result;
+    } finally {
+      over.abort();
+      this.#counts.pages++;
+      this.#counts.requests += report.requests;
+      session.pages++;
+      this.#proxy.gate.shut();
+      session.documents.shut();
+    }
+  }
+
+  /** Null when it does not start: that says nothing about any page. */
+  async #startAgain(tries: number): Promise<BrowserSession | null> {
+    try {
+      return await this.start();
+    } catch (error) {
+      if (this.#closed) return null;
+      this.#options.onProblem(describeError(error).split('\n', 1)[0]!);
+      if (tries > 1) return this.#startAgain(tries - 1);
+      this.#closed = true;
+      this.#broken.reject(error);
+      return null;
+    }
+  }
+
+  /** What becomes of the product when the visit had to be ended; the browser goes with it. */
+  async #endVisit(session: BrowserSession, end: VisitEnd): Promise<PageResult> {
+    const { timeoutMs } = this.#options.settings;
+    switch (end) {
+      case 'over':
+        return { kind: 'stopped' };
+      case 'stopped':
+        await this.#endSession('');
+        return { kind: 'stopped' };
+      case 'dead':
+        return this.#judgeEnd(session, null);
+      case 'late':
+        await this.#endSession(`no end of a page within ${timeoutMs} ms: the browser was killed`);
+        return failed('timeout', `the page was not there within ${timeoutMs} ms`);
+      case 'too-large':
+        await this.#endSession('one page took too much memory: the browser was killed');
+        return failed('too-large', `the page took more than ${this.#memoryLimit} bytes of memory`);
+    }
+  }
+
+  async #judgeEnd(session: BrowserSession, error: unknown): Promise<PageResult> {
+    if (this.#closed) return { kind: 'stopped' };
+    const why = session.dead.aborted ? 'the page or the browser crashed' : describeError(error).split('\n', 1)[0]!;
+    if (this.#session === session) await this.#endSession(`${why}: the browser was killed`);
+    return failed('network', why);
+  }
+
+  /** After a product: nothing of its page may go on running. */
+  async #settle(): Promise<void> {
+    const session = this.#session;
+    if (session === null || this.#closed) return;
+    const { clock, recycle, unpaced = false } = this.#options;
+    const isOld = session.pages >= (recycle?.pages ?? RECYCLE_PAGES);
+    const isLarge = session.pages % MEMORY_EACH_PAGES === 0 && session.memoryBytes() > this.#memoryLimit;
+    if (isOld || isLarge || session.dead.aborted) return this.#endSession('');
+    if (unpaced) {
+      this.#idle = new AbortController();
+      await clock.sleep(UNPACED_MS, this.#idle.signal);
+      if (this.#idle.signal.aborted) return;
+    }
+    try {
+      await timeBox(clock, BLANK_MS, 'clearing the page', session.clear());
+    } catch (error) {
+      await this.#endSession(`${describeError(error).split('\n', 1)[0]!}: the browser was killed`);
+    }
+  }
+
+  /** Kills the browser; the next product starts another one. */
+  async #endSession(problem: string): Promise<void> {
+    const session = this.#session;
+    if (session === null) return;
+    this.#session = null;
+    if (!this.#closed) this.#counts.restarts++;
+    if (problem !== '') this.#options.onProblem(problem);
+    const left = await session.end();
+    if (left !== null) this.#options.onProblem(left);
+  }
+
+  /** A method, because it changes while others are awaited. */
+  #isClosed(): boolean {
+    return this.#closed;
+  }
+
+  get #memoryLimit(): number {
+    return this.#options.recycle?.memoryBytes ?? MEMORY_BYTES;
+  }
+}

@@ -1,0 +1,86 @@
+/** Passes one plain-HTTP request of the browser on, and its reply back, while the product lasts that it was made for. */
+import { request as httpRequest } from 'node:http';
+import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { ProxyGate } from './proxy-gate.ts';
+
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+export interface ForwardedRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+  host: string;
+  port: number;
+  path: string;
+  gate: ProxyGate;
+  agent: Agent;
+  isDocument: boolean;
+}
+
+export function forwardRequest(forwarded: ForwardedRequest): void {
+  const { request, response, host, port, path, gate, agent } = forwarded;
+  const authority = `${host}:${port}`;
+  const upstream = httpRequest({
+    agent,
+    host,
+    port,
+    path,
+    method: request.method ?? 'GET',
+    headers: endToEnd(request.rawHeaders),
+    setDefaultHeaders: false,
+  });
+  const asked = gate.report;
+  gate.countRequest(forwarded.isDocument);
+  let finished = false;
+  const finish = (fault: string | null): void => {
+    if (finished) return;
+    finished = true;
+    if (fault === null) return;
+    gate.fault(authority, fault);
+    upstream.destroy();
+    // No status of the proxy's own: the browser would show it as the site's page.
+    response.destroy();
+  };
+
+  upstream.once('socket', (socket: Socket) => {
+    const send = (): void => {
+      if (gate.start(asked)) request.pipe(upstream);
+      else finish('the request was not allowed to start');
+    };
+    if (socket.connecting) socket.once('connect', send);
+    else send();
+  });
+  upstream.once('response', (reply) => {
+    response.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEnd(reply.rawHeaders));
+    // The head counts too: a reply without a body has a first byte as well.
+    if (!gate.receive(0, asked)) return finish('no product is being fetched');
+    reply.on('data', (chunk: Buffer) => {
+      if (!gate.receive(chunk.length, asked)) finish('too many bytes for one product');
+    });
+    reply.once('error', (error) => finish(describeError(error)));
+    reply.pipe(response);
+  });
+  upstream.once('error', (error) => finish(describeError(error)));
+  request.once('error', (error) => finish(describeError(error)));
+  response.once('finish', () => finish(null));
+  response.once('close', () => {
+    // The browser does not want it any more.
+    if (!response.writableFinished) finish('the browser hung up');
+  });
+}
+
+/** Name and value in turn, without the headers that concern one connection only. */
+function endToEnd(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_, index) => !HOP_BY_HOP.has(rawHeaders[index - (index % 2)]!.toLowerCase()));
+}

@@ -1,0 +1,36 @@
+/** TCP connections for the browser: from the instance's own address, to addresses that the guard allows, checked as they are made. */
+import { lookup } from 'node:dns';
+import { connect, isIP } from 'node:net';
+import type { Socket } from 'node:net';
+import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
+import { createGuardedLookup } from '../../../shared/adapters/http/guarded-lookup.ts';
+
+export interface ConnectOptions {
+  /** Source address of every connection; no other family can be reached from it. */
+  localAddress: string;
+  guard: AddressGuard;
+  timeoutMs: number;
+}
+
+/** Why the guard refuses this host outright, or null; a name is judged only when it is looked up. */
+export function checkHost(guard: AddressGuard, host: string, port: number): string | null {
+  return isIP(host) === 0 ? null : guard.checkLiteral(host, port);
+}
+
+/** A socket on its way to the host; it fails with an AddressRefusedError when the guard allows none of its addresses. */
+export function connectGuarded(host: string, port: number, options: ConnectOptions): Socket {
+  const { localAddress, guard, timeoutMs } = options;
+  const socket = connect({
+    host,
+    port,
+    localAddress,
+    noDelay: true,
+    lookup: createGuardedLookup(lookup, guard, isIP(localAddress)),
+    autoSelectFamily: false,
+  });
+  socket.setTimeout(timeoutMs, () => {
+    if (socket.connecting) socket.destroy(new Error(`no connection to ${host}:${port} within ${timeoutMs} ms`));
+  });
+  socket.once('connect', () => socket.setTimeout(0));
+  return socket;
+}

@@ -1,0 +1,90 @@
+/** Leads the browser's page to a URL, and judges a navigation that gave no page. */
+import type { Response } from 'playwright';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { PageResult } from '../page-result.ts';
+import { PROXY_ANSWER } from './filter-proxy.ts';
+import { classifyMediaType, mediaTypeOf } from './media-type.ts';
+import { firstRequestOf } from './proxy-gate.ts';
+import { failed, replyOf } from './rendered-reply.ts';
+import type { VisitOptions } from './visit-options.ts';
+
+/** What Playwright says against it, or null once the document has begun. Rejects when the browser is gone. */
+export async function navigate(url: string, { session }: VisitOptions): Promise<string | null> {
+  try {
+    // No time limit of Playwright's own; one clock rules.
+    await session.page.goto(url, { waitUntil: 'commit', timeout: 0 });
+    return null;
+  } catch (error) {
+    if (session.dead.aborted) throw error;
+    return describeError(error)
+      .split('\n', 1)[0]!
+      .replace(/^page\.goto: /, '');
+  }
+}
+
+/** The replies to the page's own requests, as far as the browser told of them. */
+export interface Replies {
+  /** The latest document's: scripts may lead elsewhere. */
+  latest: Response | null;
+  /** The latest that led elsewhere. */
+  redirect: Response | null;
+}
+
+/**
+ * The result where there is no page to read, or null.
+ * @param problem what `navigate` gave
+ */
+export function judgeNavigation(
+  url: string,
+  problem: string | null,
+  replies: Replies,
+  options: VisitOptions,
+): PageResult | null {
+  const { latest } = replies;
+  const refusal = latest?.headers()[PROXY_ANSWER] ?? null;
+  if (problem !== null || refusal !== null) {
+    const away = findRedirect(url, replies, options);
+    if (away !== null) return away;
+  }
+  if (refusal !== null) return failed('network', refusal);
+  if (latest !== null && (latest.status() === 204 || latest.status() === 205)) {
+    const extractor = options.openExtractor('html', url);
+    return { kind: 'page', reply: replyOf(latest, url, null, options.waitMs()), extraction: extractor.end() };
+  }
+  if (problem === null && latest !== null) return null;
+  if (problem !== null && /interrupted by another navigation/.test(problem)) return null;
+  const reply = latest === null ? null : replyOf(latest, url, null, options.waitMs());
+  if (problem !== null && reply !== null && isDownload(problem, reply.headers))
+    return failed('content-type', mediaTypeOf(reply.headers) || 'a download', reply);
+  return failed('network', faultOf([url, wayOf(replies.redirect)], options) ?? problem ?? 'no reply');
+}
+
+/** A redirect, told as the HTTP fetcher does: that it was not let through is no fault of the network. */
+function findRedirect(url: string, { redirect }: Replies, { waitMs }: VisitOptions): PageResult | null {
+  const to = wayOf(redirect);
+  return redirect === null || to === null
+    ? null
+    : { kind: 'redirect', reply: replyOf(redirect, url, null, waitMs()), to };
+}
+
+/** Where a redirect leads, absolute. */
+function wayOf(redirect: Response | null): string | null {
+  return URL.parse(redirect?.headers().location ?? ':', redirect?.url())?.href ?? null;
+}
+
+/** What the proxy says against one of the URLs: it knows more than Chromium. A fault of another host is no fault of the page. */
+function faultOf(urls: (string | null)[], { report }: VisitOptions): string | null {
+  for (const url of urls) {
+    const authority = url === null ? undefined : firstRequestOf(url)?.authority;
+    const fault = authority === undefined ? undefined : report.faults.get(authority);
+    if (fault !== undefined) return `${authority}: ${fault}`;
+  }
+  return null;
+}
+
+/** Chromium offers for download what it does not show. A page whose process dies just then is aborted, too. */
+function isDownload(problem: string, headers: Readonly<Record<string, string>>): boolean {
+  if (/Download is starting/.test(problem)) return true;
+  const isOffered = /^\s*attachment/i.test(headers['content-disposition'] ?? '');
+  return /ERR_ABORTED/.test(problem) && (isOffered || classifyMediaType(mediaTypeOf(headers)) === null);
+}

@@ -1,0 +1,72 @@
+/** Connects the browser to a host and passes bytes both ways: TLS, and WebSockets of any kind. */
+import type { Socket } from 'node:net';
+import { AddressRefusedError } from '../../../shared/adapters/http/guarded-lookup.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { ConnectOptions } from './guarded-connect.ts';
+import { connectGuarded } from './guarded-connect.ts';
+import type { ProxyGate } from './proxy-gate.ts';
+import { DataDetector } from './tls-records.ts';
+
+const IDLE_MS = 120_000;
+
+export interface Tunnel {
+  client: Socket;
+  /** What the client has sent already. */
+  head: Buffer;
+  host: string;
+  port: number;
+  gate: ProxyGate;
+  options: ConnectOptions;
+}
+
+export function openTunnel({ client, head, host, port, gate, options }: Tunnel): void {
+  const authority = `${host}:${port}`;
+  const site = connectGuarded(host, port, options);
+  const sent = new DataDetector();
+  const received = new DataDetector();
+  let connected = false;
+  gate.countRequest();
+
+  const end = (): void => {
+    client.destroy();
+    site.destroy();
+  };
+  client.setNoDelay(true);
+  client.setTimeout(IDLE_MS, end);
+  client.once('error', end);
+  client.once('close', end);
+  site.once('close', () => {
+    client.destroy();
+  });
+  site.once('error', (error) => {
+    gate.fault(authority, describeError(error));
+    if (!connected) client.end(`HTTP/1.1 ${error instanceof AddressRefusedError ? 403 : 502} Refused\r\n\r\n`);
+    else end();
+  });
+  site.once('connect', () => {
+    connected = true;
+    client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    if (head.length > 0) pass(head);
+    client.on('data', pass);
+    client.once('end', () => site.end());
+  });
+
+  /** Nothing but handshakes goes out while the gate is shut, and the first data after it opens is the page's request. */
+  const pass = (chunk: Buffer): void => {
+    const hasData = sent.scan(chunk);
+    if (hasData && !gate.start()) return end();
+    if (!site.write(chunk)) {
+      client.pause();
+      site.once('drain', () => client.resume());
+    }
+  };
+  site.on('data', (chunk) => {
+    const hasData = received.scan(chunk);
+    if (hasData && !gate.receive(chunk.length)) return end();
+    if (!client.write(chunk)) {
+      site.pause();
+      client.once('drain', () => site.resume());
+    }
+  });
+  site.once('end', () => client.end());
+}

@@ -1,0 +1,27 @@
+/** What is told of the reply behind a rendered page. */
+import type { Response } from 'playwright';
+import type { PageResult, Reply } from '../page-result.ts';
+import { KEPT_BODY_CHARS } from '../page-result.ts';
+
+export type Failure = Extract<PageResult, { kind: 'failed' }>;
+
+/**
+ * @param response null when the browser has not told of any
+ * @param text the page as it was read; null when it was not
+ */
+export function replyOf(response: Response | null, url: string, text: string | null, waitMs: number): Reply {
+  const { 'set-cookie': _, ...headers } = response?.headers() ?? {};
+  return {
+    url,
+    status: response?.status() ?? 0,
+    headers,
+    body: (text ?? '').slice(0, KEPT_BODY_CHARS),
+    complete: text !== null && text.length <= KEPT_BODY_CHARS,
+    waitMs,
+  };
+}
+
+/** A failure without a Retry-After. */
+export function failed(reason: Failure['reason'], detail: string, reply: Reply | null = null): Failure {
+  return { kind: 'failed', reason, detail, reply, retryAfterMs: null };
+}

@@ -1,0 +1,188 @@
+/**
+ * The body of one reply on its way: decompressed, limited, turned into text, and, if it is a page, read by an extractor.
+ * The beginning of the text is kept, whatever becomes of it.
+ */
+import { describeError } from '../../shared/domain/errors.ts';
+import type { ContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
+import { createContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
+import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
+import { PageLimitError } from '../extract/page-limits.ts';
+import type { ContentClass } from './page-kind.ts';
+import { SNIFFED_BYTES, SNIFFED_CHARS, decideKind, findFileFormat } from './page-kind.ts';
+import { KEPT_BODY_CHARS } from './page-result.ts';
+import type { Finding } from './reply-head.ts';
+import { TextReader } from './text-reader.ts';
+
+export interface PageBodyOptions {
+  /** The headers, '' where there is none. */
+  contentType: string;
+  encoding: string;
+  content: ContentClass;
+  /** Of the decoded body. Beyond it a page is too large. */
+  maxBytes: number;
+  /** Null when only the beginning is wanted: a page of an error. */
+  openExtractor: ((kind: PageKind) => PageExtractor) | null;
+  /** It takes bytes again after `push` said no. */
+  onDrain: () => void;
+  /** Called once, at the end or when nothing more is wanted; null where there is nothing to find. */
+  onDone: (finding: Finding | null) => void;
+}
+
+export class PageBody {
+  readonly #options: PageBodyOptions;
+  readonly #decoder: ContentDecoder | null;
+  readonly #text: TextReader;
+  #bytes = 0;
+  /** The first bytes, until there are enough to tell a page from a file; null afterwards. */
+  #first: Uint8Array[] | null = [];
+  /** The first characters, until there are enough to tell the kind of page. */
+  #start = '';
+  #extractor: PageExtractor | null = null;
+  #kept = '';
+  #cut = false;
+  #done = false;
+  #complete = false;
+
+  constructor(options: PageBodyOptions) {
+    this.#options = options;
+    this.#text = new TextReader(options.contentType, {
+      onText: (text) => this.#read(text),
+      onReady: () => this.#decoder?.resume(),
+      onEnd: () => this.#finish(),
+    });
+    this.#decoder = createContentDecoder(options.encoding, {
+      onBytes: (bytes) => this.#take(bytes),
+      onDrain: options.onDrain,
+      onEnd: () => this.#endBytes(),
+      onError: (error) =>
+        this.#fail('network', `broken ${options.encoding.trim().slice(0, 100) || 'body'}: ${error.message}`),
+    });
+    if (!this.#decoder)
+      this.#fail('content-type', `content-encoding ${options.encoding.slice(0, 100)} is not supported`);
+  }
+
+  /** The beginning of the text, at most KEPT_BODY_CHARS. */
+  get kept(): string {
+    return this.#kept;
+  }
+
+  /** True when `kept` is all of it. */
+  get complete(): boolean {
+    return this.#complete && !this.#cut;
+  }
+
+  /** False when the sender should wait for `onDrain`. */
+  push(chunk: Uint8Array): boolean {
+    return this.#done || this.#decoder!.push(chunk);
+  }
+
+  end(): void {
+    if (!this.#done) this.#decoder!.end();
+  }
+
+  /** Nothing follows. */
+  destroy(): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#decoder?.destroy();
+    if (this.#kept !== '') return;
+    // A body that broke off early is evidence too.
+    for (const piece of this.#first ?? []) this.#text.push(piece);
+    this.#kept ||= this.#text.peek().slice(0, KEPT_BODY_CHARS);
+  }
+
+  #take(bytes: Uint8Array): boolean {
+    if (this.#done) return false;
+    const room = this.#options.maxBytes - this.#bytes;
+    this.#bytes += bytes.length;
+    if (bytes.length > room) {
+      if (!this.#options.openExtractor) this.#keepPart(bytes.subarray(0, room));
+      this.#fail('too-large', `more than ${this.#options.maxBytes} bytes`);
+      return false;
+    }
+    if (!this.#first) return this.#text.push(bytes);
+    this.#first.push(bytes);
+    return this.#bytes < SNIFFED_BYTES || this.#passFirst();
+  }
+
+  #keepPart(bytes: Uint8Array): void {
+    if (this.#first) this.#first.push(bytes);
+    else this.#text.push(bytes);
+  }
+
+  #passFirst(): boolean {
+    const pieces = this.#first ?? [];
+    this.#first = null;
+    const first = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    const format = findFileFormat(first);
+    if (format !== null) {
+      this.#fail('content-type', `${format} as ${this.#options.contentType.slice(0, 100) || 'nothing'}`);
+      return false;
+    }
+    return first.length === 0 || this.#text.push(first);
+  }
+
+  #endBytes(): void {
+    if (this.#done) return;
+    if (this.#first) this.#passFirst();
+    if (!this.#done) this.#text.end();
+  }
+
+  #read(text: string): void {
+    const room = KEPT_BODY_CHARS - this.#kept.length;
+    if (text.length > room) this.#cut = true;
+    if (room > 0) this.#kept += text.length > room ? text.slice(0, room) : text;
+    if (this.#done) return;
+    this.#guarded(() => {
+      if (this.#extractor) this.#extractor.write(text);
+      else if (this.#options.openExtractor) {
+        this.#start += text;
+        if (this.#start.length >= SNIFFED_CHARS) this.#open();
+      }
+    });
+  }
+
+  #open(): void {
+    const { content, contentType, openExtractor } = this.#options;
+    const kind = decideKind(content, this.#start.slice(0, SNIFFED_CHARS));
+    if (kind === null || !openExtractor) {
+      this.#fail('content-type', `no page: content-type ${contentType.slice(0, 100)}`);
+      return;
+    }
+    this.#extractor = openExtractor(kind);
+    if (this.#start !== '') this.#extractor.write(this.#start);
+    this.#start = '';
+  }
+
+  #finish(): void {
+    if (this.#done) return;
+    this.#complete = true;
+    if (!this.#options.openExtractor) {
+      this.#settle(null);
+      return;
+    }
+    this.#guarded(() => {
+      if (!this.#extractor) this.#open();
+      if (this.#extractor && !this.#done) this.#settle({ kind: 'page', extraction: this.#extractor.end() });
+    });
+  }
+
+  /** A page can go beyond what the extractor allows it; anything else that it throws is a fault of ours. */
+  #guarded(parse: () => void): void {
+    try {
+      parse();
+    } catch (error) {
+      this.#fail(error instanceof PageLimitError ? 'too-large' : 'parse', describeError(error));
+    }
+  }
+
+  #fail(reason: 'network' | 'content-type' | 'too-large' | 'parse', detail: string): void {
+    this.#settle({ kind: 'failed', reason, detail });
+  }
+
+  #settle(finding: Finding | null): void {
+    if (this.#done) return;
+    this.destroy();
+    this.#options.onDone(finding);
+  }
+}

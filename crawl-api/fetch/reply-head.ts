@@ -1,0 +1,80 @@
+/** What status and headers say, before a byte of the body is read. */
+import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { Extraction } from '../extract/page-extractor.ts';
+import type { PageResult, Reply } from './page-result.ts';
+
+/** A result without the reply it is about, which is complete only at the end. */
+export type Finding =
+  | { kind: 'page'; extraction: Extraction }
+  | { kind: 'gone' }
+  | { kind: 'redirect'; to: string }
+  | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
+  | { kind: 'stopped' };
+
+/** Puts finding and reply together. Everything but `failed` and `stopped` has a reply. */
+export function resultOf(finding: Finding, reply: Reply | null): PageResult {
+  switch (finding.kind) {
+    case 'stopped':
+      return { kind: 'stopped' };
+    case 'failed': {
+      const { reason, detail, retryAfterMs = null } = finding;
+      return { kind: 'failed', reason, detail, reply, retryAfterMs };
+    }
+    case 'page':
+    case 'gone':
+    case 'redirect':
+      if (!reply) throw new Error(`${finding.kind} without a reply`);
+      return { ...finding, reply };
+  }
+}
+
+/**
+ * What the head alone decides; null for a page that is to be read.
+ *
+ * @param header value of a header by its lower-case name, '' without one
+ */
+export function judgeHead(
+  status: number,
+  header: (name: string) => string,
+  url: string,
+  nowMs: number,
+): Finding | null {
+  if (status < 300) return null;
+  if (status === 404 || status === 410) return { kind: 'gone' };
+  if (status < 400) {
+    const to = resolveLocation(header('location'), url);
+    return to === null
+      ? { kind: 'failed', reason: 'redirect', detail: `${status} without a location that can be read` }
+      : { kind: 'redirect', to };
+  }
+  const retryAfterMs = status === 429 || status === 503 ? parseRetryAfter(header('retry-after'), nowMs) : null;
+  return { kind: 'failed', reason: 'http-status', detail: `status ${status}`, retryAfterMs };
+}
+
+/** The headers as a record of lower-case names: cookies are no business of ours, and other readers' secrets. */
+export function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  const plain: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const key = name.toLowerCase();
+    if (value === undefined || key === 'set-cookie' || key === '__proto__') continue;
+    plain[key] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return plain;
+}
+
+/** Milliseconds from now that a Retry-After asks for, seconds or a date; null when it is neither. */
+export function parseRetryAfter(value: string, nowMs: number): number | null {
+  const text = value.trim();
+  if (/^\d{1,10}$/.test(text)) return Number(text) * 1_000;
+  // Date.parse takes much for a date; one of HTTP begins with the day of the week and tells the time.
+  if (!/^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d:\d/i.test(text.slice(0, 100))) return null;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
+}
+
+function resolveLocation(location: string, url: string): string | null {
+  if (location.trim() === '') return null;
+  // Headers come as latin1; a location with letters beyond that was sent as UTF-8.
+  const utf8 = Buffer.from(location, 'latin1').toString('utf8');
+  return URL.parse(utf8.includes('\uFFFD') ? location : utf8, url)?.href ?? null;
+}

@@ -1,0 +1,40 @@
+/** A source that is still starting: an instance can say hello meanwhile. */
+import type { FetchHooks, PageResult, PageSource } from './page-result.ts';
+
+export class StartingSource implements PageSource {
+  readonly #starting: Promise<PageSource | null>;
+  #started: PageSource | null = null;
+
+  /** @param starting when it rejects, somebody else ends the program */
+  constructor(starting: Promise<PageSource>) {
+    this.#starting = starting.then(
+      (source) => (this.#started = source),
+      () => null,
+    );
+  }
+
+  /** Waits for the start. When that fails, nothing is known about any page: it waits until the caller gives up. */
+  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+    const source = this.#started ?? (await this.#waitFor(signal));
+    return source === null ? { kind: 'stopped' } : source.fetch(url, hooks, signal);
+  }
+
+  /** What has begun to start is waited for, so that nothing of it stays behind. */
+  async close(): Promise<void> {
+    const source = await this.#starting;
+    await source?.close();
+  }
+
+  /** Null when the caller has given up. */
+  async #waitFor(signal: AbortSignal): Promise<PageSource | null> {
+    const { promise: aborted, resolve } = Promise.withResolvers<null>();
+    const onAbort = (): void => resolve(null);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      return await Promise.race([this.#starting.then((source) => source ?? aborted), aborted]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+}

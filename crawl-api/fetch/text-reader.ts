@@ -1,0 +1,111 @@
+/**
+ * Bytes of a page into text as they come. The first HEAD_BYTES decide on the encoding, see charset.ts; broken bytes
+ * become U+FFFD.
+ */
+import { TextDecoder } from 'node:util';
+import { loadDetector, loadedDetector } from './charset-detector.ts';
+import { HEAD_BYTES, chooseCharset, guessCharset } from './charset.ts';
+import { Utf8Decoder } from './utf8-decoder.ts';
+
+export interface TextEvents {
+  onText: (text: string) => void;
+  /** It takes bytes again after `push` said no. */
+  onReady: () => void;
+  /** After `end`, when all of the text was given. */
+  onEnd: () => void;
+}
+
+interface Decoder {
+  decode: (bytes: Uint8Array) => string;
+  end: () => string;
+}
+
+export class TextReader {
+  readonly #contentType: string;
+  readonly #events: TextEvents;
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+  #decoder: Decoder | null = null;
+  #waiting = false;
+  #ended = false;
+
+  /** @param contentType the header, '' without one */
+  constructor(contentType: string, events: TextEvents) {
+    this.#contentType = contentType;
+    this.#events = events;
+  }
+
+  /** False when the sender should wait for `onReady`; what it sends all the same is kept. */
+  push(bytes: Uint8Array): boolean {
+    if (this.#decoder) {
+      this.#emit(this.#decoder.decode(bytes));
+      return true;
+    }
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+    if (!this.#waiting && this.#bytes >= HEAD_BYTES) this.#choose();
+    return !this.#waiting;
+  }
+
+  end(): void {
+    this.#ended = true;
+    if (this.#waiting) return;
+    if (this.#decoder) this.#finish();
+    else this.#choose();
+  }
+
+  /** The text of what was pushed and not given out yet, as well as it can be told without more of it. */
+  peek(): string {
+    const head = Buffer.concat(this.#pieces);
+    return head.length === 0 ? '' : new TextDecoder(chooseCharset(head, false, this.#contentType).charset).decode(head);
+  }
+
+  #choose(): void {
+    const all = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+    const head = all.subarray(0, HEAD_BYTES);
+    const isAll = this.#ended && head.length === all.length;
+    const { charset, doubtful } = chooseCharset(head, isAll, this.#contentType);
+    if (!doubtful) {
+      this.#start(charset, all);
+      return;
+    }
+    const guess = loadedDetector();
+    if (guess) {
+      this.#start(guessCharset(head, isAll, guess) ?? charset, all);
+      return;
+    }
+    this.#waiting = true;
+    this.#pieces = [all];
+    void this.#guessLater(head, isAll, charset);
+  }
+
+  async #guessLater(head: Uint8Array, isAll: boolean, charset: string): Promise<void> {
+    const guess = await loadDetector();
+    this.#waiting = false;
+    this.#start(guessCharset(head, isAll, guess) ?? charset, Buffer.concat(this.#pieces));
+    if (!this.#ended) this.#events.onReady();
+  }
+
+  /** Decodes what came so far, and ends if that is all. */
+  #start(charset: string, bytes: Uint8Array): void {
+    this.#pieces = [];
+    this.#decoder = createDecoder(charset);
+    this.#emit(this.#decoder.decode(bytes));
+    if (this.#ended) this.#finish();
+  }
+
+  #finish(): void {
+    this.#emit(this.#decoder!.end());
+    this.#events.onEnd();
+  }
+
+  #emit(text: string): void {
+    if (text !== '') this.#events.onText(text);
+  }
+}
+
+function createDecoder(charset: string): Decoder {
+  if (charset === 'utf-8') return new Utf8Decoder();
+  const decoder = new TextDecoder(charset);
+  return { decode: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
+}

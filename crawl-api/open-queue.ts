@@ -1,0 +1,36 @@
+/** The queue as the last process left it. */
+import { productUrl } from '../shared/domain/product.ts';
+import type { Clock } from '../shared/ports/clock.ts';
+import type { InstanceSettings } from '../shared/wire/settings.ts';
+import type { Log } from './control/log.ts';
+import type { StateFolder } from './control/state-folder.ts';
+import { toFailure } from './queue/item-result.ts';
+import { JournalFile } from './queue/journal-file.ts';
+import { QueueState } from './queue/queue-state.ts';
+import { Queue } from './queue/queue.ts';
+import { ReserveFile } from './queue/reserve-file.ts';
+
+export function openQueue(
+  { settings, clock, log }: { settings: InstanceSettings; clock: Clock; log: Log },
+  folder: Pick<StateFolder, 'journalPath' | 'reservePath'>,
+): { queue: Queue; journal: JournalFile } {
+  const { site, deadline } = settings;
+  const state = new QueueState();
+  const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
+  const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline) };
+  const queue = new Queue(state, file, clock, defaults, new ReserveFile(folder.reservePath));
+  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was cut at its last good record');
+  if (replay.damaged) queue.recordDamage();
+  const died = queue.recoverDeath((item) =>
+    toFailure(
+      item,
+      productUrl(site.productUrl, item.id),
+      'poison',
+      `the crawler died ${item.deaths} times while this product was under way`,
+      clock.now(),
+    ),
+  );
+  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the last process died while this product was under way');
+  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'going on where it was');
+  return { queue, journal: file };
+}

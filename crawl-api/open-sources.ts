@@ -1,0 +1,135 @@
+/** What gets the pages of a crawl: plain HTTP always, a browser where the site asks for one; both through the same guard. */
+import { isIPv4 } from 'node:net';
+import type { AddressGuard } from '../shared/adapters/http/address-guard.ts';
+import { createAddressGuard, portOf } from '../shared/adapters/http/address-guard.ts';
+import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
+import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
+import type { Clock } from '../shared/ports/clock.ts';
+import type { InstanceSettings } from '../shared/wire/settings.ts';
+import type { Log } from './control/log.ts';
+import type { CompiledMapping } from './extract/compile-mapping.ts';
+import { compileMapping } from './extract/compile-mapping.ts';
+import { PageExtractor } from './extract/page-extractor.ts';
+import type { BrowserSource } from './fetch/browser/browser-source.ts';
+import type { OpenExtractor } from './fetch/page-fetcher.ts';
+import { PageFetcher } from './fetch/page-fetcher.ts';
+import type { PageSource } from './fetch/page-result.ts';
+import { StartingSource } from './fetch/starting-source.ts';
+
+export interface SourceParts {
+  settings: InstanceSettings;
+  /** Source address of every request. */
+  address: string;
+  /** Base URL of the metadata service: the crawl never connects to it. */
+  metadataEndpoint: string;
+  /** The browser to use; null looks for one. */
+  chromiumPath: string | null;
+  /** A folder for the browser's profiles. */
+  scratchDirectory: string;
+  clock: Clock;
+  log: Log;
+}
+
+export interface Sources {
+  http: PageSource;
+  /** Starts by itself, beside whatever the caller does; the first page waits for it. */
+  browser: PageSource | null;
+  /** Rejects when the browser does not start, at first or again later; never settles otherwise. */
+  broken: Promise<never>;
+}
+
+/** Throws an AppError when the site is to be rendered and there is no browser. The caller closes both. */
+export async function openSources(parts: SourceParts): Promise<Sources> {
+  const { settings, address, clock } = parts;
+  const { site, mapping } = settings;
+  const guard = createGuard(parts);
+  const compiled = await compileMapping(mapping);
+  const openExtractor = openExtractorOf(compiled);
+  const dispatcher = createTargetDispatcher({ localAddress: address, guard, connectTimeoutMs: site.timeoutMs });
+  const http = new PageFetcher(dispatcher, site, clock, openExtractor);
+  if (site.render === 'http') return { http, browser: null, broken: new Promise(() => {}) };
+  try {
+    const executablePath = await findBrowser(parts.chromiumPath);
+    const opening = openBrowser(parts, executablePath, guard, compiled);
+    const broken = opening.then((source) => source.broken);
+    // Whoever does not look at it must not fail by it.
+    broken.catch(() => {});
+    return { http, browser: new StartingSource(opening), broken };
+  } catch (error) {
+    await http.close();
+    throw error;
+  }
+}
+
+const openExtractorOf =
+  (mapping: CompiledMapping): OpenExtractor =>
+  (kind, url) =>
+    new PageExtractor(mapping, kind, url);
+
+/** Playwright, which takes a second to load, is asked only when no browser is installed. */
+async function findBrowser(chromiumPath: string | null): Promise<string> {
+  const { findChromium } = await import('../shared/adapters/find-chromium.ts');
+  const named = chromiumPath ?? undefined;
+  try {
+    return findChromium({ named, playwrightPath: () => '' });
+  } catch {
+    const { playwrightPath } = await import('./fetch/browser/create-browser-source.ts');
+    return findChromium({ named, playwrightPath });
+  }
+}
+
+/** Loaded only where a browser is used: Playwright costs memory. */
+async function openBrowser(
+  parts: SourceParts,
+  executablePath: string,
+  guard: AddressGuard,
+  compiled: CompiledMapping,
+): Promise<BrowserSource> {
+  const { settings, address, scratchDirectory, clock, log } = parts;
+  const [{ createBrowserSource }, { expectBy }] = await Promise.all([
+    import('./fetch/browser/create-browser-source.ts'),
+    import('./fetch/browser/signs-of.ts'),
+  ]);
+  return createBrowserSource({
+    executablePath,
+    localAddress: address,
+    guard,
+    settings: settings.site,
+    openExtractor: openExtractorOf(compiled),
+    expect: expectBy(compiled),
+    clock,
+    profileDirectory: scratchDirectory,
+    onProblem: (problem) => log.warn({ problem }, 'browser'),
+  });
+}
+
+/** True when the mapping tells a page that is right from any other: by a required field or by its rows. */
+function isRequiring({ rows, fields }: PageMapping): boolean {
+  return (
+    rows !== null || fields.some(({ required, steps }) => required && !steps.some(({ type }) => type === 'default'))
+  );
+}
+
+/** True when every page that was read is known to be the right one. */
+export function provesPages(mapping: Mapping): boolean {
+  return mapping.pages.every(isRequiring);
+}
+
+function createGuard({ settings, address, metadataEndpoint }: SourceParts): AddressGuard {
+  const { apiPort, localPort, site } = settings;
+  const imds = new URL(metadataEndpoint);
+  return createAddressGuard({
+    productUrl: site.productUrl,
+    allowPrivate: site.allowPrivate,
+    forbidden: [
+      { address, port: apiPort },
+      { address: localAddressOf(address), port: localPort },
+      { address: imds.hostname.replace(/^\[|\]$/g, ''), port: portOf(imds.protocol, imds.port) },
+    ],
+  });
+}
+
+/** Where the box-only listener is bound: loopback, and the instance's own part of it where instances share a machine. */
+export function localAddressOf(address: string): string {
+  return isIPv4(address) && address.startsWith('127.') ? address : '127.0.0.1';
+}

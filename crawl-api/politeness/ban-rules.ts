@@ -1,0 +1,118 @@
+/**
+ * Judges one reply: what was asked for, odd, what a ban may look like, or a ban beyond doubt. Every rule has a name and is in
+ * docs/bans.md. Pure; time linear in what was kept of the body.
+ *
+ * The order is the point. The site's own rules come first and count for every reply. A header that only a challenge has comes next.
+ * Then a page with all its required values is the right one, whatever scripts it carries: no mark in its source makes it a ban.
+ */
+import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
+import type { Judgement, SeenPage, SeenReply } from './judgement.ts';
+import { accused, unremarkable } from './judgement.ts';
+import type { PageShape } from './page-shape.ts';
+import { readShape } from './page-shape.ts';
+import { classifyRedirect } from './redirect-target.ts';
+import { isScriptShell } from './script-shell.ts';
+import type { SiteRules } from './site-rules.ts';
+
+/** Statuses with which a site turns somebody away; 430 and 999 are such by custom. 503 only without a Retry-After, 429 has its own rule. */
+const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
+/** A page with less text than this, in characters, has no room for a product. */
+const SMALL_PAGE_CHARS = 1_000;
+const LOG_IN_PAGE_CHARS = 3_000;
+
+/** @param url the address asked for */
+export function judge(page: SeenPage, url: string, rules: SiteRules): Judgement {
+  return (page.reply && judgeBySite(page, page.reply, url, rules)) ?? judgeByKind(page, url, rules);
+}
+
+/** The site's own rules, and the headers of a challenge: for every reply. */
+function judgeBySite(page: SeenPage, reply: SeenReply, url: string, rules: SiteRules): Judgement | null {
+  if (rules.hasStatus(reply.status)) return accused('banned', 'site-status', url, reply);
+  if ((page.kind === 'redirect' && rules.hasRedirect(page.to)) || (reply.url !== url && rules.hasRedirect(reply.url)))
+    return accused('banned', 'site-redirect', url, reply);
+  if (rules.hasPattern(reply.body)) return accused('banned', 'site-pattern', url, reply);
+  const challenge = findChallengeHeader(reply.status, reply.headers);
+  return challenge === null ? null : accused('banned', `challenge-${challenge}`, url, reply);
+}
+
+function judgeByKind(page: SeenPage, url: string, rules: SiteRules): Judgement {
+  switch (page.kind) {
+    case 'page':
+      return judgePage(page, url, rules);
+    case 'gone':
+      return judgeGone(page.reply, url);
+    case 'redirect':
+      return judgeRedirect(page, url, rules);
+    case 'failed':
+      return judgeFailure(page, url);
+  }
+}
+
+function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules: SiteRules): Judgement {
+  const { reply, missing } = page;
+  if (missing === null && page.hasValues && rules.provesPages) return unremarkable('right');
+  const shape = readShape(reply.body);
+  const isSmall = shape.textChars < SMALL_PAGE_CHARS;
+  const hasProduct = missing === null && page.hasValues;
+  // Values that no field requires may be any page's heading: only what is never on an ordinary page counts against them.
+  const challenge = findChallengeMark(reply.body.toLowerCase(), isSmall && !hasProduct);
+  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
+  if (isScriptShell(reply.body, shape)) return accused('banned', 'script-shell', url, reply);
+  const moved = judgeMove(url, reply);
+  if (moved !== null) return moved;
+  if (isLogIn(shape)) return accused('refusal', 'log-in-page', url, reply);
+  if (hasProduct) return unremarkable('right');
+  return accused('odd', oddRule(missing), url, reply);
+}
+
+/** With status 200 it is a page that leads elsewhere by script or refresh, as a browser tells it: a page without its values. */
+function judgeRedirect(page: Extract<SeenPage, { kind: 'redirect' }>, url: string, rules: SiteRules): Judgement {
+  const { reply, to } = page;
+  if (reply.status === 200) {
+    const shown = judgePage({ kind: 'page', reply, missing: null, hasValues: false }, url, rules);
+    if (shown.kind !== 'odd') return shown;
+  }
+  const target = classifyRedirect(url, to);
+  return target === 'hop' ? unremarkable('hop') : accused('refusal', `redirect-${target}`, url, reply);
+}
+
+/** A browser follows redirects by itself: where it ended says as much as a redirect that was not followed. */
+function judgeMove(url: string, reply: SeenReply): Judgement | null {
+  const target = reply.url === url ? 'hop' : classifyRedirect(url, reply.url);
+  return target === 'hop' ? null : accused('refusal', `redirect-${target}`, url, reply);
+}
+
+/** A ban may call itself 404. A shop's own "not found" page may send its reader home, so a shell is no proof here. */
+function judgeGone(reply: SeenReply, url: string): Judgement {
+  const shape = readShape(reply.body);
+  const challenge = findChallengeMark(reply.body.toLowerCase(), shape.textChars < SMALL_PAGE_CHARS);
+  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
+  if (isScriptShell(reply.body, shape)) return accused('refusal', 'script-shell', url, reply);
+  return judgeMove(url, reply) ?? unremarkable('gone');
+}
+
+function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, url: string): Judgement {
+  const { reply, retryAfterMs } = page;
+  if (reply === null) return unremarkable('failed');
+  const { status } = reply;
+  const isRefusing = REFUSING_STATUSES.has(status) || status === 429 || status === 405;
+  const small = readShape(reply.body).textChars < SMALL_PAGE_CHARS;
+  const moved = judgeMove(url, reply);
+  if (moved === null && retryAfterMs !== null && (status === 429 || status === 503)) return unremarkable('wait');
+  const challenge = status >= 300 ? findChallengeMark(reply.body.toLowerCase(), isRefusing || small) : null;
+  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
+  if (moved !== null) return moved;
+  if (status === 429) return accused('banned', 'status-429', url, reply);
+  return REFUSING_STATUSES.has(status) ? accused('refusal', `status-${status}`, url, reply) : unremarkable('failed');
+}
+
+const challengeRule = (name: string): string => (name === 'captcha' ? 'captcha' : `challenge-${name}`);
+
+function isLogIn(shape: PageShape): boolean {
+  return shape.hasPasswordField && shape.textChars < LOG_IN_PAGE_CHARS;
+}
+
+function oddRule(missing: string | null): string {
+  if (missing === null) return 'no-values';
+  return missing === 'rows' || missing === 'mapping' ? `${missing}-missing` : 'field-missing';
+}

@@ -1,0 +1,39 @@
+/** With `render: auto`, learns whether this site's pages need a browser. */
+
+/** Pages in a row that only the browser could read before HTTP is left out. */
+const LEARN_AFTER = 5;
+/** Of the pages after that, HTTP is tried again on every so many-th. */
+const LOOK_AGAIN_EVERY = 50;
+
+export class RenderChoice {
+  readonly #mode: 'http' | 'browser' | 'auto';
+  #neededInRow = 0;
+  #direct = 0;
+
+  constructor(mode: 'http' | 'browser' | 'auto') {
+    this.#mode = mode;
+  }
+
+  /** How to get the next page first. */
+  first(): 'http' | 'browser' {
+    if (this.#mode !== 'auto') return this.#mode;
+    if (this.#neededInRow < LEARN_AFTER) return 'http';
+    return ++this.#direct % LOOK_AGAIN_EVERY === 0 ? 'http' : 'browser';
+  }
+
+  /** True when a page that HTTP could not read may be tried with the browser. */
+  get mayRender(): boolean {
+    return this.#mode === 'auto';
+  }
+
+  /** HTTP alone gave the required values. */
+  httpSufficed(): void {
+    this.#neededInRow = 0;
+    this.#direct = 0;
+  }
+
+  /** HTTP did not, the browser did. */
+  browserNeeded(): void {
+    this.#neededInRow++;
+  }
+}

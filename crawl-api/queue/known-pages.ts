@@ -1,0 +1,138 @@
+/** Pages whose values are known: asked when it is in doubt whether the site still serves this address. */
+import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import { productUrl } from '../../shared/domain/product.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Canary } from '../../shared/domain/verdict.ts';
+import type { Judgement } from '../politeness/judgement.ts';
+import { accused, unremarkable } from '../politeness/judgement.ts';
+import type { Look, LookParts } from './page-look.ts';
+import { lookAtProduct } from './product-look.ts';
+import type { QueueState } from './queue-state.ts';
+import { KNOWN_PAGE } from './records.ts';
+
+const DIFFERS = 'canary-differs';
+
+export class KnownPages {
+  readonly #canaries: readonly Canary[];
+  readonly #template: string;
+  readonly #state: QueueState;
+  #next = 0;
+  /** Canaries that differed from what is configured, by id, with the difference. They are left out while there is another page to ask. */
+  readonly #doubted = new Map<string, string>();
+  /** The canary that has just differed: the product stored last has the next word. */
+  #inDoubt: string | null = null;
+  /** Pages that robots.txt kept from being asked, by id, with the rules that did: others may allow them. */
+  readonly #forbidden = new Map<string, RobotsPolicy | null>();
+
+  constructor(canaries: readonly Canary[], template: string, state: QueueState) {
+    this.#canaries = canaries;
+    this.#template = template;
+    this.#state = state;
+  }
+
+  /** True when there is one: a configured canary, or a product that was stored here; unless robots.txt is known to forbid it. */
+  get canAsk(): boolean {
+    return this.#canaries.some(({ id }) => !this.#isForbidden(id)) || this.#lastStored() !== null;
+  }
+
+  /** True when a page was right here, and robots.txt forbids to ask for it. */
+  get isLastForbidden(): boolean {
+    const id = this.#idOfLast();
+    return id !== null && this.#isForbidden(id);
+  }
+
+  /** What is wrong with canaries that differed while the site served the address; null when nothing is. */
+  get problem(): string | null {
+    return this.#doubted.size === 0 ? null : [...this.#doubted.values()].join('; ');
+  }
+
+  /**
+   * Asks the next one that robots.txt allows; `none`: it allows none. Values that differ from the canary's make it odd; but the canary may
+   * be out of date, so the product that was stored last is asked before that counts.
+   */
+  async ask(
+    parts: LookParts,
+    work: AbortSignal,
+  ): Promise<{ judgement: Judgement; retryAfterMs: number | null } | 'not-now' | 'none'> {
+    const canary = this.#nextCanary();
+    const id = canary?.id ?? this.#lastStored();
+    if (id === null) return 'none';
+    const url = productUrl(this.#template, id);
+    const policy = this.#state.robots;
+    const look = await lookAtProduct(parts, { n: KNOWN_PAGE, url, yields: false, pages: 'needed' }, work);
+    if (look.kind === 'not-now') return 'not-now';
+    if (look.kind === 'disallowed') {
+      // Says nothing about the address: the next one is to be asked.
+      this.#forbidden.set(id, policy);
+      if (canary === null) this.#settleDoubt(unremarkable('failed'));
+      return this.ask(parts, work);
+    }
+    const judgement = compare(look, canary);
+    if (canary === null) this.#settleDoubt(judgement);
+    else if (judgement.rule === DIFFERS && this.#lastStored() !== null) {
+      this.#inDoubt = canary.id;
+      this.#doubted.set(canary.id, describeDifference(look, canary));
+      return { judgement: unremarkable('failed'), retryAfterMs: null };
+    }
+    return {
+      judgement,
+      retryAfterMs: look.page.kind === 'failed' ? look.page.retryAfterMs : null,
+    };
+  }
+
+  #nextCanary(): Canary | null {
+    if (this.#inDoubt !== null && this.#lastStored() !== null) return null;
+    const allowed = this.#canaries.filter(({ id }) => !this.#isForbidden(id));
+    const usable = this.#lastStored() === null ? allowed : allowed.filter(({ id }) => !this.#doubted.has(id));
+    return usable[this.#next++ % usable.length] ?? null;
+  }
+
+  /** A canary is out of date only where the other page was right. */
+  #settleDoubt({ kind }: Judgement): void {
+    if (this.#inDoubt !== null && kind !== 'right') this.#doubted.delete(this.#inDoubt);
+    this.#inDoubt = null;
+  }
+
+  #isForbidden(id: string): boolean {
+    return this.#forbidden.get(id) === this.#state.robots;
+  }
+
+  /** Null also while robots.txt is known to forbid it. */
+  #lastStored(): string | null {
+    const id = this.#idOfLast();
+    return id === null || this.#isForbidden(id) ? null : id;
+  }
+
+  #idOfLast(): string | null {
+    const n = this.#state.lastStored;
+    return n === null ? null : (this.#state.items.get(n)?.id ?? null);
+  }
+}
+
+function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, canary: Canary | null): Judgement {
+  if (judgement.kind !== 'right' || page.kind !== 'page' || canary === null) return judgement;
+  return (page.extraction.rows ?? []).some((row) => hasFields(row, canary.fields))
+    ? judgement
+    : accused('odd', DIFFERS, url, page.reply);
+}
+
+/** `the canary P3 does not have price 999 (it is 3): …`, for the person who configured it. */
+function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fields }: Canary): string {
+  const row = (page.kind === 'page' && page.extraction.rows?.[0]?.row) || {};
+  const differences = Object.entries(fields).flatMap(([name, expected]) => {
+    const actual = Object.hasOwn(row, name) ? row[name] : null;
+    return String(actual) === String(expected)
+      ? []
+      : [`${name} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`];
+  });
+  return `the canary ${id} is out of date: ${differences.join(', ')}`.slice(0, 400);
+}
+
+/** Compared as text: a configuration file says 1200 where the mapping gives '1200'. */
+function hasFields({ row }: KeyedRow, fields: Canary['fields']): boolean {
+  return Object.entries(fields).every(([name, expected]) => {
+    const actual = Object.hasOwn(row, name) ? row[name] : null;
+    const values = Array.isArray(actual) ? actual : [actual ?? null];
+    return values.some((value) => value !== null && String(value) === String(expected));
+  });
+}

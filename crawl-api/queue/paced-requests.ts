@@ -1,0 +1,114 @@
+/**
+ * The only way to a site: one request at a time, each at the pace, none that robots.txt, a barrier or the disk forbids. Whatever is asked
+ * for (a product, a hop of a redirect, a further page, a known page, the same page again with the browser) goes through here.
+ */
+import { isAllowed } from '../../shared/domain/robots.ts';
+import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { SignalFlag } from '../control/signal-flag.ts';
+import type { FetchHooks, PageResult, PageSource } from '../fetch/page-result.ts';
+import type { Pacer } from '../politeness/pacer.ts';
+import type { PageTimes } from '../politeness/page-times.ts';
+import { findBarrier } from './barrier.ts';
+import type { Queue } from './queue.ts';
+
+export interface RequestParts {
+  queue: Queue;
+  pacer: Pacer;
+  clock: Clock;
+  pageTimes: PageTimes;
+  robots: 'respect' | 'ignore';
+  http: PageSource;
+  /** Null when nothing is rendered. */
+  browser: PageSource | null;
+  /** Raised by others when the queue or the orders have changed. */
+  changed: SignalFlag;
+}
+
+export interface PageRequest {
+  /** The product's number, or KNOWN_PAGE. */
+  n: number;
+  url: string;
+  via: 'http' | 'browser';
+  /** Give up the turn when something changes while it is waited for: the caller looks again what is next. */
+  yields: boolean;
+}
+
+export type Answer =
+  | { kind: 'page'; page: Exclude<PageResult, { kind: 'stopped' }> }
+  /** robots.txt does not allow it; nothing was sent. */
+  | { kind: 'disallowed' }
+  /** An order, a barrier, the disk or the deadline came between: nothing is known. */
+  | { kind: 'not-now' };
+
+/** How long to wait before writing again to a disk that refused. */
+const DISK_RETRY_MS = 1_000;
+
+export class PacedRequests {
+  readonly #parts: RequestParts;
+  /** Wall-clock time of monotonic zero: starts are written with fractions, and a clock that is set does not move their gaps. */
+  readonly #wallMs: number;
+
+  constructor(parts: RequestParts) {
+    this.#parts = parts;
+    this.#wallMs = parts.clock.now() - parts.clock.monotonic();
+  }
+
+  /** `work` cuts a request off that is under way. */
+  async send(request: PageRequest, work: AbortSignal): Promise<Answer> {
+    if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
+    if (!(await this.#waitForTurn(request.yields, work))) return { kind: 'not-now' };
+    // The rules may have changed while it waited.
+    if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
+    const { queue, pacer, clock, pageTimes } = this.#parts;
+    const source = request.via === 'browser' ? this.#parts.browser : this.#parts.http;
+    if (source === null) return { kind: 'not-now' };
+    const beganMs = clock.monotonic();
+    let sent = false;
+    const hooks: FetchHooks = {
+      onStart: () => {
+        queue.recordStart(request.n, this.#wallMs + clock.monotonic(), request.via === 'browser');
+        pacer.requestStarted();
+        sent = true;
+      },
+      onFirstByte: () => pacer.replyStarted(),
+    };
+    const page = await source.fetch(request.url, hooks, work).catch(() => null);
+    // A try that sent nothing (no connection, no such name) keeps the pace too: a shop that is down is not to be hammered.
+    // Of a browser it cannot be proved that nothing was: its turn counts from its end.
+    if (!sent) pacer.requestStarted(request.via === 'browser' ? undefined : beganMs);
+    if (page === null) {
+      // Nearly always the journal, before anything was sent: the product stays where it is until the disk takes writes again.
+      await clock.sleep(DISK_RETRY_MS, work);
+      return { kind: 'not-now' };
+    }
+    if (page.kind === 'stopped') return { kind: 'not-now' };
+    if (sent) pageTimes.add(clock.monotonic() - beganMs);
+    return { kind: 'page', page };
+  }
+
+  /** Whether a redirect or a link of the product at `site` may be followed: to its own site, and only under rules that were read. */
+  mayFollow(site: string, to: string): boolean {
+    return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
+  }
+
+  #isAllowed(url: string): boolean {
+    const { queue, robots } = this.#parts;
+    const policy = queue.state.robots;
+    if (robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
+    const target = URL.parse(url);
+    return target === null || isAllowed(policy, target.pathname + target.search);
+  }
+
+  /** False when the request must not be sent now. */
+  async #waitForTurn(yields: boolean, work: AbortSignal): Promise<boolean> {
+    const { queue, pacer, clock, changed, robots } = this.#parts;
+    for (;;) {
+      if (work.aborted || queue.isDraining || findBarrier(queue, robots, clock.now())) return false;
+      const ms = pacer.waitMs();
+      if (ms <= 0) return true;
+      const news = await changed.wait(clock, Math.ceil(ms), work);
+      if (news && yields) return false;
+    }
+  }
+}

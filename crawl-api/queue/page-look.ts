@@ -1,0 +1,90 @@
+/** Gets one page, through the redirects of its site and with the browser where that is needed, and judges it. */
+import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
+import { hasValues } from '../extract/has-values.ts';
+import type { PageResult } from '../fetch/page-result.ts';
+import { judge } from '../politeness/ban-rules.ts';
+import type { HabitWatch } from '../politeness/habit-watch.ts';
+import type { Judgement, SeenPage } from '../politeness/judgement.ts';
+import { accused } from '../politeness/judgement.ts';
+import type { RenderChoice } from '../politeness/render-choice.ts';
+import type { SiteRules } from '../politeness/site-rules.ts';
+import type { Answer, PacedRequests, PageRequest } from './paced-requests.ts';
+
+export type LookedAt = Exclude<PageResult, { kind: 'stopped' }>;
+
+export type Look =
+  /**
+   * `url` is the address that answered; redirects may have led there. `doubtful`: all that was judged is right, but a part of the product
+   * was not to be had, for a reason that a ban may have, too.
+   */
+  | { kind: 'seen'; page: LookedAt; url: string; judgement: Judgement; doubtful?: true }
+  | { kind: 'disallowed'; url: string }
+  | { kind: 'not-now' };
+
+export interface LookParts {
+  requests: PacedRequests;
+  rules: SiteRules;
+  render: RenderChoice;
+  habit: HabitWatch;
+}
+
+/** `n` as in PageRequest; `site`: the product's own address, from which every hop must be one that may be followed. With `yields`, the first request gives up its turn when something changes. */
+export async function lookAt(
+  parts: LookParts,
+  target: { n: number; url: string; site: string; yields: boolean },
+  work: AbortSignal,
+): Promise<Look> {
+  const via = parts.render.first();
+  const seen = new Set<string>();
+  let { url, yields } = target;
+  for (;;) {
+    seen.add(url);
+    const look = await lookOnce(parts, { n: target.n, url, via, yields }, work);
+    if (look.kind !== 'seen' || look.judgement.kind !== 'hop' || look.page.kind !== 'redirect') return look;
+    const { to, reply } = look.page;
+    if (seen.has(to) || seen.size > MAX_REDIRECTS)
+      return { ...look, judgement: accused('refusal', 'redirect-loop', url, reply) };
+    // Hop by hop, sub-domains would lead from one tenant of a host to any other.
+    if (!parts.requests.mayFollow(target.site, to))
+      return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
+    url = to;
+    yields = false;
+  }
+}
+
+async function lookOnce(
+  { requests, rules, render }: LookParts,
+  request: PageRequest,
+  work: AbortSignal,
+): Promise<Look> {
+  const { url } = request;
+  const toLook = (answer: Answer): Look =>
+    answer.kind === 'page'
+      ? { kind: 'seen', page: answer.page, url, judgement: judge(toSeenPage(answer.page), url, rules) }
+      : answer.kind === 'disallowed'
+        ? { kind: 'disallowed', url }
+        : answer;
+  const first = toLook(await requests.send(request, work));
+  if (request.via === 'browser' || first.kind !== 'seen') return first;
+  if (first.judgement.kind === 'right') render.httpSufficed();
+  if (!render.mayRender || first.judgement.kind !== 'odd' || first.judgement.rule === 'mapping-missing') return first;
+  const rendered = toLook(await requests.send({ ...request, via: 'browser', yields: false }, work));
+  if (rendered.kind === 'seen' && rendered.judgement.kind === 'right') render.browserNeeded();
+  return rendered;
+}
+
+/** What the ban rules need of a page. */
+function toSeenPage(page: LookedAt): SeenPage {
+  switch (page.kind) {
+    case 'page': {
+      const { reply, extraction } = page;
+      return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };
+    }
+    case 'gone':
+      return { kind: 'gone', reply: page.reply };
+    case 'redirect':
+      return { kind: 'redirect', reply: page.reply, to: page.to };
+    case 'failed':
+      return { kind: 'failed', reply: page.reply, retryAfterMs: page.retryAfterMs };
+  }
+}

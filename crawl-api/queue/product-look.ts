@@ -1,0 +1,167 @@
+/**
+ * A product as a whole: its page, and the further pages that the mapping finds in it. What they say is put together first and judged then,
+ * because a required field may stand on any of them. A page that is neither right nor a part of the whole decides for the product.
+ */
+import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
+import { rowBytes } from '../extract/row-size.ts';
+import { LESS_THAN_USUAL, accused, unremarkable } from '../politeness/judgement.ts';
+import type { Look, LookParts, LookedAt } from './page-look.ts';
+import { lookAt } from './page-look.ts';
+
+/** Pages of one product, its own included. */
+const MAX_PAGES = 20;
+
+export interface ProductTarget {
+  /** As in PageRequest. */
+  n: number;
+  url: string;
+  /** The first request gives up its turn when something changes. */
+  yields: boolean;
+  /** `needed`: no further page once all required fields have a value, and half of the usual ones. */
+  pages: 'all' | 'needed';
+}
+
+type Seen = Extract<Look, { kind: 'seen' }>;
+type SeenPage = Seen & { page: Extract<LookedAt, { kind: 'page' }> };
+
+/** The look at the product's own page, with what its further pages add; or at the page that decides against it. */
+export async function lookAtProduct(parts: LookParts, target: ProductTarget, work: AbortSignal): Promise<Look> {
+  const { n, url, pages } = target;
+  const first = await lookAt(parts, { ...target, site: url }, work);
+  if (!isPage(first)) return first;
+  const product = new GatheredProduct();
+  if (!product.add(first)) return first;
+  const links = new LinkList(url, (link) => parts.requests.mayFollow(url, link));
+  links.note(first);
+  let isShorter = false;
+  // What is usual was learned from whole products: a further page may have it.
+  const isEnough = (): boolean => product.incomplete() === null && !parts.habit.isThin(product.rows);
+  const excess = (): string | null => (pages === 'all' ? product.excess(links.isCut) : null);
+  for (let next = links.next(); next !== undefined; next = links.next()) {
+    if ((pages === 'needed' && isEnough()) || excess() !== null) break;
+    const look = await lookAt(parts, { n, url: next, site: url, yields: false }, work);
+    // The list has become shorter since the link to it was made; or it is a ban that calls itself 404.
+    if (look.kind === 'seen' && look.judgement.kind === 'gone') {
+      isShorter = true;
+      continue;
+    }
+    if (!isPage(look)) return look;
+    if (!product.add(look)) return look.judgement.kind === 'odd' ? (product.incomplete() ?? look) : look;
+    links.note(look);
+  }
+  const incomplete = product.incomplete();
+  if (incomplete !== null) return incomplete;
+  const whole: Seen = {
+    ...first,
+    judgement: first.judgement.kind === 'right' ? first.judgement : unremarkable('right'),
+    page: toWhole(first.page, product, excess()),
+  };
+  if (parts.habit.isThin(product.rows))
+    return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };
+  return isShorter ? { ...whole, doubtful: true } : whole;
+}
+
+function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): LookedAt {
+  const { reply, extraction } = first;
+  return excess === null
+    ? { ...first, extraction: { rows: product.rows, missing: null, links: extraction.links } }
+    : { kind: 'failed', reason: 'too-large', detail: excess, reply, retryAfterMs: null };
+}
+
+const isPage = (look: Look): look is SeenPage => look.kind === 'seen' && look.page.kind === 'page';
+
+/** Links that may be followed, each once, in the order in which they were found. */
+class LinkList {
+  readonly #known: Set<string>;
+  readonly #mayFollow: (link: string) => boolean;
+  readonly #waiting: string[] = [];
+  #pages = 1;
+  /** There are more than may be asked for. */
+  isCut = false;
+
+  constructor(url: string, mayFollow: (link: string) => boolean) {
+    this.#known = new Set([url]);
+    this.#mayFollow = mayFollow;
+  }
+
+  note({ url, page }: SeenPage): void {
+    this.#known.add(url);
+    for (const link of page.extraction.links) {
+      if (this.#known.has(link) || !this.#mayFollow(link)) continue;
+      if (this.#pages === MAX_PAGES) {
+        this.isCut = true;
+        return;
+      }
+      this.#pages++;
+      this.#known.add(link);
+      this.#waiting.push(link);
+    }
+  }
+
+  next(): string | undefined {
+    return this.#waiting.shift();
+  }
+}
+
+/** With `rows` the records of all pages, each key once; else one row, whose empty fields further pages fill. */
+class GatheredProduct {
+  readonly rows: KeyedRow[] = [];
+  readonly #keys = new Set<string>();
+  /** Pages on which a required field had no value, with the names of those fields. */
+  #bytes = 0;
+  readonly #partial: { look: SeenPage; missing: readonly string[] }[] = [];
+
+  /** False for a page that decides for itself: it is not right, and has nothing that is still wanted. */
+  add(look: SeenPage): boolean {
+    const { extraction } = look.page;
+    if (look.judgement.kind === 'right') {
+      for (const row of extraction.rows ?? []) this.#addRow(row);
+      return true;
+    }
+    // What a ban or a log-in page seems to have is no part of a product.
+    if (look.judgement.rule !== 'field-missing' || extraction.rows !== null || !extraction.partial) return false;
+    const { row, missing } = extraction.partial;
+    if (!this.#addRow({ key: null, row })) return false;
+    this.#partial.push({ look, missing });
+    return true;
+  }
+
+  /** The first page without a required field that no other page has either; null when there is none. */
+  incomplete(): SeenPage | null {
+    const row = this.rows[0]?.row ?? {};
+    return this.#partial.find(({ missing }) => missing.some((name) => (row[name] ?? null) === null))?.look ?? null;
+  }
+
+  /**
+   * Why the product is more than is taken of one, or null. With many rows it is given up then: rows that are not found count as deleted.
+   * One row loses nothing by pages that were not asked for.
+   */
+  excess(isCut: boolean): string | null {
+    if (this.#bytes > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
+    const isOne = this.rows.length === 1 && this.rows[0]!.key === null;
+    return isCut && !isOne ? `more than ${MAX_PAGES} pages` : null;
+  }
+
+  /** False when it adds nothing. */
+  #addRow({ key, row }: KeyedRow): boolean {
+    const own = this.rows[0];
+    if (key === null && own) return fillEmpty(own.row, row);
+    if (key !== null && this.#keys.has(key)) return false;
+    if (key !== null) this.#keys.add(key);
+    this.#bytes += rowBytes(row);
+    // What is beyond is not kept, so that twenty large pages are never in memory together.
+    if (this.#bytes <= MAX_ROWS_BYTES) this.rows.push({ key, row: { ...row } });
+    return true;
+  }
+}
+
+function fillEmpty(row: Row, more: Row): boolean {
+  let filled = false;
+  for (const [name, value] of Object.entries(more)) {
+    if (value === null || (row[name] ?? null) !== null) continue;
+    row[name] = value;
+    filled = true;
+  }
+  return filled;
+}

@@ -1,0 +1,14 @@
+/** Results that are too large for the journal. */
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { RecordTooLargeError } from './journal-file.ts';
+
+/** A result that no journal could read again is not written over and over: the product has failed for its size. */
+export function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void): void {
+  try {
+    record(result);
+  } catch (error) {
+    if (!(error instanceof RecordTooLargeError)) throw error;
+    const { n, id, url, at, attempts } = result;
+    record({ n, id, url, at, attempts, outcome: 'failed', reason: 'too-large', detail: error.message });
+  }
+}

@@ -1,0 +1,61 @@
+/** Results on their way into the bucket: numbered lines, cut into parts, forgotten when their part is there. */
+import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+
+export interface Cut {
+  seq: number;
+  from: number;
+  to: number;
+}
+
+export class ResultLines {
+  /** Lines of results that are not in the bucket; the first one has number `#from`. */
+  #lines: string[] = [];
+  #from = 0;
+  #cutTo = 0;
+  /** Characters in results that no cut covers yet. */
+  uncutChars = 0;
+  /** Cuts that are not in the bucket yet, in order. */
+  readonly cuts: Cut[] = [];
+
+  add(result: ItemResult): void {
+    const line = JSON.stringify(result);
+    this.#lines.push(line);
+    this.uncutChars += line.length;
+  }
+
+  cut(cut: Cut): void {
+    for (const line of this.linesOf(cut)) this.uncutChars -= line.length;
+    this.cuts.push(cut);
+    this.#cutTo = cut.to;
+  }
+
+  store(part: PartRef): void {
+    const at = this.cuts.findIndex((cut) => cut.seq === part.seq);
+    if (at === -1) return;
+    const [cut] = this.cuts.splice(at, 1);
+    // Parts go up in order, so what is in the bucket is always the beginning.
+    this.#lines.splice(0, cut!.to - this.#from);
+    this.#from = cut!.to;
+  }
+
+  /** Results without a cut: their numbers are [from, to). */
+  uncut(): { from: number; to: number } {
+    return { from: this.#cutTo, to: this.#from + this.#lines.length };
+  }
+
+  /** Where a cut ends that takes uncut results up to number `to`, stops before they have more than `maxChars`, and takes one at least. */
+  lastWithin(to: number, maxChars: number): number {
+    let chars = 0;
+    for (let i = this.#cutTo; i < to; i++) {
+      chars += this.#lines[i - this.#from]!.length;
+      if (chars > maxChars && i > this.#cutTo) return i;
+    }
+    return to;
+  }
+
+  /** The lines of results [from, to), which no part in the bucket holds yet. */
+  linesOf(cut: { from: number; to: number }): string[] {
+    return this.#lines.slice(cut.from - this.#from, cut.to - this.#from);
+  }
+}

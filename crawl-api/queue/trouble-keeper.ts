@@ -1,0 +1,68 @@
+/** Begins and ends the address's troubles, in the journal first: a restarted process must not send what this one may not. */
+import type { Evidence } from '../../shared/domain/verdict.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Trouble } from '../../shared/wire/callbacks.ts';
+import type { AddressWatch } from '../politeness/address-watch.ts';
+import type { Queue } from './queue.ts';
+
+export interface TroubleKeeperParts {
+  queue: Queue;
+  watch: AddressWatch;
+  clock: Clock;
+  coolDownMs: number;
+  /** Called when a trouble has begun, changed or ended. */
+  onChange: () => void;
+}
+
+export class TroubleKeeper {
+  readonly #parts: TroubleKeeperParts;
+
+  constructor(parts: TroubleKeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** No request leaves from here on; a ban lasts for the cool-down, or for longer when the site says so. */
+  begin(verdict: 'suspect' | 'banned', evidence: Evidence, leastMs = 0): void {
+    const { queue, clock, coolDownMs, onChange } = this.#parts;
+    const sinceMs = clock.now();
+    const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, leastMs) : null;
+    queue.recordTrouble({ verdict, sinceMs, untilMs, evidence });
+    onChange();
+  }
+
+  /** The main server's word on a suspicion; of no meaning without one. */
+  decide(word: 'ok' | 'banned'): void {
+    const { queue } = this.#parts;
+    const { trouble } = queue.state;
+    if (trouble?.verdict !== 'suspect') return;
+    if (word === 'banned') return this.begin('banned', trouble.evidence);
+    queue.acceptHeld();
+    this.#end();
+  }
+
+  /** Ends a ban whose cool-down is over. */
+  endWhenOver(): void {
+    const untilMs = this.#parts.queue.state.trouble?.untilMs ?? null;
+    if (untilMs !== null && this.#parts.clock.now() >= untilMs) this.#end();
+  }
+
+  /** For the heartbeat; null when there is none. */
+  describe(): Trouble | null {
+    const { trouble } = this.#parts.queue.state;
+    if (!trouble) return null;
+    const { verdict, sinceMs, untilMs, evidence } = trouble;
+    const nowMs = this.#parts.clock.now();
+    return {
+      verdict,
+      sinceMs: Math.max(0, nowMs - sinceMs),
+      leftMs: untilMs === null ? null : Math.max(0, untilMs - nowMs),
+      evidence,
+    };
+  }
+
+  #end(): void {
+    this.#parts.queue.recordReopened();
+    this.#parts.watch.reopened();
+    this.#parts.onChange();
+  }
+}

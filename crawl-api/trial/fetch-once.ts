@@ -1,0 +1,40 @@
+/** Gets one page by hand: redirects of the same site are followed, a second apart, as the crawl would. */
+import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { PageResult, PageSource } from '../fetch/page-result.ts';
+
+/** Between two hops: nobody's pace is known here, and one second harms no site. */
+const HOP_MS = 1_000;
+
+export interface Hop {
+  url: string;
+  /** Null when no reply came. */
+  status: number | null;
+}
+
+export interface TrialPage {
+  /** Of the last request; never a redirect that was followed. */
+  result: PageResult;
+  requests: Hop[];
+}
+
+export async function fetchOnce(source: PageSource, url: string, clock: Clock): Promise<TrialPage> {
+  const requests: Hop[] = [];
+  const signal = new AbortController().signal;
+  const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
+  for (let target = url; ;) {
+    const result = await source.fetch(target, hooks, signal);
+    requests.push({ url: target, status: result.kind === 'stopped' ? null : (result.reply?.status ?? null) });
+    if (result.kind !== 'redirect') return { result, requests };
+    const { to, reply } = result;
+    const refusal = !isSameSite(target, to)
+      ? `leaves the site: to ${to}`
+      : requests.length > MAX_REDIRECTS
+        ? `after ${MAX_REDIRECTS} redirects another one, to ${to}`
+        : null;
+    if (refusal !== null)
+      return { result: { kind: 'failed', reason: 'redirect', detail: refusal, reply, retryAfterMs: null }, requests };
+    target = to;
+    await clock.sleep(HOP_MS);
+  }
+}

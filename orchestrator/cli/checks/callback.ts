@@ -1,0 +1,147 @@
+/** Whether instances will reach the call-back listener, as far as this machine can tell. */
+import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { RouteTable } from '../../cloud/route-tables.ts';
+import { isLoopback } from '../target.ts';
+import { lookAtDoors } from './callback-doors.ts';
+import type { Check, Finding } from './check.ts';
+import { failed, ok, warning } from './check.ts';
+import { lacksServerUrl } from './lacks.ts';
+
+/** `orchestrator run` listens there when nothing is configured. */
+const USUAL_LISTEN = '0.0.0.0:8700';
+const FETCH_MS = 4_000;
+const STILL = 'instances need to; without call-backs the results come by S3 alone, later';
+
+export const callback: Check = {
+  id: 'callback',
+  title: 'call-back URL',
+  kinds: ['aws'],
+  lacks: lacksServerUrl,
+  beforeLaunch: true,
+  limitMs: 15_000,
+  async run(context) {
+    const { config, target, facts } = context;
+    const url = config.values.server.url!;
+    const { hostname } = new URL(url);
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const addresses = await lookup(host, { all: true }).then(
+      (found) => found.map((a) => a.address),
+      () => [],
+    );
+    if (addresses.length === 0)
+      return [failed('config-invalid', `server.url ${url}: the name ${host} does not resolve`, 'Correct server.url')];
+    // Instances of an endpoint on this machine are processes of it.
+    const isAws = target.endpoint === null || !isLoopback(new URL(target.endpoint).hostname);
+    const tables = isAws ? await facts.routeTables().catch(() => null) : null;
+    return [
+      ...(isAws ? judgeAddress(url, addresses, tables) : []),
+      await tryOut(url, config.values.server.listen ?? USUAL_LISTEN),
+      ...(isAws ? await lookAtDoors(context, addresses) : []),
+    ];
+  },
+};
+
+const PRIVATE = blockOf([
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '169.254.0.0/16',
+  'fc00::/7',
+  'fe80::/10',
+]);
+const LOOPBACK = blockOf(['127.0.0.0/8', '::1/128', '0.0.0.0/8']);
+
+/**
+ * What instances on EC2 can make of these addresses; nothing where they are public.
+ * @param tables null when they could not be read: then nobody knows what is inside the VPC
+ */
+export function judgeAddress(
+  url: string,
+  addresses: readonly string[],
+  tables: readonly RouteTable[] | null,
+): Finding[] {
+  const remedy = 'Set server.url to an address of this machine that the subnets reach, such as http://10.0.0.5:8700';
+  const loopback = addresses.find((a) => isIn(LOOPBACK, a));
+  if (loopback !== undefined)
+    return [
+      failed('config-invalid', `server.url ${url} leads to ${loopback}: each instance would call itself`, remedy),
+    ];
+  if (tables === null) return [];
+  const inside = blockOf(
+    tables.flatMap((t) =>
+      (t.Routes ?? []).flatMap((r) =>
+        r.GatewayId === 'local' && r.DestinationCidrBlock ? [r.DestinationCidrBlock] : [],
+      ),
+    ),
+  );
+  const hidden = addresses.find((a) => isIn(PRIVATE, a) && !isIn(inside, a));
+  if (hidden === undefined) return [];
+  return [
+    warning(
+      `server.url ${url} leads to ${hidden}, a private address outside the VPC of the subnets: reached only by VPN or peering`,
+      remedy,
+    ),
+  ];
+}
+
+function blockOf(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits = ''] = range.split('/');
+    list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  return list;
+}
+
+const isIn = (list: BlockList, address: string): boolean => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+
+/** Listens for a moment where a run will, and asks for the URL from here. */
+async function tryOut(url: string, listen: string): Promise<Finding> {
+  const nonce = randomBytes(16).toString('hex');
+  // An instance of another run that calls back meanwhile must not take this for the main server.
+  const server = createServer((request, response) =>
+    request.method === 'GET' ? response.end(nonce) : response.writeHead(503).end(),
+  );
+  try {
+    await open(server, listen);
+  } catch (error) {
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    if (isTaken)
+      return failed(
+        'port-taken',
+        `server.listen ${listen} is used by another program`,
+        'End it, or choose another port for server.listen and server.url',
+      );
+    return failed('config-invalid', `cannot listen on ${listen}: ${describeError(error)}`, 'Correct server.listen');
+  }
+  try {
+    const reply = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS), redirect: 'manual' });
+    if ((await reply.text()) === nonce) return ok(`${url} leads to the listener on ${listen}, asked from here`);
+    return warning(
+      `${url} is answered by something else (HTTP ${reply.status}), not by the listener on ${listen}`,
+      'Check the proxy or the port forwarding before it',
+    );
+  } catch (error) {
+    const why = describeError(error instanceof Error && error.cause !== undefined ? error.cause : error);
+    return warning(
+      `${url} cannot be reached from here (${why}): ${STILL}`,
+      `Open the port in the firewall, and check that server.url leads to ${listen}`,
+    );
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function open(server: Server, listen: string): Promise<void> {
+  const colon = listen.lastIndexOf(':');
+  server.listen(Number(listen.slice(colon + 1)), listen.slice(0, colon).replace(/^\[|\]$/g, ''));
+  await once(server, 'listening');
+}

@@ -1,0 +1,38 @@
+/** Whose keys the SDK finds here, and that AWS takes them. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Check } from './check.ts';
+import { failed, ok } from './check.ts';
+import { lacksRegion } from './lacks.ts';
+
+export const credentials: Check = {
+  id: 'credentials',
+  title: 'credentials and account',
+  kinds: ['aws'],
+  lacks: lacksRegion,
+  beforeLaunch: true,
+  async run({ facts, environment, target }) {
+    const profile = environment.AWS_PROFILE;
+    try {
+      const { account, arn } = await facts.identity();
+      const by = profile === undefined ? '' : ` (profile ${profile})`;
+      return [ok(`account ${account}, ${arn}${by}, region ${target.region}`)];
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
+      return [failed(error.code, error.message, remedyFor(error.message, profile))];
+    }
+  },
+};
+
+/** @param message of the refused call, with the code of AWS or of the SDK in it */
+export function remedyFor(message: string, profile: string | undefined): string {
+  const whose = profile === undefined ? '' : ` --profile ${profile}`;
+  const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;
+  const other = profile === undefined ? 'name a profile in AWS_PROFILE' : 'correct AWS_PROFILE';
+  if (/RequestTimeTooSkewed|SignatureDoesNotMatch|RequestExpired/.test(message))
+    return 'Look at "clock of this machine" first; else check the secret key: aws sts get-caller-identity';
+  if (/expired|TokenProvider|sso session/i.test(message))
+    return `The session is over: ${logIn}, then give the command again; keys in AWS_SESSION_TOKEN and ~/.aws/credentials come before a new session`;
+  if (/CredentialsProvider|MissingAuthenticationToken/.test(message))
+    return `There are no credentials here: ${logIn}, ${other}, or give this machine an instance role`;
+  return `Check the credentials that the AWS SDK finds here (aws sts get-caller-identity): ${logIn}, or ${other}`;
+}

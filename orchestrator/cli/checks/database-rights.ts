@@ -1,0 +1,16 @@
+/** The rights of the database user, tried on a table of our own that is gone afterwards. */
+import { checkRights } from '../../db/rights.ts';
+import type { Check } from './check.ts';
+import { ok } from './check.ts';
+
+export const databaseRights: Check = {
+  id: 'database-rights',
+  title: 'rights of the database user',
+  kinds: ['aws', 'dry'],
+  alongside: true,
+  needs: ['database'],
+  async run({ facts }) {
+    await checkRights(await facts.database());
+    return [ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tried on a table of our own')];
+  },
+};

@@ -1,0 +1,64 @@
+/** The image that instances boot: there, of the right architecture, and with a browser where one is needed. */
+import type { ImageFacts } from '../../cloud/image-facts.ts';
+import { readImage } from '../../cloud/image-facts.ts';
+import { browserOn } from '../../cloud/image-kind.ts';
+import { architectureOf } from '../../plan/instance-types.ts';
+import type { Check, Finding } from './check.ts';
+import { failed, ok, warning } from './check.ts';
+
+export const image: Check = {
+  id: 'image',
+  title: 'image of the instances',
+  kinds: ['aws'],
+  needs: ['credentials'],
+  beforeLaunch: true,
+  async run({ aws, config, facts }) {
+    const type = facts.instanceType();
+    // Throws when the configured one does not exist or is for the other architecture.
+    const id = await facts.imageId();
+    const found = await readImage(aws!, id);
+    if (found === null) return [warning(`${id} is not shown by EC2`)];
+    if (found.state !== 'available')
+      return [
+        failed(
+          'aws-invalid',
+          `${id} is ${found.state}: it cannot be launched`,
+          'Wait for it, or name another in aws.image',
+        ),
+      ];
+    const whose = config.values.aws.image === null ? 'the newest that fits' : 'aws.image';
+    const said = ok(`${id} ${found.name} (${whose}), ${architectureOf(type)} as ${type}`);
+    return config.values.site.render === 'http' ? [said] : [said, ...judgeBrowser(found)];
+  },
+};
+
+/** What a boot will do about the browser; nothing to say of an image that has it. */
+export function judgeBrowser(image: ImageFacts): Finding[] {
+  const make = 'orchestrator image makes one with the browser, which runs take by themselves while aws.image is empty';
+  switch (browserOn(image)) {
+    case 'ready':
+      return [];
+    case 'debian':
+      return [
+        warning(
+          `${image.id} is a plain Debian, so each boot installs the browser: some minutes more, which are paid for`,
+          make,
+        ),
+      ];
+    case 'lacking':
+      return [
+        failed(
+          'config-invalid',
+          `${image.id} ${image.name} has no Chromium, and its system has no package of it: every boot would give up`,
+          `Leave aws.image empty; ${make}`,
+        ),
+      ];
+    case 'unknown':
+      return [
+        warning(
+          `whether ${image.id} has Chromium and nft cannot be seen: without them a Debian installs them at each boot, and any other system gives the boot up`,
+          make,
+        ),
+      ];
+  }
+}

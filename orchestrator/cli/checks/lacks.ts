@@ -1,0 +1,15 @@
+/** What a check cannot be made without; the check of the settings says what to do about it. */
+import { regionOf } from '../target.ts';
+import type { Check } from './check.ts';
+
+type Lacks = NonNullable<Check['lacks']>;
+
+/** Elsewhere nothing of the user's would be found. */
+export const lacksRegion: Lacks = ({ config, target, environment }) =>
+  target.dryRun || regionOf(config, environment) !== null ? null : 'aws.region is not set';
+
+export const lacksBucket: Lacks = (context) =>
+  lacksRegion(context) ?? (context.target.bucket === '' ? 'aws.bucket is not set' : null);
+
+export const lacksServerUrl: Lacks = (context) =>
+  lacksRegion(context) ?? (context.config.values.server.url === null ? 'server.url is not set' : null);

@@ -1,0 +1,65 @@
+/** All that stands against a launch as one error: every cause with what mends it, under the exit code of the weightiest. */
+import { AppError, ERROR_KINDS } from '../../../shared/domain/errors.ts';
+import type { ErrorCode } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+import type { Finding } from './check.ts';
+import type { CheckResult } from './run-checks.ts';
+
+type Failure = Extract<Finding, { level: 'failed' }>;
+
+/** The order in which causes give the exit code (docs/exit-codes.md). */
+const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[]).map((name) => EXIT[name]);
+
+const rankOf = (code: ErrorCode): number => PRECEDENCE.indexOf(ERROR_KINDS[code].exit);
+
+export const failuresOf = (results: readonly CheckResult[]): Failure[] =>
+  results.flatMap(({ check, findings }) =>
+    findings
+      .filter((f): f is Failure => f.level === 'failed')
+      // What has no answer does not name itself, and a refusal has no titles.
+      .map((f) => (NAMELESS.has(f.code) ? { ...f, text: `${check.title}: ${f.text}` } : f)),
+  );
+
+const NAMELESS = new Set<ErrorCode>(['aws-unanswered', 'database-busy']);
+
+/** What a failure of these would end the command with; 0 when there is none. */
+export function exitCodeOf(results: readonly CheckResult[]): ExitCode {
+  const [first] = failuresOf(results).toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
+  return first === undefined ? EXIT.complete : ERROR_KINDS[first.code].exit;
+}
+
+/**
+ * Null when nothing failed. A single failure is the error that it came from. Several are listed one below the other, each with
+ * its remedy, and the code is that of the one that counts first.
+ * @param thrown an error that was met elsewhere meanwhile, to be told with them
+ */
+export function refusalOf(results: readonly CheckResult[], thrown: AppError | null = null): AppError | null {
+  const met: Failure[] =
+    thrown === null
+      ? []
+      : [{ level: 'failed', code: thrown.code, text: thrown.message, remedy: thrown.hint, error: thrown }];
+  const all = unique([...met, ...failuresOf(results)]);
+  const [first] = all.toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
+  if (first === undefined) return null;
+  if (all.length === 1) return first.error ?? new AppError(first.code, first.text, hintOf(first));
+  const lines = all.map(({ text, remedy }) =>
+    [`  - ${text}`, ...(remedy === undefined ? [] : [indent(remedy)])].join('\n'),
+  );
+  return new AppError(first.code, `nothing was launched, for ${all.length} reasons:\n${lines.join('\n')}`, {
+    hint: 'orchestrator doctor looks at everything again and changes nothing.',
+  });
+}
+
+const hintOf = ({ remedy }: Failure): { hint?: string } => (remedy === undefined ? {} : { hint: remedy });
+
+const indent = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => `      ${line}`)
+    .join('\n');
+
+/** The same cause may be met by two checks. */
+function unique(failures: readonly Failure[]): Failure[] {
+  return failures.filter((failure, i) => failures.findIndex((other) => other.text === failure.text) === i);
+}

@@ -1,0 +1,24 @@
+/** What robots.txt says about the products and the pace. */
+import { findingsOf as robotsFindings } from '../site-robots.ts';
+import type { Check } from './check.ts';
+import { failed, ok, warning } from './check.ts';
+
+export const robots: Check = {
+  id: 'robots',
+  title: 'robots.txt of the site',
+  kinds: ['aws', 'dry'],
+  needs: ['products'],
+  limitMs: 20_000,
+  isSlow: true,
+  async run({ config, facts }) {
+    const { site } = config.values;
+    const [policy, products] = await Promise.all([facts.robots(), facts.products()]);
+    const about = { productUrl: site.product_url, intervalMs: site.interval };
+    const { warnings, fault } = robotsFindings(policy, about, products.ids);
+    if (fault !== null)
+      return [
+        failed('infeasible', fault, 'Other products, or leave from the site; site.robots: ignore only with that leave'),
+      ];
+    return warnings.length > 0 ? warnings.map((text) => warning(text)) : [ok(policy.source)];
+  },
+};

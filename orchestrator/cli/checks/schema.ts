@@ -1,0 +1,16 @@
+/** Our own tables and their version. */
+import { isMigrated } from '../../db/migrate.ts';
+import type { Check } from './check.ts';
+import { ok } from './check.ts';
+
+export const schema: Check = {
+  id: 'schema',
+  title: 'crawlfleet tables',
+  kinds: ['aws', 'dry'],
+  needs: ['database'],
+  async run({ facts }) {
+    // Newer ones than this program knows throw.
+    const isCurrent = await isMigrated(await facts.database());
+    return [ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them')];
+  },
+};

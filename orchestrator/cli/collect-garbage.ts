@@ -1,0 +1,118 @@
+/** gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and schedules. */
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import type { ReaperReport } from '../control/reaper.ts';
+import { reap } from '../control/reaper.ts';
+import type { RunStore } from '../control/stores.ts';
+import type { Database } from '../db/connect.ts';
+import { dropOrphanStaging, findOrphanStaging } from '../db/orphan-staging.ts';
+import { createSightings } from '../db/sightings.ts';
+import { openCloud } from './cloud-access.ts';
+import type { Config } from './config/load-config.ts';
+import { ownerOf } from './settings-of.ts';
+import { isLoopback } from './target.ts';
+import { lookAtHolder } from './run-lock.ts';
+
+export interface GarbageOptions {
+  config: Config;
+  environment: Readonly<Record<string, string | undefined>>;
+  database: Database;
+  runs: RunStore;
+  /** Shows what it would do. */
+  dryRun: boolean;
+  /** Looks at AWS; false for what concerns this machine alone. */
+  cloud: boolean;
+}
+
+export interface GarbageReport {
+  /** Null when no region is configured, so there is nowhere to look. */
+  cloud: ReaperReport | null;
+  /** Runs whose staging table was dropped, or would be. */
+  staging: string[];
+}
+
+/** Throws when AWS or the database cannot be asked. Needs the tables of migrate(). */
+export async function collectGarbage(options: GarbageOptions): Promise<GarbageReport> {
+  const { database, runs, dryRun } = options;
+  const workedOn = await runWorkedOn(runs);
+  const orphans = await findOrphanStaging(database, systemClock.now(), workedOn);
+  const staging = dryRun ? orphans : await dropOrphanStaging(database, orphans);
+  return { cloud: options.cloud ? await reapCloud(options, workedOn) : null, staging };
+}
+
+/**
+ * The run that a main server which gives signs of life has in hand. One that starts names none yet: it has launched
+ * nothing. The run of one that is dead or frozen is judged by its own deadline.
+ */
+async function runWorkedOn(runs: RunStore): Promise<string | null> {
+  if (!runs.guard) return null;
+  const { state, holder } = await lookAtHolder(runs.guard);
+  return state === 'alive' ? (holder?.runId ?? null) : null;
+}
+
+async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<ReaperReport | null> {
+  const { config, environment, database, runs, dryRun } = options;
+  const { aws } = config.values;
+  const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+  if (region === null && aws.endpoint === null) return null;
+  // An endpoint on this machine never gets the user's own keys.
+  const local = aws.endpoint !== null && isLoopback(new URL(aws.endpoint).hostname);
+  let skewMs: number | null = null;
+  const place = { region: region ?? 'ap-northeast-1', endpoint: aws.endpoint, bucket: '' };
+  const cloud = openCloud(place, local, { onTime: (ms) => (skewMs = ms - systemClock.now()) });
+  try {
+    return await reap({
+      owner: ownerOf(config),
+      compute: cloud.compute,
+      balancers: cloud.balancers,
+      runs,
+      sightings: createSightings(database),
+      clock: systemClock,
+      skewMs: () => skewMs,
+      workedOn,
+      dryRun,
+    });
+  } finally {
+    cloud.close();
+  }
+}
+
+const QUIET_MS = 15_000;
+
+/** At the start of a run: in a bounded time, and never a reason to fail; what it did comes back as lines. */
+export async function collectGarbageQuietly(options: GarbageOptions): Promise<string[]> {
+  const done = new AbortController();
+  try {
+    const late = systemClock.sleep(QUIET_MS, done.signal).then(() => {
+      throw new AppError('aws-failed', `no answer within ${QUIET_MS / 1_000} s`);
+    });
+    const { cloud } = await Promise.race([collectGarbage(options), late]);
+    if (cloud === null) return [];
+    const told = cloud.items.filter((i) => i.action !== 'kept');
+    return [
+      ...(cloud.refused !== null && cloud.items.length > 0 ? [`gc did nothing: ${cloud.refused}`] : []),
+      ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${wordOf(i.action)}`),
+    ];
+  } catch (error) {
+    return [`gc could not look for what earlier runs have left: ${describeError(error)}`];
+  } finally {
+    // A timer left behind keeps the process, and whoever waits for the prompt, for the rest of it.
+    done.abort();
+  }
+}
+
+/** What an action means to a person. */
+export function wordOf(action: ReaperReport['items'][number]['action']): string {
+  switch (action) {
+    case 'kept':
+      return 'stays';
+    case 'marked':
+      return 'marked; a gc after a minute ends it';
+    case 'waiting':
+      return 'marked less than a minute ago';
+    case 'terminated':
+      return 'terminated';
+    case 'failed':
+      return 'could not be terminated';
+  }
+}

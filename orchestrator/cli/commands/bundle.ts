@@ -1,0 +1,134 @@
+/** `orchestrator bundle`: makes what instances fetch at boot, to be looked at, kept, or put into the bucket beforehand. */
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { bundleKey } from '../../../shared/domain/keys.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { NODE_VERSION } from '../../../userdata/node-release.ts';
+import type { Architecture } from '../../plan/instance-types.ts';
+import { architectureOf } from '../../plan/instance-types.ts';
+import { openBucket } from '../cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { PLATFORM_OF, bundleFor, putBundle } from '../launch-kit.ts';
+import type { Output } from '../output.ts';
+import { isLoopback } from '../target.ts';
+
+export interface BundleCommandOptions {
+  configPath: string;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Left out: every architecture in aws.instance_types. */
+  architecture: Architecture | undefined;
+  /** Put into aws.bucket. */
+  upload: boolean;
+  /** Write the archive to this file. */
+  out: string | undefined;
+}
+
+interface MadeBundle {
+  architecture: Architecture;
+  platform: string;
+  nodeVersion: string;
+  sha256: string;
+  sizeBytes: number;
+  contents: Bundle['contents'];
+  key: string;
+  /** The file it was written to; null without --out. */
+  path: string | null;
+  /** Null without --upload. */
+  upload: { bucket: string; result: 'created' | 'exists' } | null;
+}
+
+export async function bundleCommand(options: BundleCommandOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const architectures = architecturesOf(config, options);
+  const bucket = options.upload ? bucketOf(config, options.environment) : null;
+  const made: MadeBundle[] = [];
+  for (const architecture of architectures) {
+    const bundle = await bundleFor({
+      render: config.values.site.render,
+      onAws: true,
+      instanceType: config.values.aws.instance_types.find((type) => architectureOf(type) === architecture) ?? '',
+      configFile: config.file,
+      output,
+    });
+    const path = options.out === undefined ? null : await write(bundle, resolve(options.out));
+    const upload = bucket && { bucket: bucket.bucket, result: await put(bundle, bucket) };
+    const { sha256, sizeBytes, contents } = bundle;
+    const key = bundleKey(sha256);
+    const platform = PLATFORM_OF[architecture];
+    made.push({ architecture, platform, nodeVersion: NODE_VERSION, sha256, sizeBytes, contents, key, path, upload });
+    output.line(describe(made.at(-1)!));
+  }
+  output.document({ bundles: made });
+  return EXIT.complete;
+}
+
+function architecturesOf(config: Config, { architecture, out }: BundleCommandOptions): Architecture[] {
+  const all = [...new Set(config.values.aws.instance_types.map(architectureOf))];
+  if (architecture !== undefined && !all.includes(architecture))
+    throw new AppError('usage', `none of aws.instance_types in ${config.file} has the architecture ${architecture}`);
+  const chosen = architecture === undefined ? all : [architecture];
+  if (out !== undefined && chosen.length > 1)
+    throw new AppError('usage', `--out takes one bundle, and aws.instance_types has ${chosen.join(' and ')}`, {
+      hint: `Add --architecture ${chosen[0]}`,
+    });
+  return chosen;
+}
+
+interface Bucket {
+  region: string;
+  endpoint: string | null;
+  bucket: string;
+}
+
+function bucketOf(config: Config, environment: BundleCommandOptions['environment']): Bucket {
+  const { aws } = config.values;
+  const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
+  const missing = [...(region === undefined ? ['aws.region'] : []), ...(aws.bucket === null ? ['aws.bucket'] : [])];
+  if (missing.length > 0)
+    throw new AppError('config-invalid', `--upload needs ${missing.join(' and ')} in ${config.file}`);
+  return { region: region!, endpoint: aws.endpoint, bucket: aws.bucket! };
+}
+
+async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {
+  const objects = openBucket(aws, aws.endpoint !== null && isLoopback(new URL(aws.endpoint).hostname));
+  try {
+    return await putBundle(objects, bundle, aws);
+  } finally {
+    objects.close();
+  }
+}
+
+/** The whole file or none: what is at the path may be in use. */
+async function write(bundle: Bundle, path: string): Promise<string> {
+  const unfinished = `${path}.unfinished`;
+  try {
+    await pipeline(Readable.from(bundle.open()), createWriteStream(unfinished));
+    await rename(unfinished, path);
+    return path;
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw new AppError('usage', `the bundle cannot be written to ${path}: ${describeError(error)}`, { cause: error });
+  }
+}
+
+const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
+
+function describe({ architecture, nodeVersion, sha256, sizeBytes, contents, key, path, upload }: MadeBundle): string {
+  const files = contents.map(({ name, sizeBytes: size }) => `${name} (${megabytes(size)})`).join(', ');
+  return [
+    `Bundle for ${architecture}: ${megabytes(sizeBytes)}, with Node ${nodeVersion}`,
+    `  SHA-256   ${sha256}`,
+    `  contents  ${files}`,
+    ...(path === null ? [] : [`  written   ${path}`]),
+    ...(upload === null
+      ? []
+      : [`  bucket    ${upload.bucket}/${key}: ${upload.result === 'created' ? 'uploaded' : 'already there'}`]),
+  ].join('\n');
+}

@@ -1,0 +1,91 @@
+/** `orchestrator cancel`: ends a run and throws away what it has; also the rows of a run that is held. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { reportOf } from '../../control/report.ts';
+import type { RunRecord } from '../../control/stores.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { confirmLoss } from '../confirm.ts';
+import { endEarly } from '../end-early.ts';
+import { getRun, storesOf } from '../find-run.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Output } from '../output.ts';
+import { takeLock } from '../run-lock.ts';
+import type { Stores } from '../run-session.ts';
+import type { StatusOptions } from './status.ts';
+
+export interface CancelOptions extends StatusOptions {
+  runId: string;
+  yes: boolean;
+}
+
+export async function cancelCommand(options: CancelOptions, output: Output): Promise<ExitCode> {
+  const { configPath, environment } = options;
+  const config = loadConfig(configPath, environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    const stores = await storesOf(database);
+    const run = await getRun(stores.runs, options.runId);
+    if (isRunEnd(run.phase) && run.phase !== 'held')
+      throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
+        hint: 'What is published stays; rows can only be taken out of the result table by hand (their run_id names the run).',
+      });
+    output.line(await describe(stores, run));
+    if (!(await confirmed(options, run, output))) {
+      output.line('Nothing was changed.');
+      return EXIT.interrupted;
+    }
+    if (run.phase === 'held') return await discardHeld(stores, run, output);
+    const promise = `Run ${run.id} will end: its instances are terminated, and nothing is published.`;
+    const end = { run, request: 'cancel' as const, configPath, environment, promise };
+    return await endEarly(stores.runs, end, output, () => database.close());
+  } finally {
+    await database.close();
+  }
+}
+
+async function describe({ fleet, results }: Stores, run: RunRecord): Promise<string> {
+  const [instances, totals] = await Promise.all([fleet.instances(run.id), results.totals(run.id)]);
+  const left = instances.filter((i) => i.phase !== 'terminated' && i.instanceId !== null).length;
+  const done = totals.stored + totals.gone + totals.failed;
+  const rows = `${totals.stored} stored products that are loaded are not published`;
+  const fleetText = run.phase === 'held' ? '' : `${left} instances and the balancer are ended, `;
+  return `Run ${run.id} is ${run.phase} with ${done} of ${run.planned} products loaded. If it is cancelled, ${fleetText}${rows}; ${run.settings.results.table} stays as it is.`;
+}
+
+async function confirmed(options: CancelOptions, run: RunRecord, output: Output): Promise<boolean> {
+  const interrupts = watchInterrupts();
+  try {
+    const question = `Cancel run ${run.id} and discard its results?`;
+    return await confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+/** There is no fleet any more. The wish goes with the move: alone it would stand on a run that somebody publishes instead. */
+async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
+  const { runs, results } = stores;
+  const lock = await takeLock(runs, systemClock);
+  try {
+    lock.setRun(run.id);
+    const reason = 'cancelled while its rows were held';
+    const exitCode = EXIT.interrupted;
+    const detail = { reason, exitCode, request: 'cancel' as const };
+    if (!(await runs.move(run.id, 'held', 'cancelled', lock.fence, systemClock.now(), detail)))
+      throw new AppError('run-ended', `run ${run.id} is not held any more`, {
+        hint: `Look at it with: orchestrator status ${run.id}`,
+      });
+    await results.dropStaging(run.id);
+    const report = reportOf((await runs.get(run.id))!);
+    if (report) await runs.setReport(run.id, report, lock.fence);
+    output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
+    output.document({ run: run.id, state: 'cancelled', reason, exitCode });
+    return EXIT.complete;
+  } finally {
+    await lock.release();
+  }
+}

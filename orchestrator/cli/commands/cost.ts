@@ -1,0 +1,101 @@
+/** `orchestrator cost`: what a run was to cost and what it has cost, or the last ten runs in a table. Reads the database only. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { RunCost } from '../../control/cost-of-run.ts';
+import { costOfRun } from '../../control/cost-of-run.ts';
+import type { RunRecord } from '../../control/stores.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { isMigrated } from '../../db/migrate.ts';
+import type { CostBreakdown } from '../../plan/plan.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { getRun, storesOf } from '../find-run.ts';
+import type { Output } from '../output.ts';
+import { renderTable } from '../output.ts';
+import type { Stores } from '../run-session.ts';
+import type { StatusOptions } from './status.ts';
+
+const LAST = 10;
+
+export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    if (options.runId === undefined) {
+      const stores = createStores(database);
+      const runs = (await isMigrated(database)) ? await stores.runs.list(LAST) : [];
+      const costs: RunCost[] = [];
+      for (const run of runs) costs.push(await read(stores, run));
+      output.line(costs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(costs));
+      output.document({ runs: costs.map(({ instances, ...cost }) => ({ ...cost, instances: instances.length })) });
+      return EXIT.complete;
+    }
+    const stores = await storesOf(database);
+    const cost = await read(stores, await getRun(stores.runs, options.runId));
+    output.line(renderCost(cost));
+    output.document(cost);
+    return EXIT.complete;
+  } finally {
+    await database.close();
+  }
+}
+
+async function read(stores: Stores, run: RunRecord): Promise<RunCost> {
+  const instances = await stores.fleet.instances(run.id);
+  const stored = run.report?.products.stored ?? (await stores.results.totals(run.id)).stored;
+  return costOfRun(run, instances, stored, systemClock.now());
+}
+
+const usd = (amount: number): string => `$${amount.toFixed(4)}`;
+
+function renderRuns(costs: readonly RunCost[]): string {
+  return renderTable(
+    ['run', 'state', 'planned $', 'actual $', 'per 1,000 $', 'prices of', ''],
+    costs.map((c) => [
+      c.run,
+      c.state,
+      usd(c.estimated.total),
+      `${usd(c.actual.total)}${c.final ? '' : ' so far'}`,
+      c.per1000 === null ? null : usd(c.per1000),
+      c.actual.pricesOf,
+      c.dryRun ? 'dry run: nothing was paid' : '',
+    ]),
+  );
+}
+
+const PARTS: [keyof CostBreakdown & ('instances' | 'ipv4' | 'ebs' | 'balancer' | 's3' | 'total'), string][] = [
+  ['instances', 'instances'],
+  ['ipv4', 'IPv4 addresses'],
+  ['ebs', 'EBS volumes'],
+  ['balancer', 'balancer'],
+  ['s3', 'S3 requests'],
+  ['total', 'total'],
+];
+
+function renderCost(cost: RunCost): string {
+  const head = `Run ${cost.run}: ${cost.state}${cost.dryRun ? '; a dry run: nothing was paid, these are AWS prices' : ''}`;
+  const parts = renderTable(
+    ['', 'planned', cost.final ? 'actual' : 'so far'],
+    PARTS.map(([key, name]) => [name, usd(cost.estimated[key]), usd(cost.actual[key])]),
+  );
+  const machines = renderTable(
+    ['slot', 'epoch', 'instance', 'type', 'seconds', '$/h', 'with address', ''],
+    cost.instances.map((i) => [
+      i.slot,
+      i.epoch,
+      i.instanceId,
+      i.instanceType,
+      i.seconds,
+      i.usdPerHour.toFixed(4),
+      usd(i.usd),
+      i.running ? 'still there' : '',
+    ]),
+  );
+  const notes = [
+    ...(cost.per1000 === null ? [] : [`${usd(cost.per1000)} per 1,000 products stored`]),
+    ...(cost.maxCost === null ? [] : [`cap ${usd(cost.maxCost)} (run.max_cost)`]),
+    `list prices of ${cost.actual.pricesOf}; the bill is AWS's`,
+  ];
+  return [head, '', parts, ...(cost.instances.length > 0 ? ['', machines] : []), '', notes.join('; ')].join('\n');
+}

@@ -1,0 +1,83 @@
+/** `orchestrator doctor`: everything that a run stands on, looked at without launching anything. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { ALL_CHECKS } from '../checks/all-checks.ts';
+import { openContext } from '../checks/before-launch.ts';
+import type { Check } from '../checks/check.ts';
+import { exitCodeOf } from '../checks/refuse.ts';
+import type { CheckResult } from '../checks/run-checks.ts';
+import { findingOf, runChecks } from '../checks/run-checks.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { Output } from '../output.ts';
+import { assumedTarget } from '../target.ts';
+import type { RunOptions } from './run.ts';
+
+export interface DoctorOptions extends Omit<RunOptions, 'yes'> {
+  /** For tests. Left out: all of them. */
+  checks?: readonly Check[];
+}
+
+/** 0 when a run could start, warnings or not; else the code of the failure that counts first. */
+export async function doctorCommand(options: DoctorOptions, output: Output): Promise<ExitCode> {
+  const results = await examine(options);
+  for (const line of results.flatMap(render)) output.line(line);
+  const exitCode = exitCodeOf(results);
+  const count = (level: string): number => results.flatMap((r) => r.findings).filter((f) => f.level === level).length;
+  output.line();
+  output.line(
+    `${count('ok')} ok, ${count('warning')} ${count('warning') === 1 ? 'warning' : 'warnings'}, ${count('failed')} failed: ` +
+      (exitCode === 0 ? 'a run could start.' : 'a run would be refused.'),
+  );
+  output.document({
+    ready: exitCode === 0,
+    exitCode,
+    checks: results.flatMap(({ check, findings }) =>
+      findings.map((finding) => ({
+        id: check.id,
+        title: check.title,
+        level: finding.level,
+        text: finding.text,
+        remedy: ('remedy' in finding ? finding.remedy : undefined) ?? null,
+      })),
+    ),
+  });
+  return exitCode;
+}
+
+async function examine(options: DoctorOptions): Promise<CheckResult[]> {
+  const configuration = { id: 'configuration', title: 'configuration' };
+  let config: Config;
+  try {
+    config = loadConfig(options.configPath, options.environment, options.flags);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return [{ check: configuration, findings: [findingOf(error)] }];
+  }
+  const { dryRun, environment, checks = ALL_CHECKS } = options;
+  // Where the settings do not say it, the check of the settings tells what is missing.
+  const target = assumedTarget(config, dryRun, environment);
+  const context = openContext({ config, target, environment });
+  try {
+    const wanted = checks.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
+    const read: CheckResult = { check: configuration, findings: [{ level: 'ok', text: config.file }] };
+    return [read, ...(await runChecks(wanted, context, { clock: systemClock }))];
+  } finally {
+    await context.facts.close();
+  }
+}
+
+const INDENT = ' '.repeat(9);
+
+function render({ check, findings }: CheckResult): string[] {
+  return findings.flatMap((finding) => {
+    const [first = '', ...rest] = `${check.title}: ${finding.text}`.split('\n');
+    const remedy = 'remedy' in finding && finding.remedy !== undefined ? finding.remedy.split('\n') : [];
+    return [
+      `${finding.level.padEnd(INDENT.length)}${first}`,
+      ...rest.map((line) => INDENT + line),
+      ...remedy.map((line, i) => `${INDENT}${i === 0 ? '-> ' : '   '}${line}`),
+    ];
+  });
+}

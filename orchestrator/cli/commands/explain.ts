@@ -1,0 +1,73 @@
+/** `orchestrator explain RUN`: what happened in a run and why, and what the next one would need. Reads the database only. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { nextTime } from '../../control/next-time.ts';
+import type { RunRecord } from '../../control/stores.ts';
+import type { StoryLine } from '../../control/story.ts';
+import { storyOf } from '../../control/story.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { findRun, storesOf } from '../find-run.ts';
+import type { Output } from '../output.ts';
+import { plain } from '../trial/terminal-text.ts';
+import type { StatusOptions } from './status.ts';
+
+/** More than any run leaves. */
+const MAX_EVENTS = 100_000;
+
+export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    const stores = await storesOf(database);
+    const run = await findRun(stores.runs, options.runId, 'known', () => true);
+    const [events, instances, troubles, outcomes] = await Promise.all([
+      stores.runs.events(run.id, MAX_EVENTS),
+      stores.fleet.instances(run.id),
+      stores.fleet.troubles(run.id),
+      stores.work.outcomes(run.id),
+    ]);
+    const story = storyOf(run, events);
+    const left = NOT_CRAWLED.reduce((sum, reason) => sum + (outcomes.reasons[reason] ?? 0), 0);
+    const nowMs = systemClock.now();
+    const advice = isRunEnd(run.phase) ? nextTime({ run, instances, events, troubles, left, nowMs }) : [];
+    output.line(`${run.id}: ${run.phase}${run.reason === null ? '' : `, ${plain(run.reason)}`}`);
+    output.line(`  plan: ${planLine(run)}`);
+    output.line();
+    for (const line of story) output.line(`  ${clockOf(run, line)}  ${plain(line.text)}`);
+    if (advice.length > 0) output.line('\n  next time:');
+    for (const sentence of advice) output.line(`    - ${sentence}`);
+    output.document({
+      run: run.id,
+      state: run.phase,
+      reason: run.reason,
+      exitCode: run.exitCode,
+      plan: run.plan,
+      story: story.map(({ atMs, text }) => ({ at: new Date(atMs).toISOString(), text })),
+      events: [...events].reverse().map(({ atMs, ...event }) => ({ at: new Date(atMs).toISOString(), ...event })),
+      notCrawled: left,
+      nextTime: advice,
+    });
+    return EXIT.complete;
+  } finally {
+    await database.close();
+  }
+}
+
+function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): string {
+  return (
+    `${planned} products by ${plan.instances} x ${plan.instanceType}, up to ${plan.productsEach} each, ` +
+    `end after ${formatDuration(plan.endP50Ms)} (p50) or ${formatDuration(plan.endP95Ms)} (p95) of ${formatDuration(deadlineAtMs - startedAtMs)}, ` +
+    `on time in ${(plan.onTimeProbability * 100).toFixed(1)} % of runs, $${plan.cost.total.toFixed(2)}`
+  );
+}
+
+/** Time of day, and how long after the start. */
+function clockOf(run: Pick<RunRecord, 'startedAtMs'>, { atMs }: StoryLine): string {
+  const after = formatDuration(Math.max(0, atMs - run.startedAtMs));
+  return `${new Date(atMs).toISOString().slice(11, 19)}  +${after.padEnd(8)}`;
+}

@@ -1,0 +1,27 @@
+/** `orchestrator extract`: reads one page with a mapping and shows what each field gives, and through which steps. */
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { Output } from '../output.ts';
+import { askCrawlApi } from '../trial/ask-crawl-api.ts';
+import { renderTrial } from '../trial/render-trial.ts';
+import type { ExtractFlags } from '../trial/trial-input.ts';
+import { readTrialInput } from '../trial/trial-input.ts';
+import type { TrialReport } from '../trial/trial-report.ts';
+import { reportTrial } from '../trial/trial-report.ts';
+
+export type { ExtractFlags } from '../trial/trial-input.ts';
+
+/** 0 when the product would be stored, 12 when the page lacks what the mapping requires, 1 when there was no page to read. */
+export async function extractCommand(flags: ExtractFlags, output: Output): Promise<ExitCode> {
+  const { trial, pageName, mappingName } = readTrialInput(flags);
+  const report = reportTrial(trial, await askCrawlApi(trial), flags.field);
+  for (const line of renderTrial(report, { page: pageName, mapping: mappingName })) output.line(line);
+  const exitCode = exitCodeOf(report);
+  output.document({ ...report, exitCode });
+  return exitCode;
+}
+
+function exitCodeOf({ outcome, kind }: TrialReport): ExitCode {
+  if (outcome === 'stored') return EXIT.complete;
+  return kind === null ? EXIT.internal : EXIT.failedProducts;
+}

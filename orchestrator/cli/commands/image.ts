@@ -1,0 +1,202 @@
+/** `orchestrator image`: makes the image with Chromium that crawls with a browser boot from, once for every run after it. */
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { imageRecipe, packerFile } from '../../../userdata/image-recipe.ts';
+import { Ec2Compute } from '../../cloud/ec2-compute.ts';
+import { Ec2Images } from '../../cloud/image-ec2.ts';
+import type { OwnImage } from '../../cloud/image-lookup.ts';
+import type { AwsOptions } from '../../cloud/lazy-sdk.ts';
+import type { Architecture } from '../../plan/instance-types.ts';
+import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
+import { hourlyPrice } from '../../plan/price-table.ts';
+import { awsOptions } from '../cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { isMigrated } from '../../db/migrate.ts';
+import { confirmRun } from '../confirm.ts';
+import { makeImage } from '../image/make-image.ts';
+import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../image/prune-images.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Output } from '../output.ts';
+import { renderTable } from '../output.ts';
+import { ownerOf } from '../settings-of.ts';
+import { isLoopback } from '../target.ts';
+
+export interface ImageOptions {
+  configPath: string;
+  environment: Readonly<Record<string, string | undefined>>;
+  yes: boolean;
+  /** Left out: that of the first type in aws.instance_types that holds a browser. */
+  architecture: Architecture | undefined;
+  /** The image to build on; left out: the newest Debian 13. */
+  base: string | undefined;
+  /** Only shows this, and makes no call. */
+  print: 'recipe' | 'packer' | undefined;
+  /** Only lists the images that this command has made. */
+  list: boolean;
+  /** Only removes those images that are old and not needed any more. */
+  prune: boolean;
+}
+
+const BUILDER_TYPE: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };
+
+/** What is on such a disk is about 2 GB; a snapshot of it is billed by what it holds. */
+const SNAPSHOT_WORD = 'its snapshot of about 2 GB costs some $0.10 a month';
+/** A builder is at work for about five minutes, of which each is billed. */
+const BUILDER_HOURS = 1 / 6;
+
+/** Exit code 0 when there is an image that runs can use. */
+export async function imageCommand(options: ImageOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const architecture = options.architecture ?? architectureFor(config);
+  if (options.print === 'recipe') return print('recipe', imageRecipe({ powerOff: false }), output);
+  const region = regionOf(config, options.environment);
+  if (options.print === 'packer') return print('packer', packerFile(region, architecture, ownerOf(config)), output);
+  const aws = optionsOf(config, region);
+  const images = new Ec2Images(aws);
+  try {
+    if (options.list) return show(await images.ownImages(), output);
+    if (options.prune) return await prune(images, config, options, output);
+    return await make({ options, config, aws, images, architecture, region }, output);
+  } finally {
+    images.close();
+  }
+}
+
+function print(what: 'recipe' | 'packer', text: string, output: Output): ExitCode {
+  if (output.json) output.document({ [what]: text });
+  else output.line(text.trimEnd());
+  return EXIT.complete;
+}
+
+interface Making {
+  options: ImageOptions;
+  config: Config;
+  aws: AwsOptions;
+  images: Ec2Images;
+  architecture: Architecture;
+  region: string;
+}
+
+async function make(making: Making, output: Output): Promise<ExitCode> {
+  const { options, config, images, architecture, region } = making;
+  const interrupts = watchInterrupts();
+  try {
+    const baseImageId = await images.baseImage(options.base ?? null, architecture);
+    const instanceType = BUILDER_TYPE[architecture];
+    const usd = hourlyPrice(region, instanceType).usd * BUILDER_HOURS;
+    output.line(
+      `An image for ${architecture} is made from ${baseImageId}, by one ${instanceType} for about five minutes: less than $${Math.max(0.01, usd).toFixed(2)}; ${SNAPSHOT_WORD}.`,
+    );
+    const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave });
+    if (!go) throw new AppError('interrupted', 'nothing was launched');
+    const made = await makeImage({
+      cloud: images,
+      clock: systemClock,
+      signal: interrupts.leave,
+      onProgress: (text) => output.line(text),
+      owner: ownerOf(config),
+      builder: { instanceType, userData: imageRecipe({ powerOff: true }), ...(await placeOf(making)) },
+      baseImageId,
+      architecture,
+    });
+    output.line(
+      [
+        `Image ${made.imageId} (Chromium ${made.chromium}) is ready after ${formatDuration(Math.round(made.tookMs / 1_000) * 1_000)}.`,
+        'Runs with site.render: browser or auto take the newest one by themselves. To pin this one:',
+        `  aws:\n    image: ${made.imageId}`,
+        'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
+      ].join('\n'),
+    );
+    output.document({ ...made, architecture, baseImageId });
+    return EXIT.complete;
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+/** Where runs would be launched: the builder needs the same way out to the internet. */
+async function placeOf({ config, aws }: Making): Promise<{ subnetId: string; securityGroupIds: string[] }> {
+  const { subnets, security_groups: groups } = config.values.aws;
+  const compute = new Ec2Compute(aws);
+  try {
+    const [subnet] = await compute.subnets(subnets);
+    return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
+  } finally {
+    compute.close();
+  }
+}
+
+function show(images: readonly OwnImage[], output: Output): ExitCode {
+  output.line(
+    images.length === 0
+      ? 'orchestrator image has not made any image in this account and region.'
+      : renderTable(
+          ['image', 'architecture', 'state', 'made', 'Chromium'],
+          images.map((i) => [i.id, i.architecture, i.state, i.createdAt.slice(0, 19), i.chromium]),
+        ),
+  );
+  output.document({ images });
+  return EXIT.complete;
+}
+
+async function prune(images: Ec2Images, config: Config, options: ImageOptions, output: Output): Promise<ExitCode> {
+  const own = await images.ownImages();
+  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(config)) };
+  const old = supersededImages(own, needed);
+  const kept = keptImages(own, needed);
+  for (const { id, why } of kept) output.line(`${id} is kept: ${why}`);
+  if (old.length === 0) output.line('There is nothing to remove.');
+  else {
+    output.line(`To be removed, with their snapshots: ${old.map(({ id }) => id).join(', ')}`);
+    const { yes } = options;
+    const interrupts = watchInterrupts();
+    try {
+      const go = await confirmRun({ yes, dryRun: false, json: output.json, signal: interrupts.leave });
+      if (!go) throw new AppError('interrupted', 'nothing was removed');
+    } finally {
+      interrupts.dispose();
+    }
+  }
+  const pruned = await removeImages(images, old, (text) => output.line(text));
+  output.document({ ...pruned, kept });
+  const refusal = refusalOf(pruned);
+  if (refusal) throw refusal;
+  return EXIT.complete;
+}
+
+/** Throws when the database cannot be asked: an image that a run needs cannot be brought back. */
+async function neededImages(config: Config): Promise<string[]> {
+  const { image } = config.values.aws;
+  const database = await openDatabase(config.values.database.url);
+  try {
+    const { runs, fleet } = createStores(database);
+    const used = (await isMigrated(database)) ? await imagesInUse(runs, fleet) : [];
+    return image === null ? used : [image, ...used];
+  } finally {
+    await database.close();
+  }
+}
+
+function architectureFor(config: Config): Architecture {
+  const types = config.values.aws.instance_types;
+  const holding = types.find((type) => describeInstanceType(type).memoryGb >= BROWSER_MEMORY_GB);
+  return architectureOf(holding ?? types[0] ?? 't4g.small');
+}
+
+function regionOf(config: Config, environment: ImageOptions['environment']): string {
+  const region = config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
+  if (region !== undefined) return region;
+  throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
+}
+
+/** An endpoint on this machine never gets the user's own keys. */
+function optionsOf(config: Config, region: string): AwsOptions {
+  const { endpoint } = config.values.aws;
+  return awsOptions({ region, endpoint }, endpoint !== null && isLoopback(new URL(endpoint).hostname));
+}

@@ -1,0 +1,102 @@
+/** `orchestrator logs`: the log of a run in words, from the state folder alone: it works when the database does not. */
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Level, LogEntry } from '../log-lines.ts';
+import { isWanted, parseLogLine, renderEntry } from '../log-lines.ts';
+import type { Output } from '../output.ts';
+import { stateDirOf } from '../run-session.ts';
+import type { StatusOptions } from './status.ts';
+
+export interface LogsOptions extends StatusOptions {
+  follow: boolean;
+  slot: number | null;
+  level: Level;
+}
+
+const LOOK_EVERY_MS = 500;
+const BLOCK_BYTES = 64 * 1024;
+
+export async function logsCommand(options: LogsOptions, output: Output): Promise<ExitCode> {
+  if (options.follow && output.json)
+    throw new AppError('usage', '--json is one document, and --follow never ends', { hint: 'Leave one of them out.' });
+  const config = loadConfig(options.configPath, options.environment);
+  const { runId, file } = findLog(config.file, options.runId);
+  const entries: LogEntry[] = [];
+  const reader = new LineReader(file);
+  const take = (): void =>
+    reader.read((line) => {
+      const entry = parseLogLine(line);
+      if (entry === null || !isWanted(entry, options)) return;
+      if (output.json) entries.push(entry);
+      else output.line(renderEntry(entry));
+    });
+  take();
+  output.document({ run: runId, file, entries });
+  if (!options.follow) return EXIT.complete;
+  const interrupts = watchInterrupts();
+  try {
+    while (!interrupts.leave.aborted) {
+      await systemClock.sleep(LOOK_EVERY_MS, interrupts.leave);
+      take();
+    }
+  } finally {
+    interrupts.dispose();
+  }
+  return EXIT.complete;
+}
+
+/** The log of the named run, or of the newest that has one here: run ids begin with their time. */
+function findLog(configFile: string, wanted: string | undefined): { runId: string; file: string } {
+  const runs = dirname(stateDirOf(configFile).run('x'));
+  const known = existsSync(runs) ? readdirSync(runs).filter((id) => existsSync(join(runs, id, 'log.ndjson'))) : [];
+  const runId = wanted ?? known.sort().at(-1);
+  if (runId === undefined)
+    throw new AppError('run-unknown', `no run has left a log in ${runs}`, { hint: 'Start one with: orchestrator run' });
+  if (!known.includes(runId))
+    throw new AppError('run-unknown', `run ${runId} has left no log in ${runs}`, {
+      hint: 'Logs are kept beside the configuration, on the machine the run was started or resumed on.',
+    });
+  return { runId, file: join(runs, runId, 'log.ndjson') };
+}
+
+/** Gives whole lines, block by block; a last line without its end waits for the rest. */
+class LineReader {
+  readonly #file: string;
+  #at = 0;
+  #rest = '';
+  #decoder = new StringDecoder('utf8');
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  read(onLine: (line: string) => void): void {
+    // Shorter than before: it was replaced.
+    if (statSync(this.#file).size < this.#at) {
+      this.#at = 0;
+      this.#rest = '';
+      this.#decoder = new StringDecoder('utf8');
+    }
+    const descriptor = openSync(this.#file, 'r');
+    try {
+      const block = Buffer.alloc(BLOCK_BYTES);
+      for (;;) {
+        const bytes = readSync(descriptor, block, 0, block.length, this.#at);
+        if (bytes === 0) return;
+        this.#at += bytes;
+        const lines = (this.#rest + this.#decoder.write(block.subarray(0, bytes))).split('\n');
+        this.#rest = lines.pop() ?? '';
+        for (const line of lines) onLine(line);
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+}

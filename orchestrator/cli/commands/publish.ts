@@ -1,0 +1,46 @@
+/** `orchestrator publish`: releases the rows of a held run. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { buildReport } from '../../control/finish.ts';
+import { publishHeld } from '../../control/publish-held.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { publishReport } from '../carry-out.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { findRun, storesOf } from '../find-run.ts';
+import { createOfflineCore } from '../offline-core.ts';
+import type { RunReport } from '../../control/report.ts';
+import type { Output } from '../output.ts';
+import { takeLock } from '../run-lock.ts';
+import type { StatusOptions } from './status.ts';
+
+export async function publishCommand(options: StatusOptions & { force: boolean }, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    const stores = await storesOf(database);
+    const run = await findRun(stores.runs, options.runId, 'held', (r) => r.phase === 'held');
+    const lock = await takeLock(stores.runs, systemClock);
+    try {
+      lock.setRun(run.id);
+      const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
+      // Somebody may have released or discarded it while we waited for the lock.
+      const { rows } = await publishHeld(core, (await stores.runs.get(run.id))!, options.force);
+      const report = { ...(await buildReport(core, run.id)), ...measured(run.report) };
+      await stores.runs.setReport(run.id, report, lock.fence);
+      output.line(`Published ${rows} rows of run ${run.id}.`);
+      output.line();
+      publishReport(report, (await stores.runs.get(run.id))!, config, output);
+      return EXIT.complete;
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+/** What only the main server of the crawl itself has seen. */
+function measured(report: RunReport | null): Partial<Pick<RunReport, 'timings' | 'politeness'>> {
+  return report === null ? {} : { timings: report.timings, politeness: report.politeness };
+}

@@ -1,0 +1,94 @@
+/** `orchestrator setup`: prints what the account needs, as Terraform or as aws-cli lines. It calls nothing and changes nothing. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { Output } from '../output.ts';
+import { renderTable } from '../output.ts';
+import { awsCliText } from '../setup/aws-cli.ts';
+import { fleetLines, resourcesOf } from '../setup/resources.ts';
+import { terraformText } from '../setup/terraform.ts';
+import type { SetupFlags } from '../setup/values.ts';
+import { setupValues } from '../setup/values.ts';
+
+export const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
+
+export interface SetupOptions {
+  /** A file that need not be there yet: then everything comes from flags. */
+  configPath: string;
+  format: (typeof SETUP_FORMATS)[number];
+  /** A folder to write the file to; without it the text goes to stdout. */
+  out: string | undefined;
+  flags: SetupFlags;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+const FILES = { terraform: 'crawlfleet.tf', 'aws-cli': 'crawlfleet-setup.sh' };
+/** In the first lines of every file we write; another file of the same name is not ours to replace. */
+const OURS = 'What crawlfleet needs in an account. Written by: orchestrator setup';
+
+export function setupCommand(options: SetupOptions, output: Output): ExitCode {
+  const { format, environment } = options;
+  const config = existsSync(resolve(options.configPath)) ? loadConfig(options.configPath, environment).values : null;
+  const values = setupValues(options.flags, config, environment);
+  const text = format === 'terraform' ? terraformText(values) : awsCliText(values);
+  const resources = resourcesOf(values);
+  const written = options.out === undefined ? null : writeText(options.out, FILES[format], text);
+  if (written === null) {
+    output.line(text);
+  } else {
+    output.line(
+      renderTable(
+        ['kind', 'name', 'why'],
+        resources.map((r) => [r.kind, r.name, r.why]),
+      ),
+    );
+    output.line(`\nWrote ${written}. Nothing is changed yet; to make it:`);
+    output.line(`  ${format === 'terraform' ? terraformLine(dirname(written)) : `bash ${quoted(written)}`}`);
+    output.line(`\nFor fleet.yaml:\n\n${fleetLines(values)}`);
+  }
+  output.document({ format, values, resources, fleetYaml: fleetLines(values), written, text });
+  return EXIT.complete;
+}
+
+function writeText(folder: string, name: string, text: string): string {
+  const path = join(resolve(folder), name);
+  if (isForeign(path)) {
+    throw new AppError('usage', `${path} exists and was not written by setup; nothing was written`, {
+      hint: 'Move it away, or name another folder with --out.',
+    });
+  }
+  try {
+    // Not recursive: a mistyped path is told, not made.
+    if (!existsSync(resolve(folder))) mkdirSync(resolve(folder));
+    writeFileSync(path, text, { mode: name.endsWith('.sh') ? 0o755 : 0o644 });
+  } catch (error) {
+    throw new AppError('usage', `${path} cannot be written`, {
+      hint: 'Name a folder with --out, new or there, in one that exists.',
+      cause: error,
+    });
+  }
+  return path;
+}
+
+/** What cannot be read cannot be written either, and is told there. */
+function isForeign(path: string): boolean {
+  try {
+    return existsSync(path) && !readFileSync(path, 'utf8').slice(0, 200).includes(OURS);
+  } catch {
+    return false;
+  }
+}
+
+/** Terraform reads the folder it is in, unless it is told another one. */
+function terraformLine(folder: string): string {
+  const from = relative(process.cwd(), folder);
+  const chdir = from === '' ? '' : ` -chdir=${quoted(from.startsWith('..') ? folder : from)}`;
+  return `terraform${chdir} init && terraform${chdir} apply`;
+}
+
+/** One word for a shell. */
+const quoted = (path: string): string =>
+  /^[\w./@:+-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;

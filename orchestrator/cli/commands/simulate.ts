@@ -1,0 +1,134 @@
+/** `orchestrator simulate`: plays a run through on a virtual clock, with what may go wrong, as often as asked. Touches nothing. */
+import { existsSync } from 'node:fs';
+import { seededRandom } from '../../../shared/adapters/random.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { createProductSource } from '../../db/product-source.ts';
+import { defaultsFor } from '../../plan/defaults.ts';
+import { largestChunk, shareOf, workOf } from '../../plan/fleet-sums.ts';
+import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
+import type { Plan, PlanInput } from '../../plan/plan.ts';
+import { planRun } from '../../plan/plan-run.ts';
+import { renderPlan } from '../../plan/render-plan.ts';
+import { renderSummary, renderTale } from '../../simulation/render-summary.ts';
+import type { SimResult } from '../../simulation/result.ts';
+import type { Chances, Rules } from '../../simulation/scenario.ts';
+import { NO_CHANCES, scenarioOf } from '../../simulation/scenario.ts';
+import { simulate } from '../../simulation/simulation.ts';
+import { summarize } from '../../simulation/summary.ts';
+import type { Config, FlagValue } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { Output } from '../output.ts';
+import { readProducts } from '../products.ts';
+
+export interface SimulateOptions {
+  /** Without one `fleet.yaml` is taken if it is there. */
+  configPath: string | undefined;
+  /** Of the configuration: deadline and cost. */
+  flags: readonly FlagValue[];
+  deadlineMs: number | undefined;
+  maxCost: number | undefined;
+  products: number | undefined;
+  intervalMs: number | undefined;
+  /** Plays with this many whatever the plan says. */
+  instances: number | undefined;
+  chances: Partial<Chances>;
+  runs: number;
+  seed: number;
+  /** Boots and pages as on this machine. */
+  dryRun: boolean;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+const DEFAULT_CONFIG = 'fleet.yaml';
+const DEFAULT_PRODUCTS = 30_000;
+const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
+const DEFAULT_INTERVAL_MS = 10_000;
+/** More than a target group takes: a simulation may ask what thousands would do. */
+const MOST_INSTANCES = 5_000;
+/** Seeds of neighbouring runs are far apart. */
+const SEED_STEP = 1_000_003;
+
+/** Prints what happened; the exit code is that of most of the runs, or the plan's when it cannot be done. */
+export async function simulateCommand(options: SimulateOptions, output: Output): Promise<ExitCode> {
+  const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
+  const config = path === null ? null : loadConfig(path, options.environment, options.flags);
+  const input = planInput(options, config, await countProducts(options, config));
+  const plan = planFor(input, options.instances);
+  if (plan.verdict !== 'feasible' && options.instances === undefined) return refuse(plan, output);
+  const scenario = scenarioOf(input, plan, {
+    rules: config === null ? {} : rulesOf(config),
+    chances: { ...NO_CHANCES, ...options.chances },
+  });
+  const results: SimResult[] = [];
+  for (let run = 0; run < options.runs; run++) {
+    const random = seededRandom(options.seed + run * SEED_STEP);
+    results.push(simulate(scenario, random, { tells: options.runs === 1 }));
+  }
+  const summary = summarize(scenario, results);
+  const [only] = results;
+  output.line(
+    `${plan.products.toLocaleString('en-US')} products on ${plan.instances} x ${plan.instanceType}, seed ${options.seed}`,
+  );
+  output.line();
+  if (options.runs === 1 && only) output.line(`${renderTale(only)}\n`);
+  output.line(renderSummary(summary));
+  output.document({ seed: options.seed, ...summary, ...(options.runs === 1 && only ? { timeline: only.tale } : {}) });
+  return summary.exitCode;
+}
+
+async function countProducts({ products }: SimulateOptions, config: Config | null): Promise<number> {
+  if (products !== undefined) return products;
+  if (config === null) return DEFAULT_PRODUCTS;
+  const { database, products: source } = config.values;
+  return (await readProducts(createProductSource(database.url, source.query))).ids.length;
+}
+
+function planInput(options: SimulateOptions, config: Config | null, products: number): PlanInput {
+  const site = config?.values.site;
+  const run = config?.values.run;
+  const aws = config?.values.aws;
+  return {
+    products,
+    deadlineMs: options.deadlineMs ?? run?.deadline ?? DEFAULT_DEADLINE_MS,
+    intervalMs: options.intervalMs ?? site?.interval ?? DEFAULT_INTERVAL_MS,
+    pagesEach: site?.pages_per_product ?? 1,
+    memoryGb: (site?.render ?? 'http') === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
+    maxRatePerSecond: site?.max_rate ?? null,
+    ...defaultsFor(options.dryRun ? 'sandbox' : 'aws'),
+    minInstances: run?.min_instances ?? 1,
+    maxInstances: Math.max(options.instances ?? 0, run?.max_instances ?? MOST_INSTANCES),
+    maxCost: options.maxCost ?? run?.max_cost ?? null,
+    vcpuQuota: aws?.vcpu_quota ?? null,
+    graceMs: run?.grace ?? 600_000,
+    recycleEveryMs: aws?.recycle_every ?? null,
+    region: aws?.region ?? 'ap-northeast-1',
+    instanceTypes: aws?.instance_types ?? ['t4g.nano', 't3.nano', 't4g.small', 't3.small'],
+  };
+}
+
+/** The plan of a run, or with a number of instances the plan of just so many, whether they can do it or not. */
+function planFor(input: PlanInput, instances: number | undefined): Plan {
+  if (instances === undefined) return planRun(input, seededRandom(1));
+  const plan = planRun({ ...input, minInstances: instances, maxInstances: instances }, seededRandom(1));
+  if (plan.instances === instances) return plan;
+  const { each, chunks, chunkSize } = shareOf(input.products, instances, largestChunk(input, workOf(input)));
+  return { ...plan, instances, productsEach: each, chunks, chunkSize };
+}
+
+function rulesOf({ values: { site, run, aws } }: Config): Partial<Rules> {
+  return {
+    onBan: site.on_ban,
+    coolDownMs: site.ban.cool_down,
+    maxFailed: run.max_failed,
+    ...(aws.subnets.length > 0 ? { subnets: aws.subnets } : {}),
+  };
+}
+
+/** A run of this plan would not begin. */
+function refuse(plan: Plan, output: Output): ExitCode {
+  output.line(renderPlan(plan));
+  output.document(plan);
+  if (plan.verdict === 'over-budget') return EXIT.budget;
+  return plan.verdict === 'over-quota' ? EXIT.capacity : EXIT.infeasible;
+}

@@ -1,0 +1,70 @@
+/** `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends the watcher alone. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { findRun, storesOf } from '../find-run.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Output } from '../output.ts';
+import type { ProgressFacts } from '../progress.ts';
+import { createProgressPrinter } from '../progress.ts';
+import { lookAtHolder } from '../run-lock.ts';
+import type { Stores } from '../run-session.ts';
+import type { StatusOptions } from './status.ts';
+
+const QUIET_MS = 10_000;
+
+export async function watchCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  const interrupts = watchInterrupts();
+  const progress = createProgressPrinter(process.stderr, QUIET_MS);
+  try {
+    const stores = await storesOf(database);
+    const { id } = await findRun(stores.runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
+    let alone = false;
+    for (;;) {
+      const facts = await readFacts(stores, id);
+      const ended = isRunEnd(facts.run.phase);
+      progress.show(facts);
+      if (ended || interrupts.leave.aborted) {
+        progress.end();
+        const { phase, reason } = facts.run;
+        output.line(`Run ${id}: ${phase}${reason === null ? '' : ` (${reason})`}`);
+        output.document({ run: id, state: phase, reason, exitCode: facts.run.exitCode, report: facts.run.report });
+        return EXIT.complete;
+      }
+      const nobody = !(await isWorkedOn(stores, id));
+      if (nobody && !alone) {
+        progress.end();
+        output.line(`! no main server works on this run; take it up with: orchestrator resume ${id}`);
+      }
+      alone = nobody;
+      await systemClock.sleep(
+        Math.max(500, limitsFor(facts.run.deadlineAtMs - facts.run.startedAtMs).heartbeatMs / 5),
+        interrupts.leave,
+      );
+    }
+  } finally {
+    interrupts.dispose();
+    await database.close();
+  }
+}
+
+async function readFacts(stores: Stores, runId: string): Promise<ProgressFacts> {
+  const [run, instances, work] = await Promise.all([
+    stores.runs.get(runId),
+    stores.fleet.instances(runId),
+    stores.work.counts(runId),
+  ]);
+  return { nowMs: systemClock.now(), run: run!, instances, work, robots: null };
+}
+
+async function isWorkedOn({ runs }: Stores, runId: string): Promise<boolean> {
+  if (!runs.guard) return true;
+  const { state, holder } = await lookAtHolder(runs.guard);
+  return state === 'alive' && (holder?.runId ?? runId) === runId;
+}

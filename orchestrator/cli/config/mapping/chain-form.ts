@@ -1,0 +1,97 @@
+/**
+ * The JSON form of a mapping, where every field is a written-out chain of processors and nothing is implied:
+ * `{"fields": [{"name": "title", "processors": [{"type": "css", "parameters": {"selector": "h1"}}, {"type": "trim"}]}]}`.
+ */
+import { z } from 'zod';
+import type { PlacedStep } from './chain.ts';
+import { readTypedStep } from './chain.ts';
+import type { FaultList, Path } from './faults.ts';
+import { isRecord } from './faults.ts';
+import type { PageReader, PlacedField, PlacedPage, PlacedRows } from './placed-page.ts';
+import { flag, text } from './processors.ts';
+
+const pageShape = z.strictObject({
+  name: text().exactOptional(),
+  url_patterns: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
+  url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
+  rows: z.unknown().exactOptional(),
+  fields: z.unknown(),
+});
+const patternShape = z.strictObject({
+  type: z.literal('regex', { error: 'must be regex: there is no other type of pattern' }),
+  pattern: text(),
+});
+const processors = () =>
+  z.array(z.unknown(), { error: 'must be a list of processors' }).min(1, 'must have at least one processor');
+const parserShape = z.strictObject({ description: z.string().exactOptional(), processors: processors() });
+const fieldShape = z.strictObject({ name: text(), processors: processors(), required: flag().exactOptional() });
+const rowsShape = z.strictObject({
+  each: z.unknown().refine((value) => value !== undefined, 'missing'),
+  key: text(),
+  empty: z.unknown().exactOptional(),
+});
+
+export const readChainForm: PageReader = (value, path, fallbackName, faults) => {
+  const page = faults.read(pageShape, value, path);
+  const fields = readFields(value.fields, [...path, 'fields'], faults);
+  if (!page) return null;
+  return {
+    name: page.name ?? fallbackName,
+    path,
+    urlPatterns: (page.url_patterns ?? []).flatMap((one, i) => readPattern(one, [...path, 'url_patterns', i], faults)),
+    urlParsers: (page.url_parsers ?? []).flatMap((one, i) => readParser(one, [...path, 'url_parsers', i], faults)),
+    rows: page.rows === undefined ? null : readRows(page.rows, [...path, 'rows'], faults),
+    fields,
+  };
+};
+
+function readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage['urlPatterns'] {
+  if (!isRecord(value)) {
+    faults.report(path, 'must be {"type": "regex", "pattern": "…"}');
+    return [];
+  }
+  const read = faults.read(patternShape, value, path);
+  return read ? [{ pattern: read.pattern, path: [...path, 'pattern'] }] : [];
+}
+
+function readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'] {
+  const read = faults.read(parserShape, value, path);
+  if (!read) return [];
+  return [{ description: read.description ?? '', path, steps: readSteps(read.processors, path, faults) }];
+}
+
+function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[] {
+  if (!Array.isArray(value) || value.length === 0) {
+    faults.report(path, 'must have at least one field');
+    return [];
+  }
+  return value.flatMap((one, i): PlacedField[] => {
+    const at = [...path, i];
+    const field = faults.read(fieldShape, one, at);
+    if (!field) return [];
+    const steps = readSteps(field.processors, at, faults);
+    return [
+      {
+        name: field.name,
+        path: [...at, 'name'],
+        required: field.required ?? false,
+        requiredPath: [...at, 'required'],
+        steps,
+      },
+    ];
+  });
+}
+
+function readSteps(processors: readonly unknown[], path: Path, faults: FaultList): PlacedStep[] {
+  const steps = processors.map((one, i) => readTypedStep(one, [...path, 'processors', i], faults));
+  // With a step missing the rest would only give faults that follow from it.
+  return steps.every((step) => step !== null) ? steps : [];
+}
+
+function readRows(value: unknown, path: Path, faults: FaultList): PlacedRows | null {
+  const rows = faults.read(rowsShape, value, path);
+  if (!rows) return null;
+  const each = readTypedStep(rows.each, [...path, 'each'], faults);
+  const empty = rows.empty === undefined ? null : readTypedStep(rows.empty, [...path, 'empty'], faults);
+  return each && { path, each, key: rows.key, empty };
+}

@@ -1,0 +1,77 @@
+/** The options of a field in the short form. docs/mapping.schema.json is made from this. */
+/* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
+import { z } from 'zod';
+import { flag, scalar, text } from './processors.ts';
+
+const replacement = z.strictObject(
+  { find: text(), with: z.string({ error: 'must be a text' }) },
+  {
+    error: (issue) =>
+      issue.code === 'invalid_type' ? 'must be { find: "…", with: "…" } or a list of them' : undefined,
+  },
+);
+const DATE = 'must be true, a format such as "yyyy-MM-dd", or { format, locale }';
+const REGEX = 'must be a pattern, or { pattern, group }';
+
+const selectOptions = {
+  css: text().exactOptional().describe('CSS selector: the text of each match, or with attr that attribute.'),
+  xpath: text().exactOptional().describe('XPath 1.0 expression.'),
+  jsonpath: text().exactOptional().describe('JSONPath (RFC 9535), in a page that is JSON.'),
+  json_ld: text().exactOptional().describe('Dotted path in the JSON-LD of the page, such as offers.price.'),
+  regex: z
+    .union([text(), z.strictObject({ pattern: text(), group: z.int().min(0).exactOptional() })], { error: REGEX })
+    .exactOptional()
+    .describe('RE2 pattern: in the source of the page, or in what the selector beside it gives.'),
+  attr: text().exactOptional().describe('Name of an attribute, with css.'),
+};
+
+const processOptions = {
+  trim: flag().exactOptional().describe('Fold white space and cut it at the ends; on unless false.'),
+  replace: z
+    .union([replacement, z.array(replacement).min(1)], { error: 'must be { find: "…", with: "…" } or a list of them' })
+    .exactOptional()
+    .describe('Replace every occurrence of a text.'),
+  split: text().exactOptional().describe('Cut each value at this text.'),
+  lower: flag().exactOptional().describe('Lower case.'),
+  upper: flag().exactOptional().describe('Upper case.'),
+  number: flag().exactOptional().describe('The number in the text; column type double.'),
+  integer: flag().exactOptional().describe('The whole number in the text; column type bigint.'),
+  boolean: flag().exactOptional().describe('Yes or no; column type boolean.'),
+  date: z
+    .union([z.boolean(), text(), z.strictObject({ format: text().exactOptional(), locale: text().exactOptional() })], {
+      error: DATE,
+    })
+    .exactOptional()
+    .describe('A date: true for ISO 8601, or its format in Luxon tokens.'),
+  url: flag().exactOptional().describe('Make a link absolute.'),
+  first: flag().exactOptional().describe('The first value that the other steps can use.'),
+  all: flag().exactOptional().describe('Keep every value, as a JSON array.'),
+  join: z
+    .string({ error: 'must be a text' })
+    .exactOptional()
+    .describe('Put the values together, with this text between.'),
+  default: scalar().exactOptional().describe('The value where the page has none.'),
+  then: z
+    .array(z.unknown(), { error: 'must be a list of steps such as [trim, { split: "," }, integer]' })
+    .min(1, 'must not be empty')
+    .exactOptional()
+    .describe('Steps in your own order, in place of the options above; nothing is implied.'),
+};
+
+export const fieldOptions = z.strictObject({
+  ...selectOptions,
+  ...processOptions,
+  required: flag().exactOptional().describe('A page without this value counts as failed.'),
+});
+export const parserOptions = z.strictObject({
+  ...selectOptions,
+  ...processOptions,
+  description: text().exactOptional().describe('What the link leads to.'),
+});
+export const selectorOptions = z.strictObject({
+  css: text().exactOptional(),
+  xpath: text().exactOptional(),
+  jsonpath: text().exactOptional(),
+});
+
+export type ChainOptions = Omit<z.output<typeof fieldOptions>, 'required'>;

@@ -1,0 +1,69 @@
+/** The JSON Schema of a mapping file, for editors: both forms. Made from what the readers use; what needs more than a shape, they check. */
+/* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
+import { z } from 'zod';
+import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import { PROCESSORS } from './processors.ts';
+
+const [firstStep, ...otherSteps] = [...PROCESSORS].map(([name, { parameters }]) =>
+  z.strictObject({
+    type: z.literal(name),
+    parameters: parameters.safeParse({}).success ? parameters.exactOptional() : parameters,
+  }),
+);
+const typedStep = z.discriminatedUnion('type', [firstStep!, ...otherSteps]).meta({ id: 'Processor' });
+
+/** Names alone and names with parameters, as in `then`. */
+const shortStep = z
+  .union([
+    z.enum([...PROCESSORS].filter(([, { parameters }]) => parameters.safeParse({}).success).map(([name]) => name)),
+    ...[...PROCESSORS].map(([name, { parameters, main }]) => {
+      const bare = main === null ? z.literal(true) : parameters.shape[main]!;
+      return z.strictObject({ [name]: z.union([parameters, bare as z.ZodType]) });
+    }),
+  ])
+  .meta({ id: 'Step' });
+
+const then = z
+  .array(shortStep)
+  .min(1)
+  .exactOptional()
+  .describe(fieldOptions.shape.then.description ?? '');
+const field = z.union([z.string().min(1), fieldOptions.extend({ then })]).meta({ id: 'Field' });
+const selector = z.union([z.string().min(1), selectorOptions]);
+
+const shortPage = z
+  .strictObject({
+    name: z.string().min(1).exactOptional(),
+    url_patterns: z.array(z.string().min(1)).exactOptional().describe('RE2 patterns of the URLs this mapping is for.'),
+    url_parsers: z
+      .array(z.union([z.string().min(1), parserOptions.extend({ then })]))
+      .exactOptional()
+      .describe('Links to further pages of the same product.'),
+    rows: z
+      .strictObject({ each: selector, key: z.string().min(1), empty: selector.exactOptional() })
+      .exactOptional()
+      .describe('A page holds many records.'),
+    fields: z.record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/), field),
+  })
+  .meta({ id: 'ShortMapping' });
+
+const processors = z.array(typedStep).min(1);
+const chainPage = z
+  .strictObject({
+    name: z.string().min(1).exactOptional(),
+    url_patterns: z.array(z.strictObject({ type: z.literal('regex'), pattern: z.string().min(1) })).exactOptional(),
+    url_parsers: z.array(z.strictObject({ description: z.string().exactOptional(), processors })).exactOptional(),
+    rows: z.strictObject({ each: typedStep, key: z.string().min(1), empty: typedStep.exactOptional() }).exactOptional(),
+    fields: z
+      .array(z.strictObject({ name: z.string().min(1), processors, required: z.boolean().exactOptional() }))
+      .min(1),
+  })
+  .meta({ id: 'ChainMapping' });
+
+const page = z.union([shortPage, chainPage]);
+
+/** The schema of the file as a plain JSON value. */
+export function mappingJsonSchema(): object {
+  const file = z.union([page, z.array(page).min(1), z.strictObject({ mappings: z.array(page).min(1) })]);
+  return z.toJSONSchema(file, { io: 'input' });
+}

@@ -1,0 +1,64 @@
+/**
+ * Reads a mapping as a user writes it, in the short form or in the JSON form, into the normalised one. `fields` tells the forms
+ * apart: in the short form it is an object, in the JSON form a list. A file holds one mapping, a list of them, or
+ * `mappings: [...]`.
+ */
+import { findMappingFaults } from '../../../../shared/adapters/step-check.ts';
+import type { Mapping } from '../../../../shared/domain/mapping.ts';
+import { readChainForm } from './chain-form.ts';
+import { checkPage } from './check-page.ts';
+import { checkPages } from './check-pages.ts';
+import type { MappingFault, Path } from './faults.ts';
+import { FaultList, isRecord } from './faults.ts';
+import type { PlacedPage } from './placed-page.ts';
+import { toPageMapping } from './placed-page.ts';
+import { readShortForm } from './short-form.ts';
+
+export interface MappingReading {
+  /** Usable only when there are no faults. */
+  mapping: Mapping;
+  /** Every fault there is, with its path. */
+  faults: MappingFault[];
+}
+
+export function readMapping(value: unknown): MappingReading {
+  const faults = new FaultList();
+  const parts = findParts(value, faults);
+  const pages = parts.flatMap(({ value: part, path }, i): PlacedPage[] => {
+    if (!isRecord(part)) {
+      faults.report(path, 'must be a mapping with `fields`');
+      return [];
+    }
+    const name = parts.length === 1 ? 'mapping' : `mapping ${i + 1}`;
+    const read = Array.isArray(part.fields) ? readChainForm : readShortForm;
+    const page = read(part, path, name, faults);
+    if (page) checkWhole(page, faults);
+    return page ? [page] : [];
+  });
+  checkPages(pages, faults);
+  return { mapping: { pages: pages.map(toPageMapping) }, faults: faults.all };
+}
+
+function checkWhole(page: PlacedPage, faults: FaultList): void {
+  const before = faults.all.length;
+  checkPage(page, faults);
+  if (faults.all.length > before) return;
+  // What an instance would refuse is refused here, whatever the checks with places have let pass.
+  for (const fault of findMappingFaults({ pages: [toPageMapping(page)] })) faults.report(page.path, fault);
+}
+
+function findParts(value: unknown, faults: FaultList): { value: unknown; path: Path }[] {
+  if (Array.isArray(value)) return listParts(value, [], faults);
+  if (!isRecord(value) || !('mappings' in value)) return [{ value, path: [] }];
+  for (const key of Object.keys(value)) {
+    if (key !== 'mappings') faults.report([key], 'unknown key beside `mappings`; it goes into each of them');
+  }
+  if (Array.isArray(value.mappings)) return listParts(value.mappings, ['mappings'], faults);
+  faults.report(['mappings'], 'must be a list of mappings');
+  return [];
+}
+
+function listParts(list: readonly unknown[], path: Path, faults: FaultList): { value: unknown; path: Path }[] {
+  if (list.length === 0) faults.report(path, 'must have at least one mapping');
+  return list.map((value, i) => ({ value, path: [...path, i] }));
+}

@@ -1,0 +1,97 @@
+/** The short form of a mapping: `fields: { title: "h1", price: { css: ".price", integer: true } }`. */
+import { z } from 'zod';
+import type { PlacedStep } from './chain.ts';
+import type { FaultList, Path } from './faults.ts';
+import { isRecord } from './faults.ts';
+import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import type { PageReader, PlacedField, PlacedPage, PlacedRows } from './placed-page.ts';
+import { text } from './processors.ts';
+import { readOptions } from './short-field.ts';
+
+const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
+const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';
+
+/** What a mapping has beside its fields; each part is read on its own, so that every fault in it is named. */
+const pageShape = z.strictObject({
+  name: text().exactOptional(),
+  url_patterns: z.array(text(), { error: 'must be a list of patterns' }).exactOptional(),
+  url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
+  rows: z.unknown().exactOptional(),
+  fields: z.unknown(),
+});
+const rowsShape = z.strictObject({
+  each: z.unknown().refine((value) => value !== undefined, 'missing'),
+  key: text(),
+  empty: z.unknown().exactOptional(),
+});
+
+export const readShortForm: PageReader = (value, path, fallbackName, faults) => {
+  const page = faults.read(pageShape, value, path);
+  // Fields are read all the same: their faults are listed together with these.
+  const fields = readFields(value.fields, [...path, 'fields'], faults);
+  if (!page) return null;
+  return {
+    name: page.name ?? fallbackName,
+    path,
+    urlPatterns: (page.url_patterns ?? []).map((pattern, i) => ({ pattern, path: [...path, 'url_patterns', i] })),
+    urlParsers: (page.url_parsers ?? []).flatMap((parser, i) =>
+      readParser(parser, [...path, 'url_parsers', i], faults),
+    ),
+    rows: page.rows === undefined ? null : readRows(page.rows, [...path, 'rows'], faults),
+    fields,
+  };
+};
+
+function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[] {
+  if (!isRecord(value) || Object.keys(value).length === 0) {
+    faults.report(path, 'must have at least one field: `title: "h1"`');
+    return [];
+  }
+  return Object.entries(value).flatMap(([name, form]) => {
+    const at = [...path, name];
+    if (typeof form !== 'string' && !isRecord(form)) {
+      faults.report(at, FIELD);
+      return [];
+    }
+    const options = faults.read(fieldOptions, typeof form === 'string' ? { css: form } : form, at);
+    if (!options) return [{ name, path: at, required: false, requiredPath: at, steps: [] }];
+    const { required = false, ...chain } = options;
+    return [{ name, path: at, required, requiredPath: [...at, 'required'], steps: readOptions(chain, at, faults) }];
+  });
+}
+
+/** A bare text is a CSS selector for links: their href. */
+function readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'] {
+  if (typeof value !== 'string' && !isRecord(value)) {
+    faults.report(path, 'must be a CSS selector for links, or an object such as { css: "a.next", attr: href }');
+    return [];
+  }
+  const options = faults.read(parserOptions, typeof value === 'string' ? { css: value, attr: 'href' } : value, path);
+  if (!options) return [];
+  const { description = '', ...chain } = options;
+  const steps = readOptions(chain, path, faults);
+  return steps.length > 0 ? [{ description, path, steps }] : [];
+}
+
+function readRows(value: unknown, path: Path, faults: FaultList): PlacedRows | null {
+  const rows = faults.read(rowsShape, value, path);
+  if (!rows) return null;
+  const each = readSelector(rows.each, [...path, 'each'], faults);
+  const empty = rows.empty === undefined ? null : readSelector(rows.empty, [...path, 'empty'], faults);
+  return each && { path, each, key: rows.key, empty };
+}
+
+function readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep | null {
+  const options = typeof value === 'string' ? { css: value } : value;
+  if (!isRecord(options)) {
+    faults.report(path, SELECTOR);
+    return null;
+  }
+  const read = faults.read(selectorOptions, options, path);
+  if (!read) return null;
+  if (Object.keys(read).length !== 1) {
+    faults.report(path, SELECTOR);
+    return null;
+  }
+  return readOptions({ ...read, trim: false }, path, faults)[0] ?? null;
+}

@@ -1,0 +1,60 @@
+/** Ends a run early from another process: by its main server where it lives, else by taking that one's place. */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../shared/domain/states.ts';
+import type { RunRecord, RunStore } from '../control/stores.ts';
+import { resumeCommand } from './commands/resume.ts';
+import { getRun } from './find-run.ts';
+import type { Output } from './output.ts';
+import { lookAtHolder } from './run-lock.ts';
+
+export interface EarlyEnd {
+  run: RunRecord;
+  request: 'stop' | 'cancel';
+  configPath: string;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** What its main server will do, for people. */
+  promise: string;
+}
+
+/**
+ * Stores the wish; a main server at work sees it within a heartbeat. Without one this process takes its place until the
+ * run has ended, and the document is the run's report. Throws `lock-held` when the lock is in use for another run, and
+ * `run-ended` when the run has ended before the wish could be stored.
+ * @param close closes the caller's database before this process opens its own as a main server
+ */
+export async function endEarly(
+  runs: RunStore,
+  end: EarlyEnd,
+  output: Output,
+  close: () => Promise<void>,
+): Promise<ExitCode> {
+  const { run, request, configPath, environment } = end;
+  if (!(await runs.setRequest(run.id, request))) await assertGoesOn(runs, run.id);
+  const look = runs.guard ? await lookAtHolder(runs.guard) : null;
+  const atWork = look?.state === 'alive' && (look.holder?.runId ?? run.id) === run.id;
+  if (atWork) {
+    output.line(end.promise);
+    output.document({ run: run.id, requested: request, mainServer: look.holder!.owner });
+    return EXIT.complete;
+  }
+  const gone = look?.holder && look.holder.runId === run.id ? ` (${look.holder.owner})` : '';
+  output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
+  await close();
+  const exitCode = await resumeCommand({ configPath, runId: run.id, environment }, output);
+  // Ended early is what was asked for.
+  return exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
+}
+
+/** A wish that was not taken is of no use after the end; one to stop a run that is being cancelled is fulfilled by that. */
+async function assertGoesOn(runs: RunStore, runId: string): Promise<void> {
+  const now = await getRun(runs, runId);
+  if (!isRunEnd(now.phase)) return;
+  throw new AppError('run-ended', `run ${runId} has ended meanwhile: ${now.phase}`, {
+    hint:
+      now.phase === 'held'
+        ? `Release its rows with: orchestrator publish ${runId}, or discard them with: orchestrator cancel ${runId}`
+        : `Look at it with: orchestrator status ${runId}`,
+  });
+}

@@ -1,0 +1,203 @@
+/**
+ * Makes an image: a builder installs what the recipe says and stops, an image is made of its disk, and the builder is
+ * ended, whatever happens. One that a killed command leaves carries the tags by which gc ends it.
+ */
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
+import { TAG } from '../../cloud/compute.ts';
+import type { BuilderRequest, ImageCloud } from '../../cloud/image-cloud.ts';
+import { BROWSER_IMAGE, CHROMIUM_TAG, IMAGE_TAG } from '../../cloud/image-lookup.ts';
+
+const POLL_MS = 10_000;
+/** From the launch to the stop; the builder powers itself off ten minutes later. */
+const BUILD_MS = 20 * 60_000;
+/** EC2 shows the console's last lines some minutes after a stop. */
+const CONSOLE_MS = 5 * 60_000;
+const IMAGE_MS = 30 * 60_000;
+const PROGRESS_MS = 60_000;
+const TERMINATE_TRIES = 5;
+const LOOK_TRIES = 6;
+/** gc ends a forgotten builder when it is older than all of the above. */
+const EXPIRES_MS = 90 * 60_000;
+const CONSOLE_SHOWN = 1_500;
+
+/** Whose it is and until when, for gc; a builder belongs to a run that no database knows. */
+export const PURPOSE_TAG = 'crawlfleet:purpose';
+
+export interface ImageOrder {
+  cloud: ImageCloud;
+  clock: Clock;
+  /** Aborts when the user wants to leave; the builder is ended first. */
+  signal: AbortSignal;
+  onProgress: (text: string) => void;
+  owner: string;
+  builder: Pick<BuilderRequest, 'instanceType' | 'subnetId' | 'securityGroupIds' | 'userData'>;
+  baseImageId: string;
+  architecture: 'x86_64' | 'arm64';
+}
+
+export interface MadeImage {
+  imageId: string;
+  name: string;
+  chromium: string;
+  /** From the launch of the builder to the image. */
+  tookMs: number;
+}
+
+/** Throws an AppError that says at which step it ended, with the console's end when the recipe failed. */
+export async function makeImage(order: ImageOrder): Promise<MadeImage> {
+  const { cloud, clock, onProgress } = order;
+  const startedAtMs = clock.now();
+  const stamp = new Date(startedAtMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  const instanceId = await cloud.launchBuilder({
+    ...order.builder,
+    imageId: order.baseImageId,
+    clientToken: `crawlfleet-image-${stamp}-${order.architecture}`,
+    tags: {
+      Name: `crawlfleet image ${stamp}`,
+      [TAG.owner]: order.owner,
+      [TAG.run]: `image-${stamp}`,
+      [TAG.expiresAt]: new Date(startedAtMs + EXPIRES_MS).toISOString(),
+      [PURPOSE_TAG]: 'image',
+    },
+  });
+  onProgress(`builder ${instanceId} is installing Chromium and fonts; this takes about five minutes`);
+  try {
+    const chromium = await awaitBuilder(order, instanceId);
+    const name = `crawlfleet-browser-${order.architecture}-${stamp}`;
+    const imageId = await cloud.createImage({
+      instanceId,
+      name,
+      description: `Debian 13 with Chromium ${chromium}, for crawlfleet; made from ${order.baseImageId}`,
+      tags: { Name: name, [TAG.owner]: order.owner, [IMAGE_TAG]: BROWSER_IMAGE, [CHROMIUM_TAG]: chromium },
+    });
+    onProgress(`image ${imageId} is being made; this takes some minutes`);
+    await awaitImage(order, imageId);
+    return { imageId, name, chromium, tookMs: clock.now() - startedAtMs };
+  } finally {
+    await endBuilder(order, instanceId);
+  }
+}
+
+/** Until it has stopped and said that it is ready. Chromium's version. */
+async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<string> {
+  const { cloud, clock } = order;
+  let seen = '';
+  const look = async (): Promise<void> =>
+    void (seen = (await patiently(order, () => cloud.console(instanceId), NO_IMAGE)) ?? seen);
+  const stopped = await poll(order, BUILD_MS, 'the builder is still at work', NO_IMAGE, async () => {
+    const state = await patiently(order, () => cloud.builderState(instanceId), NO_IMAGE);
+    if (state === 'terminated' || state === 'shutting-down')
+      throw failed(`somebody ended the builder ${instanceId}`, seen);
+    // Also while it runs: what EC2 shows of a stopped one may lag.
+    await look();
+    return state === 'stopped' ? true : null;
+  });
+  if (stopped === null) throw failed(`the builder ${instanceId} has not stopped in ${formatDuration(BUILD_MS)}`, seen);
+  const untilMs = clock.monotonic() + CONSOLE_MS;
+  while (readyVersion(seen) === null && recipeFailure(seen) === null && clock.monotonic() < untilMs) {
+    await pause(order, NO_IMAGE);
+    await look();
+  }
+  const version = readyVersion(seen);
+  if (version !== null) return version;
+  throw failed(`the builder stopped without being ready: ${recipeFailure(seen) ?? 'it does not say why'}`, seen);
+}
+
+async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
+  const made = await poll(order, IMAGE_MS, 'the image is still being made', goesOn(imageId), async () => {
+    const state = await patiently(order, () => order.cloud.imageState(imageId), goesOn(imageId));
+    if (state === 'available') return true;
+    if (state === null || state === 'pending') return null;
+    throw new AppError('aws-failed', `EC2 could not make the image ${imageId}: it is ${state}`, {
+      hint: 'Try again; nothing of it can be used.',
+    });
+  });
+  if (made !== null) return;
+  throw new AppError('aws-failed', `the image ${imageId} is not available after ${formatDuration(IMAGE_MS)}`, {
+    hint: 'It may still become so: see aws ec2 describe-images --image-ids. Until then runs do not use it.',
+  });
+}
+
+/** What `look` gives in the end; null when the time is over. */
+async function poll<T>(
+  order: ImageOrder,
+  timeoutMs: number,
+  word: string,
+  left: Leaving,
+  look: () => Promise<T | null>,
+): Promise<T | null> {
+  const { clock, onProgress } = order;
+  const startMs = clock.monotonic();
+  let toldMs = startMs;
+  while (clock.monotonic() - startMs < timeoutMs) {
+    await pause(order, left);
+    const result = await look();
+    if (result !== null) return result;
+    if (clock.monotonic() - toldMs < PROGRESS_MS) continue;
+    toldMs = clock.monotonic();
+    onProgress(`${word} (${formatDuration(Math.round((toldMs - startMs) / 1_000) * 1_000)})`);
+  }
+  return null;
+}
+
+/** What to say when the user leaves meanwhile. */
+interface Leaving {
+  message: string;
+  hint?: string;
+}
+
+const NO_IMAGE: Leaving = { message: 'interrupted: the builder is being ended, no image was made' };
+
+const goesOn = (imageId: string): Leaving => ({
+  message: `interrupted: the builder is being ended, but EC2 may go on making the image ${imageId}, which is billed and used by runs once it is there`,
+  hint: `See whether it is there with: orchestrator image --list. Without it: aws ec2 deregister-image --image-id ${imageId} --delete-associated-snapshots`,
+});
+
+async function pause({ clock, signal }: ImageOrder, { message, hint }: Leaving): Promise<void> {
+  await clock.sleep(POLL_MS, signal);
+  if (signal.aborted) throw new AppError('interrupted', message, hint === undefined ? {} : { hint });
+}
+
+const FINAL: readonly string[] = ['aws-denied', 'aws-invalid', 'aws-capability-missing'];
+
+/** A call that only looks: ten minutes of work are not thrown away because EC2 did not answer one. */
+async function patiently<T>(order: ImageOrder, call: () => Promise<T>, left: Leaving): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await call();
+    } catch (error) {
+      const isFinal = error instanceof AppError && FINAL.includes(error.code);
+      if (isFinal || tried === LOOK_TRIES) throw error;
+      await pause(order, left);
+    }
+  }
+}
+
+/** Never throws: what went wrong before matters more. */
+async function endBuilder({ cloud, clock, onProgress }: ImageOrder, instanceId: string): Promise<void> {
+  for (let tried = 1; ; tried++) {
+    try {
+      await cloud.terminate(instanceId);
+      return;
+    } catch (error) {
+      if (tried === TERMINATE_TRIES) {
+        onProgress(
+          `! the builder ${instanceId} could not be ended: ${describeError(error)}. It has stopped or will stop by itself; orchestrator gc ends it, or aws ec2 terminate-instances --instance-ids ${instanceId}`,
+        );
+        return;
+      }
+      await clock.sleep(POLL_MS);
+    }
+  }
+}
+
+const failed = (message: string, console: string): AppError =>
+  new AppError('aws-failed', message, {
+    hint:
+      console === ''
+        ? 'EC2 shows nothing of its console: check that its subnet has a way out to the internet.'
+        : `The end of its console:\n${console.slice(-CONSOLE_SHOWN)}`,
+  });

@@ -1,0 +1,132 @@
+/** From the configuration to a plan: everything that can be known, and refused, before anything is launched. */
+import { seededRandom } from '../../shared/adapters/random.ts';
+import { AppError } from '../../shared/domain/errors.ts';
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Quota } from '../cloud/quota-api.ts';
+import { intervalUnder } from '../control/robots-keeper.ts';
+import type { BrowserBoot } from '../plan/defaults.ts';
+import { defaultsFor } from '../plan/defaults.ts';
+import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
+import { planRun } from '../plan/plan-run.ts';
+import type { Plan, QuotaFacts } from '../plan/plan.ts';
+import { renewalFault, shortestRenewalMs } from '../plan/renewals.ts';
+import { INSTALLED_AT_BOOT } from './browser-boot.ts';
+import type { Config } from './config/load-config.ts';
+import type { FreshPrices } from './fresh-prices.ts';
+import type { ProductList } from './products.ts';
+import { deadlineOf } from './settings-of.ts';
+import { findingsOf } from './site-robots.ts';
+import type { Target } from './target.ts';
+import { WHO_TO_SAY, hasLink } from './user-agent.ts';
+
+/**
+ * The sums for this configuration, this many products and this robots.txt. Products that robots.txt forbids altogether
+ * make the plan infeasible: no deadline or fleet would help.
+ */
+export function makePlan(
+  config: Config,
+  target: Target,
+  products: ProductList,
+  robots: RobotsPolicy,
+  prices: FreshPrices = SHIPPED_PRICES,
+  quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota> = { vcpus: config.values.aws.vcpu_quota, note: null },
+  browser: BrowserBoot = 'ready',
+): Plan {
+  const { site, run, aws } = config.values;
+  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
+  refuseShortRenewals(config, target, browser);
+  const plan = planRun(
+    {
+      products: products.ids.length,
+      deadlineMs: deadlineOf(config),
+      intervalMs: intervalUnder(robots, site.interval),
+      pagesEach: site.pages_per_product,
+      memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
+      maxRatePerSecond: site.max_rate,
+      ...defaultsFor(target.kind, browser),
+      ...(aws.load_balancer !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
+      ownBalancer: aws.load_balancer !== null,
+      minInstances: run.min_instances,
+      maxInstances: run.max_instances,
+      maxCost: run.max_cost,
+      vcpuQuota: quota.vcpus,
+      quota: quotaFacts(quota),
+      graceMs: run.grace,
+      recycleEveryMs: aws.recycle_every,
+      region: target.region,
+      prices: prices.list,
+      instanceTypes: aws.instance_types,
+    },
+    // The same question gets the same answer, today and tomorrow.
+    seededRandom(1),
+  );
+  const noted = quota.note === null ? [] : [quota.note];
+  const warnings = [
+    ...plan.warnings,
+    ...prices.warnings,
+    ...noted,
+    ...(browser === 'installed' ? [INSTALLED_AT_BOOT] : []),
+    ...findings.warnings,
+    ...warningsOf(config, products),
+  ];
+  if (findings.fault === null) return { ...plan, warnings };
+  const remedies = ['other products, or leave from the site; site.robots: ignore only where you have that leave'];
+  return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+}
+
+/** What a refusal says of the quota beside what a run may have; null where nobody looked it up. */
+const quotaFacts = ({ code, quota, inUse, source }: Partial<Quota>): QuotaFacts | null =>
+  code === undefined ? null : { code, total: quota ?? null, inUse: inUse ?? null, source: source ?? 'unknown' };
+
+/** Throws `config-invalid` where addresses are to be renewed faster than a fleet can boot. */
+function refuseShortRenewals(config: Config, target: Target, browser: BrowserBoot): void {
+  const { bootP95Ms, tailMs } = defaultsFor(target.kind, browser);
+  const fault = renewalFault(config.values.aws.recycle_every, bootP95Ms, tailMs);
+  if (fault === null) return;
+  throw new AppError('config-invalid', `${fault} (${config.file})`, {
+    hint: `Set aws.recycle_every to ${formatDuration(shortestRenewalMs(bootP95Ms, tailMs))} or more, or leave it out.`,
+  });
+}
+
+/** It is there already: health checks take half a minute. */
+const OWN_BALANCER_MS = 30_000;
+
+const SHIPPED_PRICES: FreshPrices = { list: null, warnings: [] };
+
+function warningsOf(config: Config, products: ProductList): string[] {
+  const { site } = config.values;
+  return [
+    ...(products.duplicates > 0
+      ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
+      : []),
+    ...(config.mapping.pages.some((page) => page.urlParsers.length > 0) && site.pages_per_product === 1
+      ? [
+          'the mapping finds further pages of a product (url_parsers), and site.pages_per_product is 1: say how many requests one takes on average, or the end is planned too early',
+        ]
+      : []),
+    ...config.mapping.pages
+      .filter((page) => page.rows === null && !page.fields.some((field) => field.required))
+      .map(
+        ({ name }) =>
+          `the mapping ${name} has no required field: a page of a ban cannot be told from a product by it; mark one field required`,
+      ),
+    ...(hasLink(site.user_agent)
+      ? []
+      : [`site.user_agent ${site.user_agent === null ? 'is not set' : 'has no link'}: ${WHO_TO_SAY}`]),
+  ];
+}
+
+/** The verdict of a plan that cannot be run as an error, with what would make it feasible; null for one that can. */
+export function refusalOfPlan(plan: Plan): AppError | null {
+  if (plan.verdict === 'feasible') return null;
+  const code = plan.verdict === 'over-budget' ? 'budget' : plan.verdict === 'over-quota' ? 'capacity' : 'infeasible';
+  const hint = `What would make it feasible: ${plan.remedies.join(', or ')}`;
+  return new AppError(code, plan.faults.join('; '), plan.remedies.length > 0 ? { hint } : {});
+}
+
+/** Throws the verdict of a plan that cannot be run. */
+export function refuseInfeasible(plan: Plan): void {
+  const refusal = refusalOfPlan(plan);
+  if (refusal !== null) throw refusal;
+}

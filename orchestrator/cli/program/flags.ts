@@ -1,0 +1,42 @@
+/** Flags that several commands have: declared once, with the same words in every help. */
+import { Option } from 'commander';
+import type { FlagValue } from '../config/load-config.ts';
+import { readAmount, readDuration } from './readers.ts';
+
+/** What a command finds among its flags; one that it does not declare is never there. */
+export interface CommonFlags {
+  config: string;
+  json?: boolean;
+  deadline?: string;
+  maxCost?: number;
+  dryRun?: boolean;
+  yes?: boolean;
+}
+
+export const configFlag = (): Option =>
+  new Option('-c, --config <file>', 'configuration file').default('fleet.yaml').env('FLEET_CONFIG');
+
+export const jsonFlag = (): Option => new Option('--json', 'print exactly one JSON document on stdout');
+
+export const deadlineFlag = (): Option =>
+  new Option('-d, --deadline <duration>', 'from now to the rows in the result table, such as 4h').argParser(
+    readDuration,
+  );
+
+export const maxCostFlag = (): Option =>
+  new Option('--max-cost <usd>', 'most that the run may cost').argParser(readAmount);
+
+export const dryRunFlag = (): Option => new Option('--dry-run', 'on this machine, without a cloud account');
+
+export const yesFlag = (beforeWhat: string): Option => new Option('-y, --yes', `do not ask ${beforeWhat}`);
+
+export const architectureFlag = (insteadOf: string): Option =>
+  new Option('--architecture <name>', `instead of ${insteadOf}`).choices(['x86_64', 'arm64']);
+
+/** Flags that stand for settings, as the configuration takes them: a flag wins over the file. */
+export function settingsIn(flags: Pick<CommonFlags, 'deadline' | 'maxCost'>): FlagValue[] {
+  return [
+    ...(flags.deadline === undefined ? [] : [{ path: ['run', 'deadline'], flag: '--deadline', value: flags.deadline }]),
+    ...(flags.maxCost === undefined ? [] : [{ path: ['run', 'max_cost'], flag: '--max-cost', value: flags.maxCost }]),
+  ];
+}

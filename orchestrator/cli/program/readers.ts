@@ -1,0 +1,66 @@
+/** Values of flags: each reader gives what the command takes, or says what the flag must be. */
+import { InvalidArgumentError } from 'commander';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { parseDuration, parseShare } from '../../../shared/domain/quantity.ts';
+
+/** A duration, still as text: the configuration reads it again beside its own. */
+export function readDuration(text: string): string {
+  const ms = parseDuration(text);
+  if (ms === null || ms <= 0) throw new InvalidArgumentError('It must be a duration such as 45s, 4h or 1h30m.');
+  return text;
+}
+
+/** USD. */
+export function readAmount(text: string): number {
+  const amount = Number(text);
+  if (!(amount > 0)) throw new InvalidArgumentError('It must be an amount in USD, such as 5 or 0.80.');
+  return amount;
+}
+
+export function readCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number from 1 on.');
+  return count;
+}
+
+/** As many as anybody would read; a million would take minutes. */
+export function readFewCount(text: string): number {
+  const count = readCount(text);
+  if (count > 1_000) throw new InvalidArgumentError('It must be 1,000 at most.');
+  return count;
+}
+
+export function readSeed(text: string): number {
+  const seed = Number(text);
+  if (!Number.isSafeInteger(seed)) throw new InvalidArgumentError('It must be a whole number.');
+  return seed;
+}
+
+/** From 0 to 1. */
+export function readShare(text: string): number {
+  const share = parseShare(text);
+  if (share === null) throw new InvalidArgumentError('It must be a share such as 5% or 0.05.');
+  return share;
+}
+
+export function readPort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new InvalidArgumentError('It must be a port from 0 to 65535.');
+  return port;
+}
+
+export function readReasons(text: string): FailureReason[] {
+  const reasons = text.split(',').map((word) => word.trim());
+  for (const word of reasons)
+    if (!FAILURE_REASONS.some((reason) => reason === word))
+      throw new InvalidArgumentError(`${word} is none of ${FAILURE_REASONS.join(', ')}.`);
+  return reasons as FailureReason[];
+}
+
+export function readSlot(text: string): number {
+  const slot = Number(text);
+  if (!Number.isInteger(slot) || slot < 0) throw new InvalidArgumentError('It must be a slot number, such as 0.');
+  return slot;
+}

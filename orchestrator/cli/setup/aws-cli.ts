@@ -1,0 +1,133 @@
+/** What the account needs as lines for bash and the aws command. */
+import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import { policyText } from './policies.ts';
+import { fleetLines } from './resources.ts';
+import type { SetupValues } from './values.ts';
+import { CANARY_PORT } from './values.ts';
+
+const ACCOUNT = '${account}';
+
+/** A script for an account that has none of it yet: it stops at the first line that fails. */
+export function awsCliText(values: SetupValues): string {
+  return [head(values), bucket(values), instanceProfile(values), groups(values), controller(values), tail(values)].join(
+    '\n',
+  );
+}
+
+const head = ({ region }: SetupValues): string => `#!/usr/bin/env bash
+# What crawlfleet needs in an account. Written by: orchestrator setup --format aws-cli
+set -euo pipefail
+export AWS_REGION=${region} AWS_DEFAULT_REGION=${region} AWS_PAGER=""
+account=$(aws sts get-caller-identity --query Account --output text)
+`;
+
+function bucket({ bucket: name, region, keepDays }: SetupValues): string {
+  // us-east-1 is the one region that refuses its own name here.
+  const place = region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`;
+  const lifecycle = {
+    Rules: [
+      {
+        ID: 'unfinished-uploads',
+        Status: 'Enabled',
+        Filter: { Prefix: '' },
+        AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 },
+      },
+      { ID: 'old-runs', Status: 'Enabled', Filter: { Prefix: 'runs/' }, Expiration: { Days: keepDays } },
+    ],
+  };
+  const encryption = { Rules: [{ ApplyServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }] };
+  return `# The bucket. bundles/ has no lifecycle rule: a bundle is put once and used every night.
+aws s3api create-bucket --bucket ${name}${place} > /dev/null
+aws s3api put-public-access-block --bucket ${name} --public-access-block-configuration \\
+  BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
+aws s3api put-bucket-ownership-controls --bucket ${name} --ownership-controls 'Rules=[{ObjectOwnership=BucketOwnerEnforced}]'
+aws s3api put-bucket-encryption --bucket ${name} --server-side-encryption-configuration \\
+  '${JSON.stringify(encryption)}'
+aws s3api put-bucket-lifecycle-configuration --bucket ${name} --lifecycle-configuration \\
+  '${JSON.stringify(lifecycle)}' > /dev/null
+`;
+}
+
+const instanceProfile = (values: SetupValues): string => `# What an instance may do.
+${role(values.instanceProfile, values)}
+aws iam put-role-policy --role-name ${values.instanceProfile} --policy-name put-results --policy-document "$(${document(
+  policyText('instance', values, ACCOUNT),
+)}
+)"
+`;
+
+const role = (name: string, values: SetupValues): string => `aws iam create-role --role-name ${name} \\
+  --assume-role-policy-document "$(${document(policyText('instanceTrust', values, ACCOUNT))}
+)" > /dev/null
+aws iam create-instance-profile --instance-profile-name ${name} > /dev/null
+aws iam add-role-to-instance-profile --instance-profile-name ${name} --role-name ${name}`;
+
+function groups(values: SetupValues): string {
+  const { name, mainServer, callbackPort } = values;
+  const inVpc = mainServer.kind === 'vpc';
+  return [
+    '# Security groups. They may send to anywhere, as every new group may.',
+    network(values),
+    group('balancer', `${name}-balancer`, 'Load balancers of the fleet'),
+    group('instance', `${name}-instance`, 'Instances of the fleet'),
+    ...(inVpc ? [group('main', `${name}-main`, 'Main server of the fleet')] : []),
+    ingress('instance', API_PORT, '--source-group "$balancer"'),
+    ingress('balancer', BALANCER_PORT, inVpc ? '--source-group "$main"' : `--cidr ${mainServer.cidr}`),
+    ...(inVpc ? [ingress('main', callbackPort, '--source-group "$instance"')] : []),
+    ...(inVpc && values.canary ? [ingress('main', CANARY_PORT, '--source-group "$instance"')] : []),
+    '',
+  ].join('\n');
+}
+
+function network({ vpcId, subnets }: SetupValues): string {
+  if (vpcId !== null) return `vpc="${vpcId}"`;
+  const subnet = subnets[0];
+  const [what, query] =
+    subnet === undefined
+      ? ['describe-vpcs --filters Name=is-default,Values=true', 'Vpcs[0].VpcId']
+      : [`describe-subnets --subnet-ids ${subnet}`, 'Subnets[0].VpcId'];
+  return `vpc=$(aws ec2 ${what} --query '${query}' --output text)`;
+}
+
+const group = (role: string, name: string, description: string): string =>
+  `${role}=$(aws ec2 create-security-group --group-name ${name} --description '${description}' --vpc-id "$vpc" \\
+  --tag-specifications 'ResourceType=security-group,Tags=[{Key=crawlfleet:role,Value=${role}}]' --query GroupId --output text)`;
+
+const ingress = (role: string, port: number, from: string): string =>
+  `aws ec2 authorize-security-group-ingress --group-id "$${role}" --protocol tcp --port ${port} ${from} > /dev/null`;
+
+function controller(values: SetupValues): string {
+  const { name, controllerUser, mainServer } = values;
+  const names = ['controller', ...(values.image ? ['image'] : [])] as const;
+  const makesRole = controllerUser === null && mainServer.kind === 'vpc';
+  const attach = (variable: string): string[] => {
+    if (controllerUser !== null)
+      return [`aws iam attach-user-policy --user-name ${controllerUser} --policy-arn "$${variable}"`];
+    return makesRole ? [`aws iam attach-role-policy --role-name ${name}-controller --policy-arn "$${variable}"`] : [];
+  };
+  return [
+    '# What the main server may do.',
+    ...(makesRole ? [role(`${name}-controller`, values)] : []),
+    ...names.flatMap((key) => [
+      `${key}_policy=$(aws iam create-policy --policy-name ${name}-${key} --query Policy.Arn --output text --policy-document "$(${document(
+        policyText(key as 'controller' | 'image', values, ACCOUNT),
+      )}
+)")`,
+      ...attach(`${key}_policy`),
+    ]),
+    '',
+  ].join('\n');
+}
+
+/** Not quoted, so that the shell puts the account's number in; nothing else in a policy means anything to it. */
+const document = (text: string): string => `cat << POLICY
+${text}
+POLICY`;
+
+const tail = (values: SetupValues): string => `cat << FLEET
+Made. The policy of the main server is $controller_policy.
+For fleet.yaml:
+
+${fleetLines(values)}
+FLEET
+`;

@@ -1,0 +1,27 @@
+/** The policy files of userdata/iam with names filled in. */
+import controller from '../../../userdata/iam/controller.json' with { type: 'json' };
+import image from '../../../userdata/iam/image.json' with { type: 'json' };
+import instanceTrust from '../../../userdata/iam/instance-trust.json' with { type: 'json' };
+import instance from '../../../userdata/iam/instance.json' with { type: 'json' };
+import type { SetupValues } from './values.ts';
+
+const POLICIES = { controller, image, instance, instanceTrust };
+
+export type PolicyName = keyof typeof POLICIES;
+
+/**
+ * A policy as JSON text.
+ * @param account what stands for the account's number: an expression of Terraform or of the shell, or the number itself
+ */
+export function policyText(name: PolicyName, values: SetupValues, account: string): string {
+  const names: Record<string, string> = {
+    account,
+    bucket: values.bucket,
+    instance_profile: values.instanceProfile,
+    instance_role: values.instanceProfile,
+    owner: values.owner,
+    partition: values.partition,
+    region: values.region,
+  };
+  return JSON.stringify(POLICIES[name], null, 2).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);
+}

@@ -1,0 +1,84 @@
+/** What the account needs, in words: the same list whatever it is written in. */
+import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import type { SetupValues } from './values.ts';
+import { CANARY_PORT } from './values.ts';
+
+export interface Resource {
+  kind: 'bucket' | 'instance-profile' | 'security-group' | 'policy' | 'role';
+  name: string;
+  why: string;
+}
+
+/** In the order in which they are made. */
+export function resourcesOf(values: SetupValues): Resource[] {
+  const { bucket, keepDays, instanceProfile, name, mainServer, callbackPort, controllerUser, owner, canary } = values;
+  const inVpc = mainServer.kind === 'vpc';
+  const from = inVpc ? `the group ${name}-main` : mainServer.cidr;
+  return [
+    {
+      kind: 'bucket',
+      name: bucket,
+      why: `bundles and results; encrypted, private, no versions; objects under runs/ go after ${keepDays} days`,
+    },
+    {
+      kind: 'instance-profile',
+      name: instanceProfile,
+      why: 'what an instance may do: put new objects under runs/, and nothing else',
+    },
+    {
+      kind: 'security-group',
+      name: `${name}-instance`,
+      why: `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`,
+    },
+    {
+      kind: 'security-group',
+      name: `${name}-balancer`,
+      why: `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`,
+    },
+    ...(inVpc
+      ? [
+          {
+            kind: 'security-group' as const,
+            name: `${name}-main`,
+            why: `crawlfleet:role=main; for the main server: ${canary ? `ports ${callbackPort} and ${CANARY_PORT}` : `port ${callbackPort}`} from the instances' group`,
+          },
+        ]
+      : []),
+    {
+      kind: 'policy',
+      name: `${name}-controller`,
+      why: `what the main server may do: launch, end and balance what carries the tag crawlfleet:owner=${owner}, and use the bucket`,
+    },
+    ...(values.image
+      ? [{ kind: 'policy' as const, name: `${name}-image`, why: 'what `orchestrator image` needs beside it' }]
+      : []),
+    ...(inVpc && controllerUser === null
+      ? [{ kind: 'role' as const, name: `${name}-controller`, why: 'role and instance profile of the main server' }]
+      : []),
+  ];
+}
+
+/** The sections of fleet.yaml that go with it. */
+export function fleetLines(values: SetupValues): string {
+  const host = values.mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(values.mainServer.cidr);
+  return [
+    'aws:',
+    `  region: ${values.region}`,
+    `  bucket: ${values.bucket}`,
+    `  instance_profile: ${values.instanceProfile}`,
+    `  owner: "${values.owner}"`,
+    ...subnetLines(values),
+    'server:',
+    `  listen: "0.0.0.0:${values.listenPort}"`,
+    `  url: "http://${host}:${values.callbackPort}"`,
+  ].join('\n');
+}
+
+/** Without them a run goes to the default VPC, where none of these groups are; which to take in another one only its owner knows. */
+function subnetLines({ subnets, vpcId }: SetupValues): string[] {
+  if (subnets.length > 0) return [`  subnets: [${subnets.join(', ')}]`];
+  return vpcId === null ? [] : [`  subnets: [SUBNET-OF-${vpcId}-IN-ONE-ZONE, SUBNET-OF-${vpcId}-IN-ANOTHER-ZONE]`];
+}
+
+const hostOf = (cidr: string): string =>
+  cidr.endsWith('/32') ? cidr.slice(0, -'/32'.length) : 'ADDRESS-OF-THE-MAIN-SERVER';

@@ -1,0 +1,253 @@
+/** What the account needs as Terraform, in the form that `terraform fmt` gives it. */
+import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import { policyText } from './policies.ts';
+import { fleetLines } from './resources.ts';
+import type { SetupValues } from './values.ts';
+import { CANARY_PORT } from './values.ts';
+
+const FROM_INSTANCES = 'referenced_security_group_id = aws_security_group.instance.id';
+const ACCOUNT = '${data.aws_caller_identity.current.account_id}';
+
+/** One file; `terraform validate` accepts it. Nothing in it is shared with what a run makes for itself. */
+export function terraformText(values: SetupValues): string {
+  const inVpc = values.mainServer.kind === 'vpc';
+  return [
+    head(values),
+    network(values),
+    bucket(values),
+    instanceProfile(values),
+    groups(values),
+    inVpc ? mainGroup(values) : '',
+    controller(values),
+    values.image ? imagePolicy(values) : '',
+    outputs(values),
+  ]
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+const head = ({
+  region,
+}: SetupValues): string => `# What crawlfleet needs in an account. Written by: orchestrator setup --format terraform
+terraform {
+  required_version = ">= 1.3"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 5.0"
+    }
+  }
+}
+
+provider "aws" {
+  region = "${region}"
+}
+
+data "aws_caller_identity" "current" {}
+`;
+
+function network({ vpcId, subnets }: SetupValues): string {
+  const subnet = subnets[0];
+  if (vpcId !== null) return vpc(`id = "${vpcId}"`);
+  if (subnet === undefined) return vpc('default = true');
+  return `data "aws_subnet" "first" {
+  id = "${subnet}"
+}
+
+${vpc('id = data.aws_subnet.first.vpc_id')}`;
+}
+
+const vpc = (which: string): string => `data "aws_vpc" "fleet" {
+  ${which}
+}
+`;
+
+const bucket = ({ bucket: name, keepDays }: SetupValues): string => `resource "aws_s3_bucket" "fleet" {
+  bucket = "${name}"
+}
+
+resource "aws_s3_bucket_public_access_block" "fleet" {
+  bucket                  = aws_s3_bucket.fleet.id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
+resource "aws_s3_bucket_ownership_controls" "fleet" {
+  bucket = aws_s3_bucket.fleet.id
+  rule {
+    object_ownership = "BucketOwnerEnforced"
+  }
+}
+
+resource "aws_s3_bucket_server_side_encryption_configuration" "fleet" {
+  bucket = aws_s3_bucket.fleet.id
+  rule {
+    apply_server_side_encryption_by_default {
+      sse_algorithm = "AES256"
+    }
+  }
+}
+
+# bundles/ has no rule: a bundle is put once and used every night, and one that went in the middle of a run would be missed.
+resource "aws_s3_bucket_lifecycle_configuration" "fleet" {
+  bucket = aws_s3_bucket.fleet.id
+  rule {
+    id     = "unfinished-uploads"
+    status = "Enabled"
+    filter {}
+    abort_incomplete_multipart_upload {
+      days_after_initiation = 1
+    }
+  }
+  rule {
+    id     = "old-runs"
+    status = "Enabled"
+    filter {
+      prefix = "runs/"
+    }
+    expiration {
+      days = ${keepDays}
+    }
+  }
+}
+`;
+
+const instanceProfile = (values: SetupValues): string => `resource "aws_iam_role" "instance" {
+  name               = "${values.instanceProfile}"
+  assume_role_policy = <<-EOT
+${indent(policyText('instanceTrust', values, ACCOUNT))}
+  EOT
+}
+
+resource "aws_iam_role_policy" "instance" {
+  name   = "put-results"
+  role   = aws_iam_role.instance.id
+  policy = <<-EOT
+${indent(policyText('instance', values, ACCOUNT))}
+  EOT
+}
+
+resource "aws_iam_instance_profile" "instance" {
+  name = "${values.instanceProfile}"
+  role = aws_iam_role.instance.name
+}
+`;
+
+const groups = ({
+  name,
+  mainServer,
+}: SetupValues): string => `${group('instance', `${name}-instance`, 'Instances of the fleet')}
+${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.balancer.id')}
+${egress('instance')}
+${group('balancer', `${name}-balancer`, 'Load balancers of the fleet')}
+${ingress(
+  'balancer',
+  BALANCER_PORT,
+  mainServer.kind === 'vpc'
+    ? 'referenced_security_group_id = aws_security_group.main.id'
+    : `cidr_ipv4         = "${mainServer.cidr}"`,
+)}
+${egress('balancer')}`;
+
+const mainGroup = ({
+  name,
+  callbackPort,
+  canary,
+}: SetupValues): string => `# For the main server: it has to carry this group.
+${group('main', `${name}-main`, 'Main server of the fleet')}
+${ingress('main', callbackPort, FROM_INSTANCES)}
+${canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, 'canary')}\n` : ''}${egress('main')}`;
+
+const group = (role: string, name: string, description: string): string => `resource "aws_security_group" "${role}" {
+  name        = "${name}"
+  description = "${description}"
+  vpc_id      = data.aws_vpc.fleet.id
+  tags = {
+    "crawlfleet:role" = "${role}"
+  }
+}
+`;
+
+/** `from`: the line that says from where; terraform fmt aligns the others with it. */
+function ingress(role: string, port: number, from: string, name = role): string {
+  const width = from.indexOf('=') - 1;
+  const line = (key: string, value: string | number): string => `  ${key.padEnd(width)} = ${value}`;
+  return `resource "aws_vpc_security_group_ingress_rule" "${name}" {
+${line('security_group_id', `aws_security_group.${role}.id`)}
+  ${from}
+${line('ip_protocol', '"tcp"')}
+${line('from_port', port)}
+${line('to_port', port)}
+}
+`;
+}
+
+const egress = (role: string): string => `resource "aws_vpc_security_group_egress_rule" "${role}" {
+  security_group_id = aws_security_group.${role}.id
+  cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "-1"
+}
+`;
+
+function controller(values: SetupValues): string {
+  const { name, controllerUser, mainServer } = values;
+  const policy = managedPolicy('controller', `${name}-controller`, policyText('controller', values, ACCOUNT));
+  if (controllerUser !== null) return `${policy}\n${attachToUser('controller', controllerUser)}`;
+  if (mainServer.kind === 'outside') return policy;
+  return `${policy}
+resource "aws_iam_role" "controller" {
+  name               = "${name}-controller"
+  assume_role_policy = <<-EOT
+${indent(policyText('instanceTrust', values, ACCOUNT))}
+  EOT
+}
+
+${attachToRole('controller')}
+resource "aws_iam_instance_profile" "controller" {
+  name = "${name}-controller"
+  role = aws_iam_role.controller.name
+}
+`;
+}
+
+function imagePolicy(values: SetupValues): string {
+  const { name, controllerUser, mainServer } = values;
+  const policy = managedPolicy('image', `${name}-image`, policyText('image', values, ACCOUNT));
+  if (controllerUser !== null) return `${policy}\n${attachToUser('image', controllerUser)}`;
+  return mainServer.kind === 'outside' ? policy : `${policy}\n${attachToRole('image')}`;
+}
+
+const managedPolicy = (key: string, name: string, text: string): string => `resource "aws_iam_policy" "${key}" {
+  name   = "${name}"
+  policy = <<-EOT
+${indent(text)}
+  EOT
+}
+`;
+
+const attachToUser = (key: string, user: string): string => `resource "aws_iam_user_policy_attachment" "${key}" {
+  user       = "${user}"
+  policy_arn = aws_iam_policy.${key}.arn
+}
+`;
+
+const attachToRole = (key: string): string => `resource "aws_iam_role_policy_attachment" "${key}" {
+  role       = aws_iam_role.controller.name
+  policy_arn = aws_iam_policy.${key}.arn
+}
+`;
+
+const outputs = (values: SetupValues): string => `output "controller_policy_arn" {
+  value = aws_iam_policy.controller.arn
+}
+
+output "fleet_yaml" {
+  value = <<-EOT
+${indent(fleetLines(values))}
+  EOT
+}
+`;
+
+const indent = (text: string): string => text.replaceAll(/^/gm, '    ');

@@ -1,0 +1,151 @@
+/** What `setup` writes for: names and places from flags first, then from fleet.yaml, then the defaults. */
+import { hostname } from 'node:os';
+import { isIPv4 } from 'node:net';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ConfigValues } from '../config/schema.ts';
+import { portOf } from '../url-port.ts';
+
+/** Where the main server stands, as the security groups see it. */
+export type MainServer =
+  /** In the fleet's VPC: a security group of its own is made for it. */
+  | { kind: 'vpc' }
+  /** Elsewhere: it comes from these addresses. */
+  | { kind: 'outside'; cidr: string };
+
+export interface SetupValues {
+  region: string;
+  /** `aws`, or `aws-cn`, `aws-us-gov` in the regions apart. */
+  partition: string;
+  bucket: string;
+  owner: string;
+  /** Names of what is made begin with it. */
+  name: string;
+  /** The instance profile; its role has the same name. */
+  instanceProfile: string;
+  /** Null: the VPC of the first subnet, else the default one. */
+  vpcId: string | null;
+  subnets: readonly string[];
+  mainServer: MainServer;
+  /** Port of the call-back listener. */
+  listenPort: number;
+  /** Port that instances call back at: another one where something on the main server stands before the listener. */
+  callbackPort: number;
+  /** An existing IAM user that is to be the controller; null: none. */
+  controllerUser: string | null;
+  /** Objects under `runs/` go after so many days. */
+  keepDays: number;
+  /** With the rights of `orchestrator image`. */
+  image: boolean;
+  /** With the port that `npm run canary` serves its pages at. */
+  canary: boolean;
+}
+
+export interface SetupFlags {
+  region?: string | undefined;
+  bucket?: string | undefined;
+  owner?: string | undefined;
+  name?: string | undefined;
+  vpc?: string | undefined;
+  /** `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
+  mainServer?: string | undefined;
+  controllerUser?: string | undefined;
+  keepDays?: number | undefined;
+  image?: boolean | undefined;
+  canary?: boolean | undefined;
+}
+
+const DEFAULT_NAME = 'crawlfleet';
+const DEFAULT_KEEP_DAYS = 30;
+const DEFAULT_CALLBACK_PORT = 8700;
+/** Where `npm run canary` serves its pages unless told otherwise. */
+export const CANARY_PORT = 8780;
+
+/** All text goes into policies, HCL and shell lines, so each has the letters that its AWS name may have, and no others. */
+const FORMS: [keyof SetupFlags, RegExp, string][] = [
+  ['region', /^[a-z]{2}(-[a-z]+)+-\d$/, 'must be a region such as ap-northeast-1'],
+  ['bucket', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be a bucket name: 3 to 63 small letters, digits, . or -'],
+  ['owner', /^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'],
+  ['name', /^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'must be up to 40 letters, digits or -, beginning with a letter'],
+  ['vpc', /^vpc-[0-9a-f]+$/, 'must be the id of a VPC such as vpc-0a1b2c3d'],
+  ['controllerUser', /^[A-Za-z0-9+=,.@_-]{1,64}$/, 'must be the name of an IAM user'],
+];
+
+const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = { controllerUser: '--controller-user' };
+
+/**
+ * Fills in what neither flags nor configuration say. Throws `usage` for what cannot be guessed, all of it at once.
+ * @param config null where there is no fleet.yaml yet
+ */
+export function setupValues(
+  flags: SetupFlags,
+  config: ConfigValues | null,
+  environment: Readonly<Record<string, string | undefined>>,
+): SetupValues {
+  const aws = config?.aws;
+  const region = flags.region ?? aws?.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
+  const bucket = flags.bucket ?? aws?.bucket ?? undefined;
+  const owner = flags.owner ?? aws?.owner ?? hostname();
+  const name = flags.name ?? DEFAULT_NAME;
+  const instanceProfile = aws?.instance_profile ?? `${name}-instance`;
+  const subnets = aws?.subnets ?? [];
+  const faults = [
+    ...(region === undefined ? ['--region (or aws.region) is missing'] : []),
+    ...(bucket === undefined ? ['--bucket (or aws.bucket) is missing'] : []),
+    ...formFaults({ ...flags, region, bucket, owner, name }),
+    ...(/^[\w+=,.@-]{1,64}$/.test(instanceProfile)
+      ? []
+      : [`aws.instance_profile ${instanceProfile} is no profile name`]),
+    ...subnets.filter((id) => !/^subnet-[\w-]+$/.test(id)).map((id) => `aws.subnets: ${id} is no id of a subnet`),
+  ];
+  const serverUrl = config?.server.url ?? null;
+  const mainServer = mainServerOf(flags.mainServer, serverUrl);
+  if (mainServer === null)
+    faults.push('--main-server must be vpc, an IPv4 address, or addresses such as 203.0.113.0/24');
+  if (faults.length > 0) {
+    throw new AppError('usage', `setup cannot be written: ${faults.join('; ')}`, {
+      hint: 'For example: orchestrator setup --region ap-northeast-1 --bucket example-crawl',
+    });
+  }
+  const listenPort = Number(config?.server.listen?.split(':').at(-1) ?? DEFAULT_CALLBACK_PORT);
+  return {
+    region: region!,
+    partition: partitionOf(region!),
+    bucket: bucket!,
+    owner,
+    name,
+    instanceProfile,
+    vpcId: flags.vpc ?? null,
+    subnets,
+    mainServer: mainServer!,
+    listenPort,
+    callbackPort: serverUrl === null ? listenPort : portOf(new URL(serverUrl)),
+    controllerUser: flags.controllerUser ?? null,
+    keepDays: flags.keepDays ?? DEFAULT_KEEP_DAYS,
+    image: flags.image ?? (config !== null && config.site.render !== 'http'),
+    canary: flags.canary ?? false,
+  };
+}
+
+const formFaults = (values: SetupFlags): string[] =>
+  FORMS.flatMap(([key, form, must]) => {
+    const value = values[key];
+    return value === undefined || form.test(String(value)) ? [] : [`${FLAG_NAMES[key] ?? `--${key}`} ${must}`];
+  });
+
+/** Of the call-back URL: a public address is outside; a private one or a name is taken to be in the VPC. */
+function mainServerOf(flag: string | undefined, serverUrl: string | null): MainServer | null {
+  if (flag === 'vpc') return { kind: 'vpc' };
+  if (flag !== undefined) {
+    const [address = '', bits = '32', ...more] = flag.split('/');
+    if (!isIPv4(address) || more.length > 0 || !/^\d{1,2}$/.test(bits) || Number(bits) > 32) return null;
+    return { kind: 'outside', cidr: `${address}/${bits}` };
+  }
+  const host = serverUrl === null ? '' : new URL(serverUrl).hostname;
+  return isIPv4(host) && !isPrivate(host) ? { kind: 'outside', cidr: `${host}/32` } : { kind: 'vpc' };
+}
+
+const isPrivate = (address: string): boolean =>
+  /^(10|127)\.|^192\.168\.|^172\.(1[6-9]|2\d|3[01])\.|^100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./.test(address);
+
+const partitionOf = (region: string): string =>
+  region.startsWith('cn-') ? 'aws-cn' : region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';

@@ -1,0 +1,110 @@
+/** Where a run goes: AWS, an endpoint that speaks it, or the sandbox on this machine. */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { EndpointKind } from '../plan/defaults.ts';
+import type { Config } from './config/load-config.ts';
+import { WHO_TO_SAY, hasLink } from './user-agent.ts';
+
+export interface Target {
+  dryRun: boolean;
+  kind: EndpointKind;
+  region: string;
+  bucket: string;
+  /** Null for AWS itself; for a sandbox that is still to be started it is filled in later. */
+  endpoint: string | null;
+}
+
+/** The region of the configuration, else that of the environment, as the AWS SDK has it; null when neither says one. */
+export const regionOf = (config: Config, environment: Readonly<Record<string, string | undefined>>): string | null =>
+  config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+
+/** Where a run would go if the settings said all: for looking at what does not need what is missing. An empty bucket is none. */
+export function assumedTarget(
+  config: Config,
+  dryRun: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+): Target {
+  try {
+    return chooseTarget(config, dryRun, environment);
+  } catch {
+    const { aws } = config.values;
+    // A dry run whose endpoint is refused asks nobody there.
+    const endpoint = dryRun ? null : aws.endpoint;
+    return {
+      dryRun,
+      kind: dryRun ? 'sandbox' : 'aws',
+      region: regionOf(config, environment) ?? 'us-east-1',
+      bucket: aws.bucket ?? '',
+      endpoint,
+    };
+  }
+}
+
+/** Where the run is to go. Throws when a real run lacks what only the user can say, and when a dry run would leave this machine. */
+export function chooseTarget(
+  config: Config,
+  dryRun: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+): Target {
+  const { aws } = config.values;
+  const region = regionOf(config, environment);
+  if (!dryRun) {
+    const missing = [
+      ...(region === null ? ['aws.region'] : []),
+      ...(aws.bucket === null ? ['aws.bucket'] : []),
+      // Without a role an instance could not put its results into the bucket.
+      ...(aws.instance_profile === null ? ['aws.instance_profile'] : []),
+      ...(config.values.server.url === null ? ['server.url'] : []),
+    ];
+    const nameless = !hasLink(config.values.site.user_agent);
+    if (missing.length > 0 || nameless) {
+      const needed = [
+        ...(missing.length > 0 ? [`${missing.join(', ')} in ${config.file}`] : []),
+        ...(nameless ? [`a site.user_agent with a link in ${config.file}: ${WHO_TO_SAY}`] : []),
+      ];
+      const hint = 'To try everything on this machine first, add --dry-run.';
+      throw new AppError(
+        'config-invalid',
+        `a run on AWS needs ${needed.join('; and ')}`,
+        missing.length > 0 ? { hint } : {},
+      );
+    }
+    return {
+      dryRun,
+      // Whatever answers at aws.endpoint, a run that is paid for takes it for AWS.
+      kind: 'aws',
+      region: region!,
+      bucket: aws.bucket!,
+      endpoint: aws.endpoint,
+    };
+  }
+  if (aws.endpoint !== null && namesKeys(new URL(aws.endpoint))) {
+    throw new AppError('endpoint-refused', 'aws.endpoint has keys in it, and a dry run takes none', {
+      hint: 'Take them out of the URL: a dry run signs with keys of its own, which open nothing.',
+    });
+  }
+  if (aws.endpoint !== null && !isLoopback(new URL(aws.endpoint).hostname)) {
+    throw new AppError(
+      'endpoint-refused',
+      `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
+      {
+        hint: 'Leave aws.endpoint out to use the built-in sandbox.',
+      },
+    );
+  }
+  return {
+    dryRun,
+    kind: aws.endpoint === null ? 'sandbox' : 'emulator',
+    region: region ?? 'ap-northeast-1',
+    bucket: aws.bucket ?? 'crawlfleet',
+    endpoint: aws.endpoint,
+  };
+}
+
+/** A user and a password, or what looks like an access key of AWS, anywhere in the URL. */
+const namesKeys = (url: URL): boolean =>
+  url.username !== '' || url.password !== '' || /\b(AKIA|ASIA)[A-Z0-9]{12,}\b/.test(url.href);
+
+/** True for a host that is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

@@ -1,0 +1,18 @@
+/** Text of a page, safe to print: a page may hold control sequences that would speak to the terminal. */
+
+/** As JSON, with every control and invisible formatting character written out. */
+export function quote(value: unknown, maxChars = 120): string {
+  const text = JSON.stringify(value) ?? 'null';
+  const shown =
+    text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}… (${text.length} characters)` : text;
+  return escapeControls(shown);
+}
+
+/** The text itself, likewise, on one line. */
+export function plain(text: string, maxChars = 300): string {
+  return escapeControls(text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}…` : text);
+}
+
+function escapeControls(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`);
+}

@@ -1,0 +1,122 @@
+/** What `orchestrator extract` tells: the document of --json, made from the answer of the page reader. */
+import { describeStep } from '../../../shared/domain/describe-step.ts';
+import { fieldType } from '../../../shared/domain/mapping.ts';
+import type { Field, FieldType, FieldValue, PageMapping } from '../../../shared/domain/mapping.ts';
+import { needsDom } from '../../../shared/adapters/step-check.ts';
+import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
+import type { PageReading } from './ask-crawl-api.ts';
+
+export interface FieldReport {
+  name: string;
+  type: FieldType;
+  required: boolean;
+  /** With rows that of the first record, cut short like those of the steps. */
+  value: FieldValue;
+  /** What each step left, from the page to the value; empty when the page was not looked at for it. */
+  steps: StepTrace[];
+}
+
+export interface TrialReport {
+  url: string;
+  /** How the page was got. */
+  by: 'http' | 'browser' | 'file';
+  requests: { url: string; status: number | null }[];
+  /** What would become of the product in a run. */
+  outcome: 'stored' | 'gone' | 'failed';
+  /** Of a failed one, as in the ledger. */
+  reason: string | null;
+  detail: string | null;
+  kind: 'html' | 'xml' | 'json' | null;
+  /** Name of the mapping that was used. */
+  mapping: string | null;
+  /** Steps that need the whole page as a tree, with the field they are in; empty when it is read as it streams. */
+  dom: string[];
+  fields: FieldReport[];
+  /** Null for a mapping without rows. */
+  rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
+  links: string[];
+}
+
+/** With `field` only that one is reported; what becomes of the product counts all of them. */
+export function reportTrial(trial: PageTrial, answer: PageReading, field?: string): TrialReport {
+  const { url, mapping } = trial;
+  const base = {
+    url,
+    by: trial.file === null ? trial.site.render : ('file' as const),
+    requests: answer.requests,
+    detail: null,
+    kind: null,
+    mapping: null,
+    dom: [],
+    fields: [],
+    rows: null,
+    links: [],
+  };
+  if (answer.outcome === 'failed') {
+    const isGone = answer.reason === 'gone';
+    return {
+      ...base,
+      outcome: isGone ? 'gone' : 'failed',
+      reason: isGone ? null : answer.reason,
+      detail: answer.detail,
+    };
+  }
+  const page = mapping.pages.find(({ name }) => name === answer.mapping) ?? null;
+  return {
+    ...base,
+    outcome: answer.missing === null ? 'stored' : 'failed',
+    reason: answer.missing === null ? null : 'parse',
+    detail: answer.missing === null ? null : describeMissing(answer.missing, page),
+    kind: answer.kind,
+    mapping: page?.name ?? null,
+    dom: page ? findDomSteps(page) : [],
+    fields: page
+      ? page.fields
+          .filter((f) => field === undefined || f.name === field)
+          .map((f) => reportField(f, page.rows !== null, answer))
+      : [],
+    rows: page?.rows ? (answer.rows ?? []) : null,
+    links: answer.links,
+  };
+}
+
+function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }): FieldReport {
+  const steps = answer.trace.find((trace) => trace.field === field.name)?.steps ?? [];
+  // The first record may have been left out, and a page that lacks a required value gives no row: the way still shows the value.
+  const value = inRows ? null : answer.rows?.[0]?.row[field.name];
+  return {
+    name: field.name,
+    type: fieldType(field),
+    required: field.required,
+    value: value ?? lastValue(field, steps),
+    steps,
+  };
+}
+
+function lastValue(field: Field, steps: readonly StepTrace[]): FieldValue {
+  const values = steps.at(-1)?.values ?? [];
+  if (values.length === 0) return null;
+  return field.steps.some((step) => step.type === 'all') ? values : values[0]!;
+}
+
+function describeMissing(missing: string, page: PageMapping | null): string {
+  if (page === null) return 'no mapping has a url_pattern that fits this URL';
+  if (missing !== 'rows' || page.fields.some((field) => field.name === missing))
+    return `${missing} has no value, and it is required`;
+  return page.rows?.empty
+    ? 'the page has no record, nor what rows.empty looks for'
+    : 'the page has no record; rows.empty can say what a page that rightly has none looks like';
+}
+
+/** Each step that needs a tree, with its place. */
+export function findDomSteps(page: PageMapping): string[] {
+  const chains = [
+    ...page.fields.map(({ name, steps }) => ({ name, steps })),
+    ...page.urlParsers.map(({ description, steps }) => ({ name: description || 'url_parsers', steps })),
+    ...(page.rows ? [{ name: 'rows.each', steps: [page.rows.each] }] : []),
+    ...(page.rows?.empty ? [{ name: 'rows.empty', steps: [page.rows.empty] }] : []),
+  ];
+  return chains.flatMap(({ name, steps }) =>
+    steps.filter((step) => needsDom(step)).map((step) => `${name}: ${describeStep(step)}`),
+  );
+}

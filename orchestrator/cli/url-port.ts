@@ -1,0 +1,3 @@
+/** The port that a URL leads to, said or not. */
+export const portOf = (url: URL): number =>
+  url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);

@@ -1,0 +1,25 @@
+/** Whose keys these are: the one question that needs no right (STS GetCallerIdentity). */
+import type { AwsOptions } from './lazy-sdk.ts';
+import { lazySts } from './lazy-sdk.ts';
+import { toAppError } from './aws-errors.ts';
+
+export interface Identity {
+  /** Twelve digits. */
+  account: string;
+  /** User or assumed role. */
+  arn: string;
+}
+
+/** Throws `aws-denied` when there are no keys or AWS does not know them, `aws-capability-missing` where there is no STS. */
+export async function whoAmI(options: AwsOptions): Promise<Identity> {
+  const lazy = lazySts(options);
+  try {
+    const { sdk, client } = await lazy.get();
+    const { Account, Arn } = await client.send(new sdk.GetCallerIdentityCommand({}));
+    return { account: Account ?? 'unknown', arn: Arn ?? 'unknown' };
+  } catch (error) {
+    throw toAppError(error, 'GetCallerIdentity', options.endpoint);
+  } finally {
+    lazy.close();
+  }
+}

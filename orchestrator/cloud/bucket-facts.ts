@@ -1,0 +1,182 @@
+/** What S3 says about the bucket of a run, question by question: each may be refused or unknown to the endpoint. */
+import type { LifecycleRule } from '@aws-sdk/client-s3';
+import type { AppError } from '../../shared/domain/errors.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
+import type { AwsOptions, S3 } from './lazy-sdk.ts';
+import { lazyS3 } from './lazy-sdk.ts';
+
+export type BucketPlace = AwsOptions & { bucket: string };
+
+/**
+ * ours       it is there and belongs to the account
+ * foreign    it can be used, but belongs to another account
+ * refused    it belongs to somebody else, or a right is missing
+ * elsewhere  it is in another region
+ * missing    there is no bucket of that name
+ */
+export type BucketOwner = 'ours' | 'foreign' | 'refused' | 'elsewhere' | 'missing';
+
+/** @param account whose it should be; null when that is not known: then `ours` only says that it can be used */
+export async function findBucketOwner(place: BucketPlace, account: string | null): Promise<BucketOwner> {
+  return withS3(place, async (s3) => {
+    const status = await headBucket(s3, place, account);
+    if (status !== 403 || account === null) return ownerBy(status);
+    // The same refusal for a foreign bucket and for a missing right; without the owner in the question they differ.
+    return (await headBucket(s3, place, null)) === 200 ? 'foreign' : 'refused';
+  });
+}
+
+function ownerBy(status: number): BucketOwner {
+  if (status === 200) return 'ours';
+  if (status === 404) return 'missing';
+  return status === 403 ? 'refused' : 'elsewhere';
+}
+
+/** The status of HeadBucket, whose replies have no code: 200, 403, 404, and 301 or 400 for another region. */
+async function headBucket({ sdk, client }: S3, place: BucketPlace, account: string | null): Promise<number> {
+  try {
+    await client.send(
+      new sdk.HeadBucketCommand({
+        Bucket: place.bucket,
+        ...(account === null ? {} : { ExpectedBucketOwner: account }),
+      }),
+    );
+    return 200;
+  } catch (error) {
+    const { status } = classifyAwsError(error);
+    if (status !== undefined && [301, 307, 400, 403, 404].includes(status)) return status;
+    throw toAppError(error, `HeadBucket ${place.bucket}`, place.endpoint);
+  }
+}
+
+/** The region the bucket is in. Throws the AppError of a refused call. */
+export async function readBucketRegion(place: BucketPlace): Promise<string> {
+  return withS3(place, async ({ sdk, client }) => {
+    try {
+      const reply = await client.send(new sdk.GetBucketLocationCommand({ Bucket: place.bucket }));
+      const { LocationConstraint: region } = reply;
+      // The two that are older than the names of regions.
+      return !region ? 'us-east-1' : (region as string) === 'EU' ? 'eu-west-1' : region;
+    } catch (error) {
+      throw toAppError(error, `GetBucketLocation ${place.bucket}`, place.endpoint);
+    }
+  });
+}
+
+export interface BucketSettings {
+  /** `AES256` or `aws:kms`; null when objects are not encrypted at rest; an AppError when it could not be asked. */
+  encryption: string | null | AppError;
+  /** The key of `aws:kms` where one is named: ID, alias or ARN; null or left out for AWS's own. */
+  kmsKey?: string | null;
+  /** True when all four kinds of public access are blocked. */
+  publicAccessBlocked: boolean | AppError;
+  lifecycle: { abortsUploads: boolean; expiresRuns: boolean } | AppError;
+}
+
+/** Never throws: what cannot be asked is an AppError in its place. */
+export async function readBucketSettings(place: BucketPlace): Promise<BucketSettings> {
+  return withS3(place, async (s3) => {
+    const [encryption, publicAccessBlocked, lifecycle] = await Promise.all([
+      ask(place, 'GetBucketEncryption', () => readEncryption(s3, place.bucket), null),
+      ask(place, 'GetPublicAccessBlock', () => readPublicAccess(s3, place.bucket), false),
+      ask(place, 'GetBucketLifecycleConfiguration', () => readLifecycle(s3, place.bucket), NO_RULES),
+    ]);
+    if (encryption === null || 'message' in encryption) return { encryption, publicAccessBlocked, lifecycle };
+    return { encryption: encryption.algorithm, kmsKey: encryption.key, publicAccessBlocked, lifecycle };
+  });
+}
+
+const NO_RULES = { abortsUploads: false, expiresRuns: false };
+
+async function ask<T>(place: BucketPlace, call: string, read: () => Promise<T>, absent: T): Promise<T | AppError> {
+  try {
+    return await read();
+  } catch (error) {
+    const { kind, code } = classifyAwsError(error);
+    if (kind === 'not-found' && code !== 'NoSuchBucket') return absent;
+    return toAppError(error, `${call} ${place.bucket}`, place.endpoint);
+  }
+}
+
+async function readEncryption(
+  { sdk, client }: S3,
+  Bucket: string,
+): Promise<{ algorithm: string; key: string | null } | null> {
+  const reply = await client.send(new sdk.GetBucketEncryptionCommand({ Bucket }));
+  const [rule] = reply.ServerSideEncryptionConfiguration?.Rules ?? [];
+  const { SSEAlgorithm: algorithm, KMSMasterKeyID: key } = rule?.ApplyServerSideEncryptionByDefault ?? {};
+  return algorithm === undefined ? null : { algorithm, key: key ?? null };
+}
+
+async function readPublicAccess({ sdk, client }: S3, Bucket: string): Promise<boolean> {
+  const { PublicAccessBlockConfiguration: block } = await client.send(new sdk.GetPublicAccessBlockCommand({ Bucket }));
+  return Boolean(
+    block?.BlockPublicAcls && block.IgnorePublicAcls && block.BlockPublicPolicy && block.RestrictPublicBuckets,
+  );
+}
+
+async function readLifecycle({ sdk, client }: S3, Bucket: string): Promise<typeof NO_RULES> {
+  const { Rules = [] } = await client.send(new sdk.GetBucketLifecycleConfigurationCommand({ Bucket }));
+  const enabled = Rules.filter((rule) => rule.Status === 'Enabled');
+  const touches = (prefix: string): boolean => 'runs/'.startsWith(prefix) || prefix.startsWith('runs/');
+  return {
+    abortsUploads: enabled.some((rule) => rule.AbortIncompleteMultipartUpload !== undefined),
+    expiresRuns: enabled.some((rule) => rule.Expiration !== undefined && touches(prefixOf(rule))),
+  };
+}
+
+function prefixOf(rule: LifecycleRule): string {
+  return rule.Filter?.Prefix ?? rule.Filter?.And?.Prefix ?? rule.Prefix ?? '';
+}
+
+/** A right that was tried. */
+export interface TriedRight {
+  call: string;
+  /** Null when it was granted. */
+  refusal: AppError | null;
+}
+
+/** In a folder of its own, which no run has. */
+export const PROBE_KEY = 'runs/_doctor/probe';
+
+/**
+ * Lists, writes and reads one small object, as a run does with its own. It stays there: a run needs no right to delete, so nobody
+ * should give it one for this. Never throws.
+ */
+export async function tryBucketRights(place: BucketPlace): Promise<TriedRight[]> {
+  return withS3(place, async ({ sdk, client }) => {
+    const at = { Bucket: place.bucket, Key: PROBE_KEY };
+    const attempt = async (call: string, send: () => Promise<unknown>): Promise<TriedRight> => {
+      try {
+        await send();
+        return { call, refusal: null };
+      } catch (error) {
+        // 412: it is there from an earlier time, and S3 looks at that after the right.
+        if (call === 'PutObject' && classifyAwsError(error).status === 412) return { call, refusal: null };
+        return { call, refusal: toAppError(error, `${call} ${place.bucket}/${PROBE_KEY}`, place.endpoint) };
+      }
+    };
+    const list = await attempt('ListObjectsV2', () =>
+      client.send(new sdk.ListObjectsV2Command({ Bucket: place.bucket, Prefix: 'runs/_doctor/', MaxKeys: 1 })),
+    );
+    const put = await attempt('PutObject', () =>
+      client.send(new sdk.PutObjectCommand({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*' })),
+    );
+    // What could not be written cannot be read.
+    if (put.refusal !== null) return [list, put];
+    const get = await attempt('GetObject', async () => {
+      const { Body } = await client.send(new sdk.GetObjectCommand(at));
+      await Body?.transformToByteArray();
+    });
+    return [list, put, get];
+  });
+}
+
+async function withS3<T>(place: BucketPlace, work: (s3: S3) => Promise<T>): Promise<T> {
+  const lazy = lazyS3(place);
+  try {
+    return await work(await lazy.get());
+  } finally {
+    lazy.close();
+  }
+}

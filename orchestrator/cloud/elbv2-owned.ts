@@ -1,0 +1,102 @@
+/** Balancers and target groups by their owner's tag. ELBv2 filters by nothing but name, so all are listed and their tags read. */
+import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { AppError } from '../../shared/domain/errors.ts';
+import { classifyAwsError } from './aws-errors.ts';
+import { TAG } from './compute.ts';
+import type { Elbv2 } from './lazy-sdk.ts';
+import type { OwnedBalancer } from './load-balancer.ts';
+
+/** DescribeTags takes at most 20 names, and fails as a whole for one that is gone. */
+const TAGS_BATCH = 20;
+const PAGE_SIZE = 400;
+const MAX_PAGES = 50;
+
+type Tags = Record<string, string>;
+
+/** Everything whose owner tag has this value; a balancer and its target group have one name and come as one. */
+export async function listOwned(elb: Elbv2, owner: string): Promise<OwnedBalancer[]> {
+  const [balancers, groups] = [await listBalancers(elb), await listGroups(elb)];
+  const arns = [...balancers.map((b) => b.LoadBalancerArn!), ...groups.map((g) => g.TargetGroupArn!)];
+  const tags = await readTags(elb, arns);
+  const found = new Map<string, OwnedBalancer>();
+  const entryOf = (name: string, own: Tags): OwnedBalancer => {
+    const entry = found.get(name) ?? {
+      name,
+      loadBalancerArn: null,
+      targetGroupArn: null,
+      createdAtMs: null,
+      tags: own,
+    };
+    found.set(name, entry);
+    return entry;
+  };
+  for (const balancer of balancers) {
+    const own = tags.get(balancer.LoadBalancerArn!);
+    if (own?.[TAG.owner] !== owner) continue;
+    const entry = entryOf(balancer.LoadBalancerName ?? '', own);
+    entry.loadBalancerArn = balancer.LoadBalancerArn!;
+    entry.createdAtMs = balancer.CreatedTime?.getTime() ?? null;
+  }
+  for (const group of groups) {
+    const own = tags.get(group.TargetGroupArn!);
+    if (own?.[TAG.owner] !== owner) continue;
+    entryOf(group.TargetGroupName ?? '', own).targetGroupArn = group.TargetGroupArn!;
+  }
+  return [...found.values()];
+}
+
+function listBalancers({ sdk, client }: Elbv2): Promise<Elb[]> {
+  return allPages('DescribeLoadBalancers', async (Marker) => {
+    const reply = await client.send(new sdk.DescribeLoadBalancersCommand({ PageSize: PAGE_SIZE, ...Marker }));
+    return { items: reply.LoadBalancers?.filter((b) => b.LoadBalancerArn), next: reply.NextMarker };
+  });
+}
+
+function listGroups({ sdk, client }: Elbv2): Promise<TargetGroup[]> {
+  return allPages('DescribeTargetGroups', async (Marker) => {
+    const reply = await client.send(new sdk.DescribeTargetGroupsCommand({ PageSize: PAGE_SIZE, ...Marker }));
+    return { items: reply.TargetGroups?.filter((g) => g.TargetGroupArn), next: reply.NextMarker };
+  });
+}
+
+async function allPages<T>(
+  call: string,
+  page: (marker: { Marker?: string }) => Promise<{ items: T[] | undefined; next: string | undefined }>,
+): Promise<T[]> {
+  const all: T[] = [];
+  let marker: string | undefined;
+  for (let n = 0; n < MAX_PAGES; n++) {
+    const { items, next } = await page(marker ? { Marker: marker } : {});
+    all.push(...(items ?? []));
+    if (!next) return all;
+    marker = next;
+  }
+  throw new AppError('aws-failed', `${call} never came to its last page`);
+}
+
+async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string, Tags>> {
+  const tags = new Map<string, Tags>();
+  for (let at = 0; at < arns.length; at += TAGS_BATCH) {
+    const batch = arns.slice(at, at + TAGS_BATCH);
+    try {
+      await readBatch(elb, batch, tags);
+    } catch (error) {
+      if (classifyAwsError(error).kind !== 'not-found') throw error;
+      // Somebody removed one of them meanwhile; the others still have to be read.
+      for (const arn of batch) await readBatch(elb, [arn], tags).catch(ignoreNotFound);
+    }
+  }
+  return tags;
+}
+
+async function readBatch({ sdk, client }: Elbv2, arns: readonly string[], into: Map<string, Tags>): Promise<void> {
+  const reply = await client.send(new sdk.DescribeTagsCommand({ ResourceArns: [...arns] }));
+  for (const { ResourceArn, Tags } of reply.TagDescriptions ?? []) {
+    const pairs = (Tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? ''] as const]));
+    if (ResourceArn) into.set(ResourceArn, Object.fromEntries(pairs));
+  }
+}
+
+function ignoreNotFound(error: unknown): void {
+  if (classifyAwsError(error).kind !== 'not-found') throw error;
+}

@@ -1,0 +1,53 @@
+/** What security groups let through, as far as it can be read from their rules. */
+import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
+import { toAppError } from './aws-errors.ts';
+import type { AwsOptions } from './lazy-sdk.ts';
+import { lazyEc2 } from './lazy-sdk.ts';
+
+export type { SecurityGroup };
+
+/** The groups with these ids, with their rules. Throws the AppError of a refused call. */
+export async function readGroups(options: AwsOptions, ids: readonly string[]): Promise<SecurityGroup[]> {
+  const lazy = lazyEc2(options);
+  try {
+    const { sdk, client } = await lazy.get();
+    const reply = await client.send(new sdk.DescribeSecurityGroupsCommand({ GroupIds: [...ids] }));
+    return (reply.SecurityGroups ?? []).filter((g) => ids.includes(g.GroupId ?? ''));
+  } catch (error) {
+    throw toAppError(error, 'DescribeSecurityGroups', options.endpoint);
+  } finally {
+    lazy.close();
+  }
+}
+
+/** Who may reach a TCP port behind these groups: ids of groups, prefixes, and address ranges. */
+export function sourcesOf(groups: readonly SecurityGroup[], port: number): string[] {
+  const rules = groups.flatMap((g) => g.IpPermissions ?? []).filter((rule) => covers(rule, port));
+  return rules.flatMap((rule) => [
+    ...(rule.UserIdGroupPairs ?? []).map((pair) => pair.GroupId ?? ''),
+    ...(rule.PrefixListIds ?? []).map((list) => list.PrefixListId ?? ''),
+    ...rangesOf(rule),
+  ]);
+}
+
+/** True when the groups let their instances reach any address on this TCP port. */
+export function letsOut(groups: readonly SecurityGroup[], port: number): boolean {
+  const rules = groups.flatMap((g) => g.IpPermissionsEgress ?? []).filter((rule) => covers(rule, port));
+  return rules.flatMap(rangesOf).some(isAnywhere);
+}
+
+/** True for addresses and prefix lists, false for a group. Whose addresses lie in them cannot be seen here. */
+export const isRange = (source: string): boolean => source.includes('/') || source.startsWith('pl-');
+
+export const isAnywhere = (range: string): boolean => range === '0.0.0.0/0' || range === '::/0';
+
+function covers(rule: IpPermission, port: number): boolean {
+  if (rule.IpProtocol === '-1') return true;
+  if (rule.IpProtocol !== 'tcp' && rule.IpProtocol !== '6') return false;
+  return (rule.FromPort ?? 0) <= port && port <= (rule.ToPort ?? 65_535);
+}
+
+const rangesOf = (rule: IpPermission): string[] => [
+  ...(rule.IpRanges ?? []).map((r) => r.CidrIp ?? ''),
+  ...(rule.Ipv6Ranges ?? []).map((r) => r.CidrIpv6 ?? ''),
+];

@@ -1,0 +1,138 @@
+/** Making images on EC2 through the SDK. */
+import type { CreateImageCommandOutput } from '@aws-sdk/client-ec2';
+import { AppError } from '../../shared/domain/errors.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
+import type { CloudState } from './compute.ts';
+import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
+import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
+import type { ImageArchitecture, OwnImage } from './image-lookup.ts';
+import { findDebianImage, listOwnImages } from './image-lookup.ts';
+import type { AwsOptions, Ec2, LazyClient } from './lazy-sdk.ts';
+import { lazyEc2 } from './lazy-sdk.ts';
+
+export class Ec2Images implements ImageCloud {
+  readonly #ec2: LazyClient<Ec2>;
+  readonly #compute: Ec2Compute;
+  readonly #endpoint: string | null;
+
+  /** Makes no call and loads no SDK yet. */
+  constructor(options: AwsOptions) {
+    this.#ec2 = lazyEc2(options);
+    this.#compute = new Ec2Compute(options);
+    this.#endpoint = options.endpoint;
+  }
+
+  close(): void {
+    this.#ec2.close();
+    this.#compute.close();
+  }
+
+  async baseImage(id: string | null, architecture: ImageArchitecture): Promise<string> {
+    if (id !== null) return this.#compute.image(id, architecture);
+    const found = await this.#call('DescribeImages', (ec2) => findDebianImage(ec2, architecture));
+    if (found !== null) return found;
+    throw new AppError('aws-invalid', `EC2 shows no Debian 13 image for ${architecture} in this region`, {
+      hint: 'Name one with --base: any image of Debian 13 with cloud-init.',
+    });
+  }
+
+  async launchBuilder(request: BuilderRequest): Promise<string> {
+    const reply = await this.#call('RunInstances', ({ sdk, client }) =>
+      client.send(
+        new sdk.RunInstancesCommand({
+          ...runInstancesInput({ ...request, instanceProfile: null }),
+          // Its disk is what the image is made of.
+          InstanceInitiatedShutdownBehavior: 'stop',
+        }),
+      ),
+    );
+    const id = reply.Instances?.[0]?.InstanceId;
+    if (id === undefined) throw new AppError('aws-failed', 'RunInstances answered without an instance');
+    return id;
+  }
+
+  async builderState(instanceId: string): Promise<CloudState | null> {
+    const reply = await this.#call('DescribeInstances', ({ sdk, client }) =>
+      client.send(new sdk.DescribeInstancesCommand({ InstanceIds: [instanceId] })).catch(nothingWhenNotFound),
+    );
+    const name = reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name;
+    return name ?? null;
+  }
+
+  console(instanceId: string): Promise<string | null> {
+    return this.#compute.consoleOutput(instanceId);
+  }
+
+  async createImage({
+    instanceId,
+    name,
+    description,
+    tags,
+  }: Parameters<ImageCloud['createImage']>[0]): Promise<string> {
+    const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+    const ask = ({ sdk, client }: Ec2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
+      client.send(
+        new sdk.CreateImageCommand({
+          InstanceId: instanceId,
+          Name: name,
+          Description: description,
+          // It is stopped already.
+          NoReboot: true,
+          TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
+        }),
+      );
+    const reply = await this.#call('CreateImage', async (ec2) => {
+      try {
+        return await ask(ec2, ['image', 'snapshot']);
+      } catch (error) {
+        // moto cannot tag the snapshot; without a tag it is only harder to find.
+        if (this.#endpoint === null || classifyAwsError(error).kind !== 'capability-missing') throw error;
+        return ask(ec2, ['image']);
+      }
+    });
+    if (!reply.ImageId) throw new AppError('aws-failed', 'CreateImage answered without an image');
+    return reply.ImageId;
+  }
+
+  async imageState(imageId: string): Promise<string | null> {
+    const reply = await this.#call('DescribeImages', ({ sdk, client }) =>
+      client.send(new sdk.DescribeImagesCommand({ ImageIds: [imageId] })).catch(nothingWhenNotFound),
+    );
+    const image = reply?.Images?.find((i) => i.ImageId === imageId);
+    return image === undefined ? null : (image.State ?? 'available');
+  }
+
+  terminate(instanceId: string): Promise<void> {
+    return this.#compute.terminate([instanceId]);
+  }
+
+  ownImages(): Promise<OwnImage[]> {
+    return this.#call('DescribeImages', listOwnImages);
+  }
+
+  async removeImage({ id, snapshots }: Pick<OwnImage, 'id' | 'snapshots'>): Promise<void> {
+    await this.#call(`DeregisterImage ${id}`, ({ sdk, client }) =>
+      client.send(new sdk.DeregisterImageCommand({ ImageId: id })).catch(nothingWhenNotFound),
+    );
+    // Only now: a snapshot that an image uses cannot be deleted.
+    for (const SnapshotId of snapshots) {
+      await this.#call(`DeleteSnapshot ${SnapshotId}`, ({ sdk, client }) =>
+        client.send(new sdk.DeleteSnapshotCommand({ SnapshotId })).catch(nothingWhenNotFound),
+      );
+    }
+  }
+
+  async #call<T>(name: string, call: (ec2: Ec2) => Promise<T>): Promise<T> {
+    try {
+      return await call(await this.#ec2.get());
+    } catch (error) {
+      throw toAppError(error, name, this.#endpoint);
+    }
+  }
+}
+
+/** EC2 does not always know at once what it has just made, and forgets what is gone. */
+function nothingWhenNotFound(error: unknown): null {
+  if (classifyAwsError(error).kind === 'not-found') return null;
+  throw error;
+}

@@ -1,0 +1,79 @@
+/** Which image a machine with a browser boots from: one of the account's own with Chromium on it, else Debian's. */
+import type { Image } from '@aws-sdk/client-ec2';
+import { TAG } from './compute.ts';
+import type { Ec2 } from './lazy-sdk.ts';
+
+export type ImageArchitecture = 'x86_64' | 'arm64';
+
+/** On every image that `orchestrator image` makes; the value says what it is for. */
+export const IMAGE_TAG = 'crawlfleet:image';
+export const BROWSER_IMAGE = 'browser';
+/** Of Chromium on it. */
+export const CHROMIUM_TAG = 'crawlfleet:chromium';
+
+/** Debian's own account, the same in every commercial region. https://wiki.debian.org/Cloud/AmazonEC2Image */
+export const DEBIAN_OWNER = '136693071363';
+const DEBIAN_NAME: Record<ImageArchitecture, string> = { x86_64: 'debian-13-amd64-', arm64: 'debian-13-arm64-' };
+
+export interface OwnImage {
+  id: string;
+  name: string;
+  architecture: string;
+  /** `available` when it can be launched. */
+  state: string;
+  createdAt: string;
+  /** Whose it is; null when nobody has said so. */
+  owner: string | null;
+  chromium: string | null;
+  snapshots: string[];
+}
+
+/** Images of this account that `orchestrator image` has made, the newest first. Throws what the SDK throws. */
+export async function listOwnImages({ sdk, client }: Ec2): Promise<OwnImage[]> {
+  const Filters = [{ Name: `tag:${IMAGE_TAG}`, Values: [BROWSER_IMAGE] }];
+  const reply = await client.send(new sdk.DescribeImagesCommand({ Owners: ['self'], Filters }));
+  // Checked again here: some endpoints ignore filters that they do not know.
+  const own = (reply.Images ?? []).filter((image) => tagOf(image, IMAGE_TAG) === BROWSER_IMAGE);
+  return newestFirst(own).map((image) => ({
+    id: image.ImageId!,
+    name: image.Name ?? '',
+    architecture: image.Architecture ?? 'unknown',
+    state: image.State ?? 'available',
+    createdAt: image.CreationDate ?? '',
+    owner: tagOf(image, TAG.owner),
+    chromium: tagOf(image, CHROMIUM_TAG),
+    snapshots: (image.BlockDeviceMappings ?? []).flatMap((m) => m.Ebs?.SnapshotId ?? []),
+  }));
+}
+
+/** The newest Debian 13 for this architecture; null where the endpoint shows none. */
+export async function findDebianImage(ec2: Ec2, architecture: ImageArchitecture): Promise<string | null> {
+  const { sdk, client } = ec2;
+  const prefix = DEBIAN_NAME[architecture];
+  const Filters = [
+    { Name: 'name', Values: [`${prefix}*`] },
+    { Name: 'state', Values: ['available'] },
+  ];
+  const reply = await client.send(new sdk.DescribeImagesCommand({ Owners: [DEBIAN_OWNER], Filters }));
+  const fitting = (reply.Images ?? []).filter(
+    (image) => image.Architecture === architecture && image.OwnerId === DEBIAN_OWNER && image.Name?.startsWith(prefix),
+  );
+  return newestFirst(fitting)[0]?.ImageId ?? null;
+}
+
+/** The account's own newest image for browsers, else the newest Debian 13; null where there is neither. */
+export async function findBrowserImage(ec2: Ec2, architecture: ImageArchitecture): Promise<string | null> {
+  const own = await listOwnImages(ec2);
+  const prepared = own.find((image) => image.architecture === architecture && image.state === 'available');
+  return prepared?.id ?? findDebianImage(ec2, architecture);
+}
+
+function newestFirst(images: readonly Image[]): Image[] {
+  return images
+    .filter((image) => image.ImageId !== undefined)
+    .sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
+}
+
+const tagOf = (image: Image, key: string): string | null => image.Tags?.find((t) => t.Key === key)?.Value ?? null;
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

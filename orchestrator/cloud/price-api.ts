@@ -1,0 +1,165 @@
+/**
+ * AWS's price list, asked for what a fleet costs. What comes is not believed yet: checkPrices does that.
+ * https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
+ */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { PriceList } from '../plan/price-list.ts';
+import { toAppError } from './aws-errors.ts';
+import type { Pricing } from './lazy-sdk.ts';
+import { lazyPricing } from './lazy-sdk.ts';
+
+/** The API answers in us-east-1, eu-central-1 and ap-south-1, for all regions. */
+const API_REGION = 'us-east-1';
+
+export interface PriceQuestion {
+  region: string;
+  instanceTypes: readonly string[];
+  nowMs: number;
+  /** Null for AWS; an endpoint for tests. */
+  endpoint: string | null;
+  credentials?: { accessKeyId: string; secretAccessKey: string };
+  /** For all of it together. */
+  timeoutMs: number;
+}
+
+/**
+ * On-demand prices in USD. Throws when an instance type cannot be priced; a service's price that the API does not give
+ * in the expected form is left out.
+ */
+export async function askPrices(question: PriceQuestion): Promise<PriceList> {
+  const { region, endpoint, credentials, timeoutMs, nowMs } = question;
+  const lazy = lazyPricing({
+    region: API_REGION,
+    endpoint,
+    timeoutMs,
+    maxAttempts: 2,
+    ...(credentials ? { credentials } : {}),
+  });
+  const signal = AbortSignal.timeout(timeoutMs);
+  const late = new Promise<never>((_, reject) => {
+    // The chain of credentials does not look at a signal.
+    signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no prices within ${timeoutMs} ms`)));
+  });
+  try {
+    const ask = async (query: Query): Promise<number | undefined> => findPrice(await lazy.get(), query, region, signal);
+    const services = Promise.all(Object.entries(SERVICES).map(async ([key, q]) => [key, await ask(q).catch(ignore)]));
+    const hourly = Promise.all(
+      question.instanceTypes.map(async (type) => {
+        const usd = await ask(instanceQuery(type));
+        if (usd === undefined) throw new AppError('aws-invalid', `the price API has no price of ${type} in ${region}`);
+        return [type, usd] as const;
+      }),
+    );
+    const [types, others] = await Promise.race([Promise.all([hourly, services]), late]);
+    return {
+      region,
+      of: new Date(nowMs).toISOString().slice(0, 10),
+      hourly: Object.fromEntries(types),
+      ...(Object.fromEntries(others.filter(([, usd]) => usd !== undefined)) as Partial<PriceList>),
+    };
+  } catch (error) {
+    throw toAppError(error, 'GetProducts', endpoint);
+  } finally {
+    lazy.close();
+  }
+}
+
+interface Query {
+  service: string;
+  filters: Record<string, string>;
+  unit: string;
+  /** Of the product's `usagetype`, which begins with a region's short name or with nothing. */
+  usage: RegExp;
+}
+
+const instanceQuery = (instanceType: string): Query => ({
+  service: 'AmazonEC2',
+  filters: {
+    instanceType,
+    operatingSystem: 'Linux',
+    tenancy: 'Shared',
+    preInstalledSw: 'NA',
+    capacitystatus: 'Used',
+  },
+  unit: 'Hrs',
+  usage: /^([A-Z0-9]+-)?BoxUsage:/,
+});
+
+const SERVICES: Record<'ipv4Hour' | 'gp3GbMonth' | 'balancerHour' | 'lcuHour', Query> = {
+  ipv4Hour: {
+    service: 'AmazonVPC',
+    filters: { group: 'VPCPublicIPv4Address' },
+    unit: 'Hrs',
+    usage: /^([A-Z0-9]+-)?PublicIPv4:InUseAddress$/,
+  },
+  gp3GbMonth: {
+    service: 'AmazonEC2',
+    filters: { productFamily: 'Storage', volumeApiName: 'gp3' },
+    unit: 'GB-Mo',
+    usage: /^([A-Z0-9]+-)?EBS:VolumeUsage\.gp3$/,
+  },
+  balancerHour: {
+    service: 'AWSELB',
+    filters: { productFamily: 'Load Balancer-Application' },
+    unit: 'Hrs',
+    usage: /^([A-Z0-9]+-)?LoadBalancerUsage$/,
+  },
+  lcuHour: {
+    service: 'AWSELB',
+    filters: { productFamily: 'Load Balancer-Application' },
+    unit: 'LCU-Hrs',
+    usage: /^([A-Z0-9]+-)?LCUUsage$/,
+  },
+};
+
+/** The dearest of the prices that fit: free tiers and special offers come as further ones. */
+async function findPrice(
+  { sdk, client }: Pricing,
+  query: Query,
+  region: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const reply = await client.send(
+    new sdk.GetProductsCommand({
+      ServiceCode: query.service,
+      Filters: Object.entries({ ...query.filters, regionCode: region }).map(([Field, Value]) => ({
+        Type: 'TERM_MATCH' as const,
+        Field,
+        Value,
+      })),
+      MaxResults: 100,
+    }),
+    { abortSignal: signal },
+  );
+  const prices = (reply.PriceList ?? []).flatMap((text: unknown) => pricesIn(JSON.parse(String(text)), query, region));
+  return prices.length === 0 ? undefined : Math.max(...prices);
+}
+
+interface Offer {
+  product?: { attributes?: Record<string, string> };
+  terms?: { OnDemand?: Record<string, { priceDimensions?: Record<string, Dimension> }> };
+}
+
+interface Dimension {
+  unit?: string;
+  beginRange?: string;
+  pricePerUnit?: { USD?: string };
+}
+
+function pricesIn(document: unknown, query: Query, region: string): number[] {
+  const { product, terms } = document as Offer;
+  const attributes = product?.attributes ?? {};
+  // The filters are checked again: an endpoint that ignores one would give another machine's price.
+  const fits =
+    query.usage.test(attributes.usagetype ?? '') &&
+    (attributes.regionCode ?? region) === region &&
+    (query.filters.instanceType === undefined || attributes.instanceType === query.filters.instanceType);
+  if (!fits) return [];
+  return Object.values(terms?.OnDemand ?? {})
+    .flatMap((term) => Object.values(term.priceDimensions ?? {}))
+    .filter((d) => d.unit === query.unit && (d.beginRange ?? '0') === '0')
+    .map((d) => Number(d.pricePerUnit?.USD))
+    .filter((usd) => usd > 0);
+}
+
+const ignore = (): undefined => undefined;

@@ -1,0 +1,162 @@
+/**
+ * Who answers at `aws.endpoint`, and what it really does. Asked once, before anything else. The questions to our own sandbox
+ * are no AWS calls, so they use up nothing of what a test has told it to do.
+ */
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
+import type { AwsOptions, LazyClient } from './lazy-sdk.ts';
+import { lazyEc2, lazyElbv2, lazyS3 } from './lazy-sdk.ts';
+
+export type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
+
+export interface EndpointProfile {
+  endpoint: string;
+  name: EndpointName;
+  /** As it says itself; null when it does not. */
+  version: string | null;
+  /** `mock`: a row in a table, which no machine stands behind and whose user data nobody carries out. */
+  instances: 'real' | 'mock';
+  /** `mock`: it can be described, and passes nothing on. */
+  balancer: 'real' | 'mock' | 'missing';
+}
+
+export interface ProbeOptions extends AwsOptions {
+  endpoint: string;
+  /** Default: the system's. */
+  clock?: Clock;
+}
+
+/** One question; an endpoint on this machine that needs longer is of no use for a run. */
+const TIMEOUT_MS = 5_000;
+/** It may be starting, or a connection may be reset: four tries in about two seconds. */
+const PAUSES_MS = [250, 500, 1_000];
+
+/**
+ * Throws `endpoint-unreachable` when nothing answers, and `aws-capability-missing` when what answers lacks EC2 or S3, for
+ * which nothing can stand in.
+ */
+export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProfile> {
+  const { endpoint } = options;
+  const known = await recognize(endpoint, options.clock ?? systemClock);
+  if (known.name === 'sandbox') return { endpoint, ...known, instances: 'real', balancer: 'real' };
+  const has = await askCapabilities({ ...options, timeoutMs: TIMEOUT_MS, maxAttempts: 3 });
+  const missing = [...(has.ec2 ? [] : ['EC2']), ...(has.s3 ? [] : ['S3'])];
+  if (missing.length > 0) {
+    throw new AppError('aws-capability-missing', `aws.endpoint ${endpoint} has no ${missing.join(' and no ')}`, {
+      hint: 'Point aws.endpoint at an endpoint that speaks EC2 and S3 (LocalStack with both services on, or moto_server), or leave it out to use the built-in sandbox.',
+    });
+  }
+  return { endpoint, ...known, instances: 'mock', balancer: has.elbv2 ? 'mock' : 'missing' };
+}
+
+/** By what each one shows beside AWS's own calls. */
+async function recognize(endpoint: string, clock: Clock): Promise<Pick<EndpointProfile, 'name' | 'version'>> {
+  // A 401 that names the token is the sandbox's; to anybody else this is a bucket of that name, which is not there.
+  const sandbox = await ask(endpoint, '/_crawlfleet/status', clock);
+  if (sandbox.status === 401 && sandbox.text.includes('control token')) return { name: 'sandbox', version: null };
+  const [localstack, moto] = await Promise.all([
+    ask(endpoint, '/_localstack/health', clock),
+    ask(endpoint, '/moto-api/', clock),
+  ]);
+  const health = localstack.status === 200 ? parseHealth(localstack.text) : null;
+  if (health !== null) return { name: 'localstack', version: health.version };
+  if (moto.status === 200 && /\bmoto\b/i.test(moto.text)) return { name: 'moto', version: null };
+  return { name: 'unknown', version: null };
+}
+
+function parseHealth(text: string): { version: string | null } | null {
+  try {
+    const health = JSON.parse(text) as { services?: unknown; version?: unknown } | null;
+    if (typeof health?.services !== 'object') return null;
+    return { version: typeof health.version === 'string' ? health.version : null };
+  } catch {
+    return null;
+  }
+}
+
+async function ask(endpoint: string, path: string, clock: Clock): Promise<{ status: number; text: string }> {
+  const url = new URL(path, endpoint);
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
+      return { status: response.status, text: await response.text() };
+    } catch (error) {
+      const pauseMs = PAUSES_MS[attempt];
+      if (pauseMs === undefined) throw unreachable(endpoint, error);
+      await clock.sleep(pauseMs);
+    }
+  }
+}
+
+function unreachable(endpoint: string, error: unknown): AppError {
+  // What fetch throws says only that it failed; the cause says how.
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return new AppError('endpoint-unreachable', `nothing answers at aws.endpoint ${endpoint}: ${describeError(cause)}`, {
+    cause: error,
+    hint: 'Start the endpoint first, correct aws.endpoint, or leave it out to use the built-in sandbox.',
+  });
+}
+
+async function askCapabilities(options: ProbeOptions): Promise<{ ec2: boolean; s3: boolean; elbv2: boolean }> {
+  const { endpoint } = options;
+  const [ec2, s3, elbv2] = await Promise.all([
+    knows(
+      lazyEc2(options),
+      'DescribeSubnets',
+      endpoint,
+      async ({ sdk, client }) => (await client.send(new sdk.DescribeSubnetsCommand({}))).Subnets,
+    ),
+    knows(
+      lazyS3(options),
+      'ListBuckets',
+      endpoint,
+      async ({ sdk, client }) => (await client.send(new sdk.ListBucketsCommand({}))).Buckets,
+    ),
+    knows(
+      lazyElbv2(options),
+      'DescribeLoadBalancers',
+      endpoint,
+      async ({ sdk, client }) => (await client.send(new sdk.DescribeLoadBalancersCommand({}))).LoadBalancers,
+    ),
+  ]);
+  return { ec2, s3, elbv2 };
+}
+
+/** False for whatever a service that is not there answers; a call that failed for another reason throws. */
+async function knows<T>(
+  lazy: LazyClient<T>,
+  name: string,
+  endpoint: string,
+  call: (service: T) => Promise<unknown[] | undefined>,
+): Promise<boolean> {
+  try {
+    // Without a list it was no answer of AWS, though the SDK could make something of it.
+    return (await call(await lazy.get())) !== undefined;
+  } catch (error) {
+    const { kind, status, code } = classifyAwsError(error);
+    if (kind === 'capability-missing' || kind === 'not-found' || kind === 'invalid') return false;
+    // LocalStack: 501 for what it lacks, 500 InternalFailure for what is switched off. A page of HTML with 200 is no AWS at all.
+    if (code === 'InternalFailure' || (kind === 'failed' && status === 200)) return false;
+    throw toAppError(error, name, endpoint);
+  } finally {
+    lazy.close();
+  }
+}
+
+/** True when machines and balancer have to be played by somebody else. */
+export const needsStandIn = ({ instances }: EndpointProfile): boolean => instances === 'mock';
+
+/** Who plays which part, for the lines at the start of a run. */
+export function renderParts(profile: EndpointProfile): string[] {
+  const { name, endpoint, version, balancer } = profile;
+  if (name === 'sandbox') return [`EC2, ELBv2 and S3 are played by the sandbox at ${endpoint}.`];
+  const who = { localstack: 'LocalStack', moto: 'moto', unknown: 'the endpoint' }[name];
+  const why = balancer === 'missing' ? `${who} has none` : `that of ${who} passes nothing on`;
+  return [
+    `EC2 and S3: ${who}${version === null ? '' : ` ${version}`} at ${endpoint}.`,
+    `Instances: those of ${who} are mock, so the sandbox's host boots each of them here.`,
+    `ELBv2: the sandbox's balancer; ${why}.`,
+  ];
+}

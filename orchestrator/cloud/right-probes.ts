@@ -1,0 +1,158 @@
+/**
+ * Whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and calls that only read. What cannot be
+ * asked so is said to be unproved. Only for AWS itself and our own sandbox: other endpoints may carry a dry run out.
+ */
+import type { EC2Client } from '@aws-sdk/client-ec2';
+import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
+import type { LaunchRequest } from './compute.ts';
+import { runInstancesInput } from './ec2-compute.ts';
+import type { AwsOptions, Ec2 } from './lazy-sdk.ts';
+import { lazyEc2, lazyElbv2 } from './lazy-sdk.ts';
+
+/**
+ * allowed   it would be carried out, or was (reading)
+ * denied    a policy refuses it
+ * unproved  neither: it was asked about an instance that does not exist
+ * pool      allowed, but there is no capacity or quota for it now
+ * wrong     a parameter is refused
+ * missing   the endpoint does not know the call
+ * failed    no answer
+ */
+export type RightVerdict = 'allowed' | 'denied' | 'unproved' | 'pool' | 'wrong' | 'missing' | 'failed';
+
+export interface RightAnswer {
+  /** As in a policy: `ec2:RunInstances`. */
+  action: string;
+  verdict: RightVerdict;
+  /** What AWS said; empty when it is allowed. */
+  message: string;
+}
+
+/** No account has it; EC2 gives ids at random. */
+const NOBODY = 'i-00000000000000000';
+
+/**
+ * Those of a run. ELBv2 asks EC2 for the groups of a VPC with the rights of whoever makes a balancer in it.
+ * @param launch a launch as the run will make it, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; null to leave it out
+ * @param instanceId one of our own instances, about which rights bound to its tags can be asked; null when there is none
+ * @param balancerVpcId where a balancer is to be made; null when none is
+ */
+export async function probeEc2Rights(
+  options: AwsOptions,
+  launch: LaunchRequest | null,
+  instanceId: string | null,
+  balancerVpcId: string | null,
+): Promise<RightAnswer[]> {
+  const lazy = lazyEc2(options);
+  const InstanceId = instanceId ?? NOBODY;
+  const own = instanceId === null ? 'nothing' : 'denial';
+  const DryRun = true;
+  try {
+    const ec2 = await lazy.get();
+    const { sdk } = ec2;
+    const ask = askWith(ec2, options);
+    return await Promise.all([
+      ask('ec2:DescribeInstances', (client) =>
+        client.send(new sdk.DescribeInstancesCommand({ DryRun, MaxResults: 5 })),
+      ),
+      ask('ec2:DescribeSubnets', (client) => client.send(new sdk.DescribeSubnetsCommand({ DryRun }))),
+      ask('ec2:DescribeSecurityGroups', (client) => client.send(new sdk.DescribeSecurityGroupsCommand({ DryRun }))),
+      ask('ec2:DescribeImages', (client) => client.send(new sdk.DescribeImagesCommand({ DryRun, Owners: ['self'] }))),
+      ...(balancerVpcId === null
+        ? []
+        : [
+            ask('ec2:GetSecurityGroupsForVpc', (client) =>
+              client.send(new sdk.GetSecurityGroupsForVpcCommand({ DryRun, VpcId: balancerVpcId })),
+            ),
+          ]),
+      ...(launch === null
+        ? []
+        : [
+            ask('ec2:RunInstances', (client) =>
+              client.send(new sdk.RunInstancesCommand({ ...runInstancesInput(launch), DryRun })),
+            ),
+          ]),
+      ask(
+        'ec2:TerminateInstances',
+        (client) => client.send(new sdk.TerminateInstancesCommand({ DryRun, InstanceIds: [InstanceId] })),
+        own,
+      ),
+      ask(
+        'ec2:GetConsoleOutput',
+        (client) => client.send(new sdk.GetConsoleOutputCommand({ DryRun, InstanceId })),
+        own,
+      ),
+    ]);
+  } finally {
+    lazy.close();
+  }
+}
+
+function askWith({ client }: Ec2, { endpoint }: AwsOptions) {
+  return async (
+    action: string,
+    send: (client: EC2Client) => Promise<unknown>,
+    proves: Proves = 'all',
+  ): Promise<RightAnswer> => {
+    try {
+      await send(client);
+      return { action, verdict: 'allowed', message: '' };
+    } catch (error) {
+      if (wouldSucceed(error)) return { action, verdict: 'allowed', message: '' };
+      const { message } = toAppError(error, action, endpoint);
+      return { action, verdict: verdictOf(error, proves), message };
+    }
+  };
+}
+
+/**
+ * all      a refusal is one, and what is wrong is a parameter of the run's
+ * denial   it is about an instance of ours, which may be gone by now: only a refusal proves something
+ * nothing  it is about an instance that does not exist: a refusal may be for its missing tags
+ */
+type Proves = 'all' | 'denial' | 'nothing';
+
+function verdictOf(error: unknown, proves: Proves): RightVerdict {
+  const { kind } = classifyAwsError(error);
+  switch (kind) {
+    case 'denied':
+      return proves === 'nothing' ? 'unproved' : 'denied';
+    case 'not-found':
+    case 'invalid':
+      return proves === 'all' ? 'wrong' : 'unproved';
+    case 'capability-missing':
+      return 'missing';
+    case 'pool':
+    case 'quota':
+      return 'pool';
+    default:
+      return 'failed';
+  }
+}
+
+/** The calls of ELBv2 that only read; it has no dry run for the others. */
+export async function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
+  const lazy = lazyElbv2(options);
+  const ask = async (action: string, send: () => Promise<unknown>): Promise<RightAnswer> => {
+    try {
+      await send();
+      return { action, verdict: 'allowed', message: '' };
+    } catch (error) {
+      const { message } = toAppError(error, action, options.endpoint);
+      return { action, verdict: verdictOf(error, 'all'), message };
+    }
+  };
+  try {
+    const { sdk, client } = await lazy.get();
+    return await Promise.all([
+      ask('elasticloadbalancing:DescribeLoadBalancers', () =>
+        client.send(new sdk.DescribeLoadBalancersCommand({ PageSize: 1 })),
+      ),
+      ask('elasticloadbalancing:DescribeTargetGroups', () =>
+        client.send(new sdk.DescribeTargetGroupsCommand({ PageSize: 1 })),
+      ),
+    ]);
+  } finally {
+    lazy.close();
+  }
+}

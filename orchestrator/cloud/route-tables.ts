@@ -1,0 +1,82 @@
+/** Which way the instances of a subnet reach the internet, by its route table. */
+import type { Route, RouteTable } from '@aws-sdk/client-ec2';
+import { toAppError } from './aws-errors.ts';
+import type { AwsOptions } from './lazy-sdk.ts';
+import { lazyEc2 } from './lazy-sdk.ts';
+
+export type { RouteTable };
+
+/**
+ * internet   an internet gateway: each instance speaks from its own public address
+ * nat        a NAT gateway or instance: all of them speak from one address
+ * other      something else, such as a transit gateway or a firewall: what address comes out of it cannot be known
+ * none       no way out
+ */
+export type WayOut = { kind: 'internet' | 'nat' | 'other' | 'none'; target: string | null };
+
+/** The tables of the VPC. Throws the AppError of a refused call. */
+export async function findRouteTables(options: AwsOptions, vpcId: string): Promise<RouteTable[]> {
+  const lazy = lazyEc2(options);
+  try {
+    const { sdk, client } = await lazy.get();
+    const found: RouteTable[] = [];
+    let token: string | undefined;
+    do {
+      const reply = await client.send(
+        new sdk.DescribeRouteTablesCommand({
+          Filters: [{ Name: 'vpc-id', Values: [vpcId] }],
+          ...(token ? { NextToken: token } : {}),
+        }),
+      );
+      // Some endpoints ignore filters they do not know.
+      found.push(...(reply.RouteTables ?? []).filter((table) => table.VpcId === vpcId));
+      token = reply.NextToken;
+    } while (token);
+    return found;
+  } catch (error) {
+    throw toAppError(error, 'DescribeRouteTables', options.endpoint);
+  } finally {
+    lazy.close();
+  }
+}
+
+/**
+ * The way out of a subnet: by the table associated with it, else by the VPC's main one. Only the IPv4 default route counts;
+ * a blackhole is none. Without one, prefix lists and routes to large parts of the internet are `other`: together they may be all of it.
+ */
+export function wayOut(tables: readonly RouteTable[], subnetId: string): WayOut {
+  const own = tables.find((t) => t.Associations?.some((a) => a.SubnetId === subnetId));
+  const table = own ?? tables.find((t) => t.Associations?.some((a) => a.Main === true));
+  const route = table?.Routes?.find((r) => r.DestinationCidrBlock === '0.0.0.0/0' && r.State !== 'blackhole');
+  if (!route) return partOf(table?.Routes ?? []);
+  if (route.GatewayId?.startsWith('igw-')) return { kind: 'internet', target: route.GatewayId };
+  const nat = route.NatGatewayId ?? route.InstanceId ?? route.NetworkInterfaceId;
+  if (nat) return { kind: 'nat', target: nat };
+  return { kind: 'other', target: targetOf(route) };
+}
+
+const targetOf = (route: Route): string =>
+  route.GatewayId ??
+  route.NatGatewayId ??
+  route.TransitGatewayId ??
+  route.VpcPeeringConnectionId ??
+  route.LocalGatewayId ??
+  'unknown';
+
+/** Two halves of everything are /1. */
+const LARGE_BITS = 8;
+
+function partOf(routes: readonly Route[]): WayOut {
+  const route = routes.find(
+    (r) =>
+      r.State !== 'blackhole' &&
+      r.GatewayId !== 'local' &&
+      // The way to S3 or DynamoDB alone.
+      !r.GatewayId?.startsWith('vpce-') &&
+      (r.DestinationPrefixListId !== undefined || isLarge(r.DestinationCidrBlock)),
+  );
+  return route ? { kind: 'other', target: targetOf(route) } : { kind: 'none', target: null };
+}
+
+/** A private network is no part of the internet, however large. */
+const isLarge = (cidr = '10.0.0.0/8'): boolean => !cidr.startsWith('10.') && Number(cidr.split('/')[1]) <= LARGE_BITS;

@@ -1,0 +1,70 @@
+/**
+ * The adapters of a run at an endpoint whose instances are mock: EC2 is that endpoint's, the machines and the balancer are
+ * those of a sandbox that stands in for it (`sandbox --stand-in-for`), which has each machine under its id of there.
+ */
+import type { CloudInstance, LaunchRequest, LaunchResult } from './compute.ts';
+import { Ec2Compute } from './ec2-compute.ts';
+import { Elbv2LoadBalancer } from './elbv2-load-balancer.ts';
+import type { AwsOptions } from './lazy-sdk.ts';
+import type { Balancer, BalancerRequest } from './load-balancer.ts';
+
+export class StandInCompute extends Ec2Compute {
+  readonly #machines: Ec2Compute;
+
+  /** @param machines EC2 of the stand-in; closed together with this */
+  constructor(options: AwsOptions, machines: Ec2Compute) {
+    super(options);
+    this.#machines = machines;
+  }
+
+  override close(): void {
+    super.close();
+    this.#machines.close();
+  }
+
+  /** Without the instance profile, which the endpoint need not know: the machines have a role all the same. */
+  override launch(request: LaunchRequest): Promise<LaunchResult> {
+    return super.launch({ ...request, instanceProfile: null });
+  }
+
+  override async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
+    const [instances, machines] = await Promise.all([super.list(tag), this.#machines.list(tag)]);
+    const machineOf = new Map(machines.map((machine) => [machine.id, machine]));
+    return instances.map((instance) => overlay(instance, machineOf.get(instance.id) ?? null));
+  }
+
+  override consoleOutput(instanceId: string): Promise<string | null> {
+    return this.#machines.consoleOutput(instanceId);
+  }
+}
+
+/** The endpoint's instance with the addresses of its machine; not running before that runs. */
+function overlay(instance: CloudInstance, machine: CloudInstance | null): CloudInstance {
+  const isUp = machine !== null && machine.state !== 'pending';
+  return {
+    ...instance,
+    state: instance.state === 'running' && !isUp ? 'pending' : instance.state,
+    publicAddress: machine?.publicAddress ?? null,
+    privateAddress: machine?.privateAddress ?? null,
+  };
+}
+
+export class StandInLoadBalancer extends Elbv2LoadBalancer {
+  readonly #network: Ec2Compute;
+
+  /** @param options those of the stand-in; `network` its EC2, closed by whoever made it */
+  constructor(options: AwsOptions, network: Ec2Compute) {
+    super(options);
+    this.#network = network;
+  }
+
+  /** In the subnets that the machines are in: those of the endpoint mean nothing here. */
+  override async ensure(request: BalancerRequest): Promise<Balancer> {
+    const subnets = await this.#network.subnets([]);
+    const { vpcId } = subnets[0]!;
+    const securityGroupIds = await this.#network.securityGroups([], vpcId);
+    const subnetIds = subnets.map(({ id }) => id);
+    // Nor does a balancer that the user has there: it passes nothing on.
+    return super.ensure({ ...request, existing: null, vpcId, subnetIds, securityGroupIds });
+  }
+}

@@ -1,0 +1,39 @@
+/** What is known of an instance when nothing but its claim has been written. */
+import type { LaunchRequest } from '../cloud/compute.ts';
+import type { InstanceRecord } from './stores.ts';
+
+export function claimedRecord(
+  { slot, epoch, request, token }: { slot: number; epoch: number; request: LaunchRequest; token: string },
+  nowMs: number,
+): InstanceRecord {
+  return {
+    slot,
+    epoch,
+    phase: 'claimed',
+    phaseAtMs: nowMs,
+    reason: null,
+    instanceId: null,
+    address: null,
+    zone: null,
+    request,
+    token,
+    attempts: 0,
+    lastError: null,
+    claimedAtMs: nowMs,
+    launchedAtMs: null,
+    terminatedAtMs: null,
+    cloudState: null,
+    registered: false,
+    publicKey: null,
+    counter: 0,
+    lastHeartbeatAtMs: null,
+    progress: null,
+    problem: null,
+    sealed: false,
+    leaveAtMs: null,
+    manifestKey: null,
+    manifestSha256: null,
+    consoleOutput: null,
+    trouble: null,
+  };
+}

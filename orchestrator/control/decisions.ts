@@ -1,0 +1,45 @@
+/** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
+import type { Core } from './core.ts';
+import type { World } from './world.ts';
+
+/** `projection`: the run is seen to be late. `decision`: something was done that the plan did not foresee. */
+const NOTED_KINDS = ['projection', 'decision'] as const;
+export type NotedKind = (typeof NOTED_KINDS)[number];
+
+export interface Note {
+  /** Stands in the event's `to`: the same key is noted once in a run. */
+  key: string;
+  event: NotedKind;
+  detail: string;
+  at?: { slot: number; epoch: number };
+}
+
+/** More than any run notes: a few for each slot. Moves, hand-overs and alarms are many times as many. */
+const MAX_NOTES = 10_000;
+
+/** The keys of what this run has noted so far. */
+export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<string[]> {
+  const ofKinds = await Promise.all(NOTED_KINDS.map((kind) => core.runs.events(core.runId, MAX_NOTES, kind)));
+  return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
+}
+
+/** Writes the event unless it is known; true when it is new. */
+export async function note(
+  core: Core,
+  world: Pick<World, 'noted'>,
+  { key, event, detail, at }: Note,
+): Promise<boolean> {
+  if (world.noted.has(key)) return false;
+  const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
+  await core.runs.addEvent(core.runId, {
+    atMs: core.clock.now(),
+    kind: event,
+    ...place,
+    from: null,
+    to: key,
+    detail,
+  });
+  world.noted.add(key);
+  core.log.info({ ...at }, detail);
+  return true;
+}

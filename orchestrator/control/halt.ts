@@ -1,0 +1,47 @@
+/** Ends the crawl for good while there is something to save: instances upload what they have, nobody asks the site again. */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import { circuitWindowMs, openTrouble, recentBans } from './ban-policy.ts';
+import type { Core } from './core.ts';
+import type { World } from './world.ts';
+import { isGivenUp, latestBySlot } from './world.ts';
+
+const BANNED_ADVICE =
+  'crawling stops and what is stored is published. ' +
+  'Look at the evidence in the report; before the next run make site.interval longer, or ask the site for leave.';
+
+const SITE_CHANGED =
+  'known pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
+  'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
+
+/** Stored as the run's own request, so that a main server that takes the run up carries it out too. */
+export async function halt(core: Core, world: World, reason: 'banned' | 'site-changed' | 'no-balancer'): Promise<void> {
+  const run = await core.runs.get(core.runId);
+  if (!run || run.request !== null) return;
+  // A person may have spoken meanwhile: that wish stays.
+  if (!(await core.runs.setRequest(run.id, reason))) return;
+  // What ELBv2 has said was told when it said it.
+  if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
+}
+
+/** What the user is told: who is banned, of how many, and what to do. */
+export function haltText(world: World, reason: 'banned' | 'site-changed'): string {
+  return reason === 'site-changed' ? SITE_CHANGED : `${whoIsBanned(world)}: ${BANNED_ADVICE}`;
+}
+
+function whoIsBanned(world: World): string {
+  if (world.run.settings.site.onBan === 'stop')
+    return 'the site refuses an address of this run, and site.on_ban is stop';
+  const latest = [...latestBySlot(world.instances).values()];
+  const alive = latest.filter((r) => !isGivenUp(r) && r.publicKey !== null);
+  const banned = alive.filter((r) => openTrouble(r)?.verdict === 'banned').length;
+  const served = latest.filter((r) => isGivenUp(r) && (r.progress?.stored ?? 0) > 0).length;
+  if (banned === alive.length && served === 0) return 'the site refuses every address of this run';
+  if (banned === alive.length) {
+    const left =
+      banned === 1 ? 'the one address that still has products' : `the ${banned} addresses that still have products`;
+    return `the site refuses ${left}; ${served === 1 ? 'another one was' : `${served} others were`} served and done before`;
+  }
+  const recent = recentBans(world);
+  const minutes = formatDuration(circuitWindowMs(world.run));
+  return `the site has banned ${recent.banned.length} of ${recent.fleet} addresses within ${minutes}, more than a third of the fleet`;
+}

@@ -1,0 +1,44 @@
+/** From a heartbeat and the world around it to what the orders depend on. Pure. */
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
+import { isMakingRoom, isReturnExpected, judgeSuspicion, mustRelease } from './ban-policy.ts';
+import type { OrderInput } from './orders.ts';
+import { ordersFor } from './orders.ts';
+import type { InstanceRecord } from './stores.ts';
+import type { World } from './world.ts';
+
+export interface HeardHeartbeat extends Pick<OrderInput, 'granted' | 'partsAck' | 'superseded' | 'yield' | 'most'> {
+  /** The sender as it is since this heartbeat. */
+  record: InstanceRecord;
+  heartbeat: Heartbeat;
+  /** False for one that is given up or superseded: it gets no more than the word that it is. */
+  serving: boolean;
+  robots: RobotsPolicy | null;
+  /** True while the fleet is uneven enough for this one to be given something. */
+  awaited: boolean;
+}
+
+/** @param world as last seen, with the run, the work and the time of this moment */
+export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
+  const { serving, awaited, record, ...rest } = heard;
+  const { slot, epoch } = record;
+  const instances = world.instances.map((i) => (i.slot === slot && i.epoch === epoch ? record : i));
+  const current = { ...world, instances };
+  return {
+    ...rest,
+    record,
+    nowMs: world.nowMs,
+    run: world.run,
+    waiting: serving ? world.work.waiting : 0,
+    returning: isReturnExpected(current) || (serving && awaited),
+    release: serving && mustRelease(current, record),
+    leave: serving && isMakingRoom(current, record),
+    verdict: serving ? judgeSuspicion(current, record) : null,
+  };
+}
+
+/** The reply to an epoch that is given up or superseded: nothing is its own, and it is to go. */
+export function fencedOrders(world: World, record: InstanceRecord, heartbeat: Heartbeat): Orders {
+  const none = { granted: [], yield: [], most: null, partsAck: -1, awaited: false, serving: false, robots: null };
+  return ordersFor(orderInput(world, { ...none, record, heartbeat, superseded: true }));
+}

@@ -1,0 +1,80 @@
+/** What a run of the same products would need, from what this one has met. Pure. */
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import { LOSS } from './loss.ts';
+import { placesOf } from './places.ts';
+import type { InstanceRecord, RunEvent, RunRecord, TroubleRecord } from './stores.ts';
+import { tailMs, limitsOf } from './schedule-of-run.ts';
+
+export interface NextTimeInput {
+  run: RunRecord;
+  instances: readonly InstanceRecord[];
+  events: readonly RunEvent[];
+  troubles: readonly TroubleRecord[];
+  /** Products that nobody has crawled, or whose results never came. */
+  left: number;
+  nowMs: number;
+}
+
+/** One sentence each, the weightiest first; never empty. */
+export function nextTime(input: NextTimeInput): string[] {
+  const { run, instances, troubles, left } = input;
+  const advice: string[] = [];
+  const bans = new Set(troubles.filter((t) => t.verdict === 'banned').map((t) => `${t.slot}.${t.epoch}`)).size;
+  if (bans > 0)
+    advice.push(
+      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
+        'or set site.max_rate, and look at the evidence under `bans` in the report',
+    );
+  const launched = instances.filter((r) => r.instanceId !== null);
+  const needed = neededInstances(input);
+  const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
+  if (wasLate && needed !== null)
+    advice.push(
+      needed > run.plan.instances
+        ? `at the pace and the boots of this run it takes ${needed} instances for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
+            `set run.min_instances: ${needed}, or a later deadline`
+        : `${run.plan.instances} instances are enough at the pace of this run: what was lost on the way is what made it late`,
+    );
+  if (wasLate && needed === null)
+    advice.push('no instance has crawled long enough to say what it takes: look at the losses above first');
+  const refused = instances.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry).length;
+  if (refused > 0)
+    advice.push(
+      `${refused} ${refused === 1 ? 'launch was' : 'launches were'} refused: name more types in aws.instance_types and subnets of more zones in aws.subnets`,
+    );
+  const lost = launched.filter(
+    (r) => r.reason !== null && !([LOSS.notNeeded, LOSS.banned, LOSS.renewed] as string[]).includes(r.reason),
+  ).length;
+  if (lost > 0) advice.push(`${lost} of ${launched.length} instances were lost: plan a reserve with run.min_instances`);
+  if (advice.length === 0) advice.push(`nothing: the same plan (${run.plan.instances} instances) does it again`);
+  return advice;
+}
+
+/** By the pace that instances had and the slower ones of their boots; null when none has crawled. */
+function neededInstances({ run, instances, events, nowMs }: NextTimeInput): number | null {
+  const paces = instances
+    .filter((r) => (r.progress?.requests ?? 0) > 0)
+    .map((r) => paceOf(run, r, nowMs))
+    .sort((a, b) => a - b);
+  if (paces.length === 0) return null;
+  const boots = events
+    .filter((e) => e.kind === 'instance' && e.to === 'ready' && e.from !== 'banned')
+    .map((e) => e.atMs - claimedAtMs(instances, e))
+    .sort((a, b) => a - b);
+  const bootMs = boots[Math.floor(boots.length * 0.95)] ?? 0;
+  const windowMs = run.deadlineAtMs - run.startedAtMs;
+  const each = Math.floor((windowMs - bootMs - tailMs(windowMs)) / paces[Math.floor(paces.length / 2)]!);
+  return each <= 0 ? null : Math.ceil(run.planned / each);
+}
+
+function paceOf(run: RunRecord, record: InstanceRecord, nowMs: number): number {
+  const alone = { ...record, phase: 'crawling' as const, slot: 0, trouble: null };
+  const plan = { ...run.plan, instances: 1 };
+  const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+  const world = { nowMs, run: { ...run, plan }, instances: [alone], limits: limitsOf(run), work, robots: null };
+  return placesOf(world).places[0]?.paceMs ?? run.plan.paceMs;
+}
+
+function claimedAtMs(instances: readonly InstanceRecord[], { slot, epoch, atMs }: RunEvent): number {
+  return instances.find((r) => r.slot === slot && r.epoch === epoch)?.claimedAtMs ?? atMs;
+}

@@ -1,0 +1,167 @@
+/**
+ * Who is to give chunks back because others can crawl them sooner, and who may take what waits once shares are no longer a
+ * matter of number but of time. Pure; the hand-over itself is described in docs/decisions/rebalancing.md.
+ */
+import type { Place, PlaceWorld } from './places.ts';
+import type { World } from './world.ts';
+import { placesOf, pourLevel } from './places.ts';
+import { spreadMs } from './projection.ts';
+import { drainAtMs, isDraining } from './schedule-of-run.ts';
+
+export interface Balance {
+  /** Chunks that each slot is to give back. */
+  give: ReadonlyMap<number, number>;
+  /** Chunks that each slot would be given of those. */
+  get: ReadonlyMap<number, number>;
+  /** When the last one would be through without and with this. */
+  endMs: number;
+  evenEndMs: number;
+}
+
+const NOTHING: ReadonlyMap<number, number> = new Map();
+const NOBODY: ReadonlySet<string> = new Set();
+/** In one look at the world: what is left is found by the next one. */
+const MAX_MOVES = 500;
+
+/**
+ * What evening out would move now. Nothing while everybody ends in time and little is gained: a shard that is begun stays
+ * where it is, so that shards stay even by number.
+ */
+export function balanceOf(world: PlaceWorld, unwilling: ReadonlySet<string> = NOBODY): Balance {
+  const { places, pool, chunkSize } = placesOf(world);
+  const takers = places.filter((p) => p.canTake);
+  const calm = { give: NOTHING, get: NOTHING, endMs: world.nowMs, evenEndMs: world.nowMs };
+  if (isDraining(world) || takers.length < 2 || !places.some((p) => p.canGive && p.pending > chunkSize)) return calm;
+  // What waits goes to those who are through first.
+  const poolMs = pool > 0 ? pourLevel(takers, pool) : 0;
+  const seats = places.map((place) => ({
+    place,
+    endMs: place.canTake ? Math.max(place.endMs, poolMs) : place.endMs,
+    movable:
+      place.canGive && !unwilling.has(`${place.slot}.${place.epoch}`) ? Math.floor(place.pending / chunkSize) : 0,
+    given: 0,
+    got: 0,
+  }));
+  const endMs = latestEnd(seats);
+  const gain = leastGainMs(world, takers, chunkSize);
+  const isLate = endMs + marginMs(places, endMs - world.nowMs) > drainAtMs(world.run);
+  const idealMs = pourLevel(
+    takers.map((p) => ({ endMs: p.startMs, paceMs: p.paceMs })),
+    pool + takers.reduce((sum, p) => sum + p.pending, 0),
+  );
+  if (!isLate && endMs - idealMs <= gain) return { ...calm, endMs, evenEndMs: endMs };
+  moveChunks(seats, chunkSize, 2 * world.limits.heartbeatMs, drainAtMs(world.run));
+  const evenEndMs = latestEnd(seats);
+  const saved = endMs - evenEndMs;
+  if (saved <= 0 || (!isLate && saved <= gain)) return { ...calm, endMs, evenEndMs: endMs };
+  const counts = (of: 'given' | 'got'): Map<number, number> =>
+    new Map(seats.filter((s) => s[of] > 0).map((s) => [s.place.slot, s[of]]));
+  return { give: counts('given'), get: counts('got'), endMs, evenEndMs };
+}
+
+interface Seat {
+  place: Place;
+  endMs: number;
+  movable: number;
+  given: number;
+  got: number;
+}
+
+const latestEnd = (seats: readonly Seat[]): number => seats.reduce((most, s) => Math.max(most, s.endMs), -Infinity);
+
+/**
+ * One chunk after the other, from whoever ends last to whoever would be through with it first, as long as that is sooner.
+ * Who has taken never gives and the other way round, and each move must save more than the hand-over takes. Nobody is given
+ * what it cannot crawl by the last moment: it would refuse that, and the giver would get it again. So nothing bounces, now or
+ * at the next look.
+ * @param lastMs the last moment for crawling
+ */
+function moveChunks(seats: readonly Seat[], chunkSize: number, handOverMs: number, lastMs: number): void {
+  for (let moves = 0; moves < MAX_MOVES; moves++) {
+    let from: Seat | null = null;
+    let to: Seat | null = null;
+    for (const seat of seats) {
+      if (seat.movable > 0 && seat.got === 0 && (from === null || seat.endMs > from.endMs)) from = seat;
+    }
+    for (const seat of seats) {
+      if (seat === from || !seat.place.canTake || seat.given > 0) continue;
+      if (to === null || throughMs(seat, chunkSize) < throughMs(to, chunkSize)) to = seat;
+    }
+    if (from === null || to === null) return;
+    const endMs = throughMs(to, chunkSize);
+    if (endMs + handOverMs >= from.endMs || endMs > lastMs) return;
+    from.endMs -= chunkSize * from.place.paceMs;
+    from.movable--;
+    from.given++;
+    to.endMs = endMs;
+    to.got++;
+  }
+}
+
+const throughMs = (seat: Seat, chunkSize: number): number => seat.endMs + chunkSize * seat.place.paceMs;
+
+/** While all end in time: less than this is not worth an uneven fleet. Boots differ by that much on a calm day. */
+function leastGainMs(world: PlaceWorld, takers: readonly Place[], chunkSize: number): number {
+  const paceMs = takers.reduce((least, p) => Math.min(least, p.paceMs), Infinity);
+  return Math.max(2 * chunkSize * paceMs, 2 * world.limits.heartbeatMs, world.limits.bootMs);
+}
+
+const marginMs = (places: readonly Place[], workMs: number): number =>
+  places.reduce((most, p) => Math.max(most, spreadMs(p, workMs)), 0);
+
+/** What was just given back goes by time: by number, whoever gave it would be the first to get it again. */
+const HAND_OVER_HEARTBEATS = 6;
+
+export interface LimitsByTime {
+  /** Chunks that each slot may own; who is not in it may take none. */
+  most: ReadonlyMap<number, number>;
+  /** The most of those that are up and have room; 0 when what waits is for instances that are to come. */
+  mostOfThoseUp: number;
+}
+
+/**
+ * How many chunks each slot may own when equal numbers would leave one of them behind the others for long, or when chunks
+ * were given back just now; null while equal numbers are fine.
+ * @param dueChunks the equal share of now
+ */
+export function limitsByTime(
+  world: PlaceWorld & Pick<World, 'handedOverAtMs' | 'outlook'>,
+  dueChunks: () => number,
+): LimitsByTime | null {
+  const { waiting } = world.work;
+  if (waiting === 0 || isDraining(world)) return null;
+  const handOverMs = HAND_OVER_HEARTBEATS * world.limits.heartbeatMs;
+  const isHandingOver = world.handedOverAtMs !== null && world.nowMs - world.handedOverAtMs < handOverMs;
+  if (world.outlook?.byTime !== true && !isHandingOver) return null;
+  const { places, pool, chunkSize } = placesOf(world);
+  const takers = places.filter((p) => p.canTake);
+  // By number again as soon as that leaves nobody behind: the outlook is up to a heartbeat old.
+  if (takers.length < 2 || (!isHandingOver && !isLeftBehind(world, dueChunks()))) return null;
+  const levelMs = pourLevel(takers, pool);
+  const most = new Map<number, number>();
+  let mostOfThoseUp = 0;
+  for (const { slot, chunks, endMs, paceMs, isUp } of takers) {
+    const room = Math.max(0, Math.ceil((levelMs - endMs) / (chunkSize * paceMs) - 1e-6));
+    most.set(slot, chunks + Math.min(waiting, room));
+    if (isUp && room > 0) mostOfThoseUp = Math.max(mostOfThoseUp, chunks + Math.min(waiting, room));
+  }
+  return { most, mostOfThoseUp };
+}
+
+/** True when somebody with an equal share of what waits would end well after the others, or too late because of it. */
+export function isLeftBehind(world: PlaceWorld, dueChunks: number): boolean {
+  const { places, pool, chunkSize } = placesOf(world);
+  const takers = places.filter((p) => p.canTake);
+  const { waiting } = world.work;
+  if (waiting === 0 || takers.length < 2 || isDraining(world)) return false;
+  const levelMs = pourLevel(takers, pool);
+  const allowedMs = levelMs + leastGainMs(world, takers, chunkSize);
+  const drainMs = drainAtMs(world.run);
+  return takers.some((p) => {
+    const due = Math.min(waiting, dueChunks - p.chunks);
+    if (due <= 0) return false;
+    const endMs = p.endMs + due * chunkSize * p.paceMs;
+    // A chunk more or less is what whole chunks cost; beyond that nobody is to be late because of its share.
+    return endMs > allowedMs || (endMs > drainMs && levelMs + chunkSize * p.paceMs < endMs);
+  });
+}

@@ -1,0 +1,35 @@
+/** Why products were left without an outcome when the crawl ended. Pure. */
+import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
+import { FAILURE_REASONS } from '../../shared/domain/outcome.ts';
+import { LOSS } from './slot-tries.ts';
+import type { InstanceRecord } from './stores.ts';
+
+type Settled = { slot: number; epoch: number } & OutcomeCounts;
+
+/** The reason noted when crawling ended. */
+export function restReason(run: { reason: string | null }): FailureReason {
+  return FAILURE_REASONS.find((r) => r === run.reason) ?? 'lost-instance';
+}
+
+/**
+ * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their instances
+ * could not bring the results to the bucket. `settled` has what reached the ledger.
+ */
+export function openReason(
+  rest: FailureReason,
+  open: number,
+  instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'reason' | 'progress'>[],
+  settled: readonly Settled[],
+): FailureReason {
+  if (rest !== 'deadline') return rest;
+  let stuck = 0;
+  for (const { slot, epoch, reason, progress } of instances) {
+    // What an instance had that was lost on the way went to others.
+    if (progress === null || (reason !== null && reason !== LOSS.overdue)) continue;
+    const arrived = settled.find((s) => s.slot === slot && s.epoch === epoch);
+    stuck += Math.max(0, total(progress) - (arrived ? total(arrived) : 0));
+  }
+  return open > 0 && stuck >= open ? 'upload' : rest;
+}
+
+const total = ({ stored, gone, failed }: OutcomeCounts): number => stored + gone + failed;

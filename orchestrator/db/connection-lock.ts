@@ -1,0 +1,121 @@
+/**
+ * A named lock of the database server (`GET_LOCK`) on a connection of its own, outside the pool: it is free the moment
+ * its holder's connection is gone, whatever any clock says. It stands beside the lease, never in its place
+ * (docs/decisions/locks.md).
+ */
+import { createHash } from 'node:crypto';
+import { AppError } from '../../shared/domain/errors.ts';
+import type { ConnectionLock } from '../control/stores.ts';
+import type { Database } from './connect.ts';
+import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
+import { limitStatements } from './statement-timeout.ts';
+
+/** All of these are answered from the server's memory. */
+const STATEMENT_MS = 10_000;
+/** From the KILL of a connection to the end of its lock. */
+const RELEASE_WAIT_S = 5;
+
+interface RawConnection {
+  query(options: { sql: string; values: unknown[] }, done: (error: Error | null, rows: unknown) => void): void;
+  destroy(): void;
+}
+
+type Row = Record<string, string | number | null>;
+
+export class MysqlConnectionLock implements ConnectionLock {
+  readonly #db: Database;
+  readonly #name: string;
+  #connection: RawConnection | null = null;
+
+  /** Makes no connection yet. */
+  constructor(db: Database) {
+    this.#db = db;
+    this.#name = lockName(db.schema ?? '');
+  }
+
+  async acquire(): Promise<'ours' | 'others'> {
+    // A connection that has died while idle shows only when it is used: one more try on a new one.
+    if (this.#connection !== null) {
+      const held = await this.#acquireOnce(0).catch((error: unknown) => {
+        if (classifyDatabaseError(error) !== 'lost') throw toAppError(error, this.#db.label);
+        return null;
+      });
+      if (held !== null) return held;
+    }
+    return this.#reported(() => this.#acquireOnce(0));
+  }
+
+  async evict(): Promise<'ours' | 'others'> {
+    return this.#reported(async () => {
+      const holder = (await this.#ask('select is_used_lock(?) as id', [this.#name])).id ?? null;
+      if (holder !== null) await this.#kill(Number(holder));
+      return this.#acquireOnce(RELEASE_WAIT_S);
+    });
+  }
+
+  async release(): Promise<void> {
+    // The server frees what a connection holds when it ends; waiting for a polite good-bye would gain nothing.
+    await this.#ask('select release_lock(?)', [this.#name]).catch(() => undefined);
+    this.#drop();
+  }
+
+  async #acquireOnce(waitS: number): Promise<'ours' | 'others'> {
+    // Asked first: MySQL counts how often a session takes a lock, and would want it released as often.
+    const { ours } = await this.#ask('select is_used_lock(?) = connection_id() as ours', [this.#name]);
+    if (Number(ours) === 1) return 'ours';
+    const { got } = await this.#ask('select get_lock(?, ?) as got', [this.#name, waitS]);
+    return Number(got) === 1 ? 'ours' : 'others';
+  }
+
+  async #kill(id: number): Promise<void> {
+    try {
+      await this.#ask(`kill connection ${Math.trunc(id)}`, []);
+    } catch (error) {
+      const code = databaseCode(error);
+      // Gone by itself in between.
+      if (code === 'ER_NO_SUCH_THREAD') return;
+      if (code !== 'ER_KILL_DENIED_ERROR') throw error;
+      throw new AppError(
+        'lock-held',
+        `${this.#db.label}: connection ${id} of another database user holds the lock of this crawl and does not answer`,
+        { hint: `End that main server, or as administrator: KILL ${id}` },
+      );
+    }
+  }
+
+  async #reported<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw toAppError(error, this.#db.label);
+    }
+  }
+
+  async #ask(sql: string, values: unknown[]): Promise<Row> {
+    const connection = (this.#connection ??= await this.#open());
+    return new Promise((resolve, reject) => {
+      connection.query({ sql, values }, (error, rows) => {
+        if (error === null) return resolve((rows as Row[])[0] ?? {});
+        if (classifyDatabaseError(error) === 'lost') this.#drop();
+        reject(error);
+      });
+    });
+  }
+
+  async #open(): Promise<RawConnection> {
+    const raw: unknown = await this.#db.knex.client.acquireRawConnection();
+    limitStatements(raw, STATEMENT_MS);
+    return raw as RawConnection;
+  }
+
+  #drop(): void {
+    this.#connection?.destroy();
+    this.#connection = null;
+  }
+}
+
+/** The names of all schemas of a server share one space, and have at most 64 characters. */
+function lockName(schema: string): string {
+  const name = `crawlfleet_run_${schema}`;
+  return name.length <= 64 ? name : `crawlfleet_run_${createHash('sha256').update(schema).digest('hex').slice(0, 40)}`;
+}

@@ -1,0 +1,32 @@
+/** The failed products of a run, for `retry` and `status --failed`. */
+import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { FailedProduct } from '../control/stores.ts';
+import { ITEMS } from './chunk-rows.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowsOf, toNumber } from './rows.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+/** In the order of the plan, those after number `after`; at most `limit`. */
+export function selectFailed(
+  db: Database,
+  runId: string,
+  after: number,
+  limit: number,
+  reasons: readonly FailureReason[] | undefined,
+): Promise<FailedProduct[]> {
+  return inQuery(db, async (knex) => {
+    const query = knex(ITEMS).where({ run_id: runId, outcome: 'failed' }).where('n', '>', after);
+    if (reasons) void query.whereIn('reason', [...reasons]);
+    const rows = await rowsOf<{ n: SqlNumber; product_id: string; reason: FailureReason; detail: string | null }>(
+      query
+        .orderBy('n')
+        .limit(limit)
+        .select('n', 'product_id', 'reason', 'detail')
+        // Few may have failed among a million: the scan for them is one long statement.
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));
+  });
+}

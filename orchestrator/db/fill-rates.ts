@@ -1,0 +1,72 @@
+/** How full the staged rows of a run are, and how full those of earlier runs were. */
+import { columnsOf } from '../../shared/domain/mapping.ts';
+import type { FillRates } from '../control/guard.ts';
+import type { RunReport } from '../control/report.ts';
+import type { Database } from './connect.ts';
+import { throwIfFenced, underFence } from './locks.ts';
+import { inQuery } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { parseJson, rowOf, rowsOf, toNumber } from './rows.ts';
+import { readRunShape } from './run-shape.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+const RUNS = 'crawlfleet_runs';
+
+/** The share of staged rows that have a value, by field; empty without any row. One pass over the staging table. */
+export function readFields(db: Database, runId: string): Promise<FillRates['fields']> {
+  return inQuery(db, async (knex) => {
+    const { mapping, staging } = await readRunShape(knex, db, runId);
+    const columns = columnsOf(mapping);
+    const sums = columns.map((column, i) => {
+      // An empty text or list is no value, whatever the type of the user's column.
+      const empty = column.type === 'json' ? `('', '[]')` : `('')`;
+      return { i, sql: `sum(case when ?? is null or cast(?? as char) in ${empty} then 0 else 1 end) as ??` };
+    });
+    const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
+    const bindings = ['found', ...sums.flatMap((s) => [columns[s.i]!.name, columns[s.i]!.name, `f${s.i}`])];
+    const row = await rowOf<Record<string, SqlNumber | null>>(
+      knex(staging)
+        .select(knex.raw(select, bindings) as never)
+        .first()
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    const found = toNumber(row?.found);
+    if (found === 0) return {};
+    return Object.fromEntries(columns.map((column, i) => [column.name, toNumber(row?.[`f${i}`]) / found]));
+  });
+}
+
+/** Of the newest completed runs that wrote to this table and began before `runId`; at most `limit`. */
+export function readEarlier(db: Database, runId: string, limit: number): Promise<FillRates[]> {
+  return inQuery(db, async (knex) => {
+    const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
+      knex(RUNS).where({ id: runId }).first('results_table', 'started_at'),
+    );
+    if (!own) return [];
+    const rows = await rowsOf<{ fill: string | null; report: string | null }>(
+      knex(RUNS)
+        .where({ results_table: own.results_table, phase: 'completed' })
+        .where('started_at', '<', own.started_at)
+        .where('planned', '>', 0)
+        // A retry crawls what was hard to crawl: no measure for a whole night.
+        .whereNull('parent_id')
+        .orderBy('started_at', 'desc')
+        .limit(limit)
+        .select('fill', 'report'),
+    );
+    return rows.flatMap(({ fill, report }) => {
+      if (fill !== null) return [JSON.parse(fill) as FillRates];
+      // From before runs were measured: its report at least says how much was stored.
+      const products = (parseJson(report) as RunReport | null)?.products;
+      return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
+    });
+  });
+}
+
+/** Stores what a run was measured at, for the runs after it. */
+export async function writeFill(db: Database, runId: string, fill: FillRates, fence: number): Promise<void> {
+  await inQuery(db, async (knex) => {
+    const row = knex(RUNS).where({ id: runId }).modify(underFence(knex, fence));
+    if ((await row.update({ fill: JSON.stringify(fill) })) === 0) await throwIfFenced(knex, db, fence);
+  });
+}

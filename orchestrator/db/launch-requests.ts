@@ -1,0 +1,63 @@
+/**
+ * What each instance was launched with, read and parsed once: it carries the user data, some KB an instance, and it never
+ * changes, while the loop looks at every instance of the run each time.
+ */
+import type { Knex } from 'knex';
+import type { LaunchRequest } from '../cloud/compute.ts';
+import type { SqlNumber } from './rows.ts';
+import { inPieces, rowsOf, toNumber } from './rows.ts';
+import { placeKey } from './troubles.ts';
+
+const LAUNCHES = 'crawlfleet_launches';
+/** Places in one statement. */
+const LIST = 200;
+
+interface Known {
+  /** Random, made with the claim: another one means another claim. */
+  token: string;
+  request: LaunchRequest;
+}
+
+export class LaunchRequests {
+  /** Of the run asked for last: a main server has one. */
+  #runId = '';
+  #known = new Map<string, Known>();
+
+  /** The requests of these claims by placeKey; a claim that is gone meanwhile is left out. They are shared: not to be changed. */
+  async read(
+    knex: Knex,
+    runId: string,
+    claims: readonly { slot: SqlNumber; epoch: SqlNumber; token: string }[],
+  ): Promise<ReadonlyMap<string, LaunchRequest>> {
+    if (this.#runId !== runId) {
+      this.#runId = runId;
+      this.#known = new Map();
+    }
+    // A call for another run may put a new one in its place while this one waits.
+    const known = this.#known;
+    const places = claims.map(({ slot, epoch, token }) => ({ slot: toNumber(slot), epoch: toNumber(epoch), token }));
+    const missing = places.filter((place) => known.get(placeKey(place))?.token !== place.token);
+    for (const piece of inPieces(missing, LIST)) {
+      const rows = await rowsOf<{ slot: SqlNumber; epoch: SqlNumber; request: string; token: string }>(
+        knex(LAUNCHES)
+          .where({ run_id: runId })
+          .whereIn(
+            ['slot', 'epoch'],
+            piece.map((place) => [place.slot, place.epoch]),
+          )
+          .select('slot', 'epoch', 'request', 'token'),
+      );
+      for (const { slot, epoch, request, token } of rows)
+        known.set(placeKey({ slot: toNumber(slot), epoch: toNumber(epoch) }), {
+          token,
+          request: JSON.parse(request) as LaunchRequest,
+        });
+    }
+    return new Map(
+      places.flatMap((place) => {
+        const found = known.get(placeKey(place));
+        return found ? [[placeKey(place), found.request] as const] : [];
+      }),
+    );
+  }
+}

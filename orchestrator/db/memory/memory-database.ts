@@ -1,0 +1,133 @@
+/**
+ * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
+ * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
+ */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
+import type {
+  InstanceRecord,
+  LockHolder,
+  PartRecord,
+  RunEvent,
+  RunRecord,
+  TroubleState,
+  WorkCounts,
+} from '../../control/stores.ts';
+import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { FillRates } from '../../control/guard.ts';
+import type { Evidence } from '../../../shared/domain/verdict.ts';
+
+export interface MemoryItem {
+  n: number;
+  id: string;
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  detail: string | null;
+  /** The part that settled it; null while it is open, and where the main server settled it itself. */
+  slot: number | null;
+  epoch: number | null;
+  seq: number | null;
+  rows: number;
+}
+
+export interface MemoryChunk {
+  index: number;
+  first: number;
+  last: number;
+  products: number;
+  generation: number;
+  state: 'waiting' | 'granted' | 'closed';
+  slot: number | null;
+  epoch: number | null;
+  grantedAtMs: number | null;
+}
+
+export interface MemoryPart extends PartRecord {
+  rows: number;
+  detail: string | null;
+}
+
+export interface MemoryTrouble extends TroubleState {
+  slot: number;
+  epoch: number;
+  evidence: Evidence;
+}
+
+export type MemoryRow = Record<string, unknown> & { product_id: string };
+
+/** What the tables hold of one run. Records are replaced, never changed, so that they can be handed out as they are. */
+export interface MemoryRun {
+  record: RunRecord;
+  items: MemoryItem[];
+  chunks: MemoryChunk[];
+  /** By `<slot>.<epoch>`. */
+  instances: Map<string, InstanceRecord>;
+  /** The same in order; null when it has to be made again. */
+  ordered: InstanceRecord[] | null;
+  troubles: MemoryTrouble[];
+  /** By `<slot>/<epoch>/<seq>`. */
+  parts: Map<string, MemoryPart>;
+  /** By product and key; null once it is dropped. */
+  staging: Map<string, MemoryRow> | null;
+  /** What it was measured at; left out before that. */
+  fill?: FillRates;
+  events: RunEvent[];
+  /** No chunk before this place waits. */
+  firstWaiting: number;
+  /** Kept up by the stores; null when they have to be counted again. */
+  counts: WorkCounts | null;
+  totals: (OutcomeCounts & { seen: number; loaded: number }) | null;
+}
+
+export const placeKey = (slot: number, epoch: number): string => `${slot}.${epoch}`;
+export const partPlace = (part: { slot: number; epoch: number; seq: number }): string =>
+  `${part.slot}/${part.epoch}/${part.seq}`;
+
+export class MemoryDatabase {
+  readonly runs = new Map<string, MemoryRun>();
+  /** The user's result tables: rows by product and key. */
+  readonly tables = new Map<string, Map<string, MemoryRow>>();
+  lease: { fence: number; holder: LockHolder | null } = { fence: 0, holder: null };
+  /** Called before a method does anything; throw from it and nothing has happened. */
+  beforeCall: (method: string) => void = () => undefined;
+  /** Called when a method has happened; throw from it and the caller does not know. */
+  afterCall: (method: string) => void = () => undefined;
+
+  /** One call without a fence. */
+  async call<T>(method: string, body: () => T): Promise<T> {
+    this.beforeCall(method);
+    const result = body();
+    this.afterCall(method);
+    return result;
+  }
+
+  /** One transaction under a fence; throws `lock-held` when it is past. */
+  write<T>(method: string, fence: number, body: () => T): Promise<T> {
+    return this.call(method, () => {
+      this.assertFence(fence);
+      return body();
+    });
+  }
+
+  assertFence(fence: number): void {
+    if (this.lease.fence !== fence)
+      throw new AppError('lock-held', 'this main server has lost its lock on the memory; it writes nothing more');
+  }
+
+  /** Throws `run-unknown`. */
+  run(id: string): MemoryRun {
+    const run = this.runs.get(id);
+    if (!run) throw new AppError('run-unknown', `there is no run ${id} in the database`);
+    return run;
+  }
+
+  /** The rows of a result table, which is made when it is not there. */
+  table(name: string): Map<string, MemoryRow> {
+    let table = this.tables.get(name);
+    if (!table) {
+      table = new Map();
+      this.tables.set(name, table);
+    }
+    return table;
+  }
+}

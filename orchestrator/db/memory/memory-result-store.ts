@@ -1,0 +1,220 @@
+/** ResultStore in memory: the contract of db/result-store.ts without SQL. Rows are kept as the part gives them. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import type { FillRates } from '../../control/guard.ts';
+import { CANCELLED } from '../../control/exit-code.ts';
+import type { PartRecord, PublishEnd, ResultStore } from '../../control/stores.ts';
+import type { MemoryDatabase, MemoryItem, MemoryPart, MemoryRow, MemoryRun } from './memory-database.ts';
+import { partPlace } from './memory-database.ts';
+import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
+import { moveRun } from './memory-run-store.ts';
+import { closeReturned } from './memory-work-store.ts';
+
+interface Place {
+  slot: number;
+  epoch: number;
+  seq: number;
+}
+
+export class MemoryResultStore implements ResultStore {
+  readonly #db: MemoryDatabase;
+
+  constructor(db: MemoryDatabase) {
+    this.#db = db;
+  }
+
+  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void> {
+    if (parts.length === 0) return Promise.resolve();
+    return this.#db.write('results.register', fence, () => {
+      const run = this.#db.run(runId);
+      for (const part of parts) {
+        const place = partPlace({ slot, epoch, seq: part.seq });
+        if (run.parts.has(place)) continue;
+        const { seq, key, sha256, sizeBytes, products } = part;
+        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null } as const;
+        run.parts.set(place, { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing });
+      }
+      run.totals = null;
+    });
+  }
+
+  parts(runId: string): Promise<PartRecord[]> {
+    return this.#db.call('results.parts', () =>
+      [...(this.#db.runs.get(runId)?.parts.values() ?? [])]
+        .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
+        .map(({ rows: _rows, detail: _detail, ...part }) => part),
+    );
+  }
+
+  load(
+    runId: string,
+    part: Place,
+    results: readonly ItemResult[],
+    fence: number,
+    _nowMs: number,
+  ): Promise<OutcomeCounts> {
+    return this.#db.write('results.load', fence, () => {
+      const run = this.#db.run(runId);
+      const known = run.parts.get(partPlace(part));
+      if (!known)
+        throw new AppError(
+          'internal',
+          `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
+        );
+      if (known.state !== 'loaded') {
+        Object.assign(known, loadResults(run, part, results), { state: 'loaded', detail: null });
+        run.totals = null;
+      }
+      return { stored: known.stored, gone: known.gone, failed: known.failed };
+    });
+  }
+
+  failPart(runId: string, part: Place, detail: string, fence: number): Promise<void> {
+    return this.#db.write('results.failPart', fence, () => {
+      const run = this.#db.run(runId);
+      const known = run.parts.get(partPlace(part));
+      if (known?.state !== 'seen') return;
+      Object.assign(known, { state: 'failed', detail });
+      run.totals = null;
+    });
+  }
+
+  totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+    return this.#db.call('results.totals', () => {
+      const run = this.#db.runs.get(runId);
+      if (!run) return { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
+      run.totals ??= sum([...run.parts.values()]);
+      return run.totals;
+    });
+  }
+
+  publish(
+    runId: string,
+    to: 'completed' | 'banned' | 'failed' | 'cancelled',
+    end: PublishEnd,
+    fence: number,
+    nowMs: number,
+  ): Promise<{ rows: number }> {
+    return this.#db.write('results.publish', fence, () => {
+      const run = this.#db.run(runId);
+      const { phase, request } = run.record;
+      if (phase !== (end.held === true ? 'held' : 'loading')) {
+        if (isRunEnd(phase)) return { rows: this.#countRows(run) };
+        throw new AppError('internal', `the run ${runId} is ${phase}, so it cannot be published`);
+      }
+      if (request !== 'cancel') this.#upsert(run, end.overNewer === true ? [] : newerThan(this.#db, run));
+      const { exitCode, reason } = end;
+      if (request === 'cancel') moveRun(run, 'cancelled', nowMs, CANCELLED);
+      else moveRun(run, to, nowMs, { exitCode, reason });
+      return { rows: request === 'cancel' ? 0 : this.#countRows(run) };
+    });
+  }
+
+  newerRuns(runId: string): Promise<string[]> {
+    return this.#db.call('results.newerRuns', () => newerThan(this.#db, this.#db.run(runId)).map((r) => r.record.id));
+  }
+
+  fillOfFields(runId: string): Promise<FillRates['fields']> {
+    return this.#db.call('results.fillOfFields', () => fillOf(this.#db.run(runId)));
+  }
+
+  earlierFills(runId: string, limit: number): Promise<FillRates[]> {
+    return this.#db.call('results.earlierFills', () => earlierFills(this.#db, this.#db.run(runId), limit));
+  }
+
+  setFill(runId: string, fill: FillRates, fence: number): Promise<void> {
+    return this.#db.write('results.setFill', fence, () => {
+      this.#db.run(runId).fill = fill;
+    });
+  }
+
+  dropStaging(runId: string): Promise<void> {
+    return this.#db.call('results.dropStaging', () => {
+      const run = this.#db.runs.get(runId);
+      if (run) run.staging = null;
+    });
+  }
+
+  resultRows(runId: string, sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
+    return this.#db.call('results.resultRows', () => {
+      const run = this.#db.run(runId);
+      const rows = this.#rowsOf(run).sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
+      return { rows: rows.length, sample: rows.slice(0, sample).map((row) => ({ ...row })) };
+    });
+  }
+
+  #rowsOf(run: MemoryRun): MemoryRow[] {
+    const table = this.#db.table(run.record.settings.results.table);
+    return [...table.values()].filter((row) => row.run_id === run.record.id);
+  }
+
+  #countRows(run: MemoryRun): number {
+    return this.#rowsOf(run).length;
+  }
+
+  #upsert(run: MemoryRun, newer: readonly MemoryRun[]): void {
+    const { id, settings } = run.record;
+    const table = this.#db.table(settings.results.table);
+    const theirs = settledBy(newer);
+    const ofOutcome = (outcome: string): Set<string> =>
+      new Set(run.items.filter((i) => i.outcome === outcome && !theirs.has(i.id)).map((i) => i.id));
+    for (const [key, row] of run.staging ?? []) if (!theirs.has(row.product_id)) table.set(key, { ...row, run_id: id });
+    const stored = ofOutcome('stored');
+    const gone = settings.results.onGone === 'delete' ? ofOutcome('gone') : new Set<string>();
+    for (const [key, row] of table) {
+      const old = stored.has(row.product_id) && row.run_id !== id;
+      if (old || gone.has(row.product_id)) table.delete(key);
+    }
+  }
+}
+
+/** Counts only what this load ended: products that had an outcome already are left as they are. */
+function loadResults(
+  run: MemoryRun,
+  place: Place,
+  results: readonly ItemResult[],
+): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows'> {
+  const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
+  const settled: MemoryItem[] = [];
+  for (const result of results) {
+    const item = run.items[result.n - 1];
+    if (item?.id !== result.id || item.outcome !== null) continue;
+    const { slot, epoch, seq } = place;
+    Object.assign(item, { outcome: result.outcome, slot, epoch, seq });
+    if (result.outcome === 'gone') item.detail = `HTTP ${result.status}`;
+    if (result.outcome === 'failed') Object.assign(item, { reason: result.reason, detail: result.detail });
+    if (result.outcome === 'stored') item.rows = stageRows(run, result);
+    counts[result.outcome]++;
+    counts.rows += item.rows;
+    settled.push(item);
+  }
+  closeReturned(run, settled);
+  return counts;
+}
+
+function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): number {
+  for (const { key, row } of result.rows) {
+    const place = key === null ? result.id : `${result.id}\n${key}`;
+    const keyed = key === null ? {} : { row_key: key };
+    const { id: product_id, url, at: crawled_at } = result;
+    if (run.staging && !run.staging.has(place))
+      run.staging.set(place, { product_id, ...keyed, ...row, url, crawled_at });
+  }
+  return new Set(result.rows.map((r) => r.key)).size;
+}
+
+function sum(parts: readonly MemoryPart[]): OutcomeCounts & { seen: number; loaded: number } {
+  const totals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
+  for (const part of parts) {
+    if (part.state !== 'failed') totals.seen++;
+    if (part.state !== 'loaded') continue;
+    totals.loaded++;
+    totals.stored += part.stored;
+    totals.gone += part.gone;
+    totals.failed += part.failed;
+  }
+  return totals;
+}

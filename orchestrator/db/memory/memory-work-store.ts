@@ -1,0 +1,225 @@
+/** WorkStore in memory: the contract of db/work-store.ts without SQL. Counting again costs the chunks, everything else what it touches. */
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { isServing } from '../../../shared/domain/states.ts';
+import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/stores.ts';
+import { parseChunkId } from '../chunk-rows.ts';
+import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
+import { placeKey } from './memory-database.ts';
+
+export class MemoryWorkStore implements WorkStore {
+  readonly #db: MemoryDatabase;
+
+  constructor(db: MemoryDatabase) {
+    this.#db = db;
+  }
+
+  counts(runId: string): Promise<WorkCounts> {
+    return this.#db.call('work.counts', () => {
+      const run = this.#db.runs.get(runId);
+      if (!run) return { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+      run.counts ??= count(run.chunks);
+      return run.counts;
+    });
+  }
+
+  waiting(runId: string, limit: number, except: ReadonlySet<string>): Promise<OpenChunk[]> {
+    return this.#db.call('work.waiting', () => {
+      const run = this.#db.runs.get(runId);
+      if (!run) return [];
+      const found: OpenChunk[] = [];
+      let seen = 0;
+      for (let i = run.firstWaiting; i < run.chunks.length && seen < limit; i++) {
+        const chunk = run.chunks[i]!;
+        if (chunk.state !== 'waiting') {
+          if (i === run.firstWaiting) run.firstWaiting++;
+          continue;
+        }
+        if (except.has(chunkId(chunk))) continue;
+        seen++;
+        const products = openItems(run, chunk).map(({ n, id }) => ({ n, id }));
+        if (products.length > 0) found.push({ id: chunkId(chunk), products });
+        else close(run, chunk);
+      }
+      return found;
+    });
+  }
+
+  grant(
+    runId: string,
+    slot: number,
+    epoch: number,
+    chunkIds: readonly string[],
+    limitChunks: number,
+    fence: number,
+    nowMs: number,
+  ): Promise<string[]> {
+    const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
+    if (asked.length === 0) return Promise.resolve([]);
+    return this.#db.write('work.grant', fence, () => {
+      const run = this.#db.run(runId);
+      const holder = run.instances.get(placeKey(slot, epoch));
+      const mayTake = holder !== undefined && isServing(holder.phase);
+      let room = mayTake ? limitChunks - owned(run, slot, epoch).length : 0;
+      const granted: string[] = [];
+      const taken = new Set<number>();
+      for (const { index, generation } of asked) {
+        const chunk = run.chunks[index - 1];
+        if (!chunk || chunk.generation !== generation || taken.has(index)) continue;
+        if (isOwn(chunk, slot, epoch)) granted.push(chunkId(chunk));
+        if (chunk.state !== 'waiting' || room <= 0) continue;
+        room--;
+        taken.add(index);
+        granted.push(chunkId(chunk));
+        Object.assign(chunk, { state: 'granted', slot, epoch, grantedAtMs: nowMs });
+        run.counts = null;
+      }
+      return granted;
+    });
+  }
+
+  release(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
+    return this.#db.write('work.release', fence, () => {
+      const run = this.#db.run(runId);
+      return owned(run, slot, epoch).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
+    });
+  }
+
+  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]> {
+    return this.#db.call('work.chunksOf', () => {
+      const run = this.#db.runs.get(runId);
+      if (!run) return [];
+      return owned(run, slot, epoch)
+        .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
+        .map((chunk) => ({ id: chunkId(chunk), open: openItems(run, chunk).length }))
+        .filter((chunk) => chunk.open > 0);
+    });
+  }
+
+  takeChunks(
+    runId: string,
+    slot: number,
+    epoch: number,
+    chunkIds: readonly string[],
+    fence: number,
+    _nowMs: number,
+  ): Promise<number> {
+    const asked = new Set(chunkIds);
+    if (asked.size === 0) return Promise.resolve(0);
+    return this.#db.write('work.takeChunks', fence, () => {
+      const run = this.#db.run(runId);
+      const own = owned(run, slot, epoch).filter((chunk) => asked.has(chunkId(chunk)));
+      return own.reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
+    });
+  }
+
+  failedProducts(
+    runId: string,
+    after: number,
+    limit: number,
+    reasons?: readonly FailureReason[],
+  ): Promise<FailedProduct[]> {
+    return this.#db.call('work.failedProducts', () =>
+      (this.#db.runs.get(runId)?.items ?? [])
+        .flatMap(({ n, id, outcome, reason, detail }) =>
+          outcome === 'failed' && reason !== null && n > after && (reasons?.includes(reason) ?? true)
+            ? [{ n, id, reason, detail }]
+            : [],
+        )
+        .slice(0, limit),
+    );
+  }
+
+  failRest(runId: string, reason: FailureReason, fence: number, _nowMs: number): Promise<number> {
+    return this.#db.write('work.failRest', fence, () => {
+      const run = this.#db.run(runId);
+      const open = run.items.filter((item) => item.outcome === null);
+      for (const item of open) Object.assign(item, { outcome: 'failed', reason });
+      for (const chunk of run.chunks) if (chunk.state === 'waiting') close(run, chunk);
+      return open.length;
+    });
+  }
+
+  outcomes(
+    runId: string,
+  ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }> {
+    return this.#db.call('work.outcomes', () => {
+      const items = this.#db.runs.get(runId)?.items ?? [];
+      const counts = { planned: items.length, open: 0, stored: 0, gone: 0, failed: 0 };
+      const reasons: Partial<Record<FailureReason, number>> = {};
+      for (const { outcome, reason } of items) {
+        counts[outcome ?? 'open']++;
+        if (outcome === 'failed' && reason) reasons[reason] = (reasons[reason] ?? 0) + 1;
+      }
+      return { ...counts, reasons };
+    });
+  }
+
+  outcomesBySlot(runId: string): Promise<({ slot: number; epoch: number } & OutcomeCounts)[]> {
+    return this.#db.call('work.outcomesBySlot', () => {
+      const bySlot = new Map<string, { slot: number; epoch: number } & OutcomeCounts>();
+      for (const { slot, epoch, outcome } of this.#db.runs.get(runId)?.items ?? []) {
+        if (slot === null || epoch === null || outcome === null) continue;
+        const key = placeKey(slot, epoch);
+        const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
+        counts[outcome]++;
+        bySlot.set(key, counts);
+      }
+      return [...bySlot.values()].sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
+    });
+  }
+}
+
+export const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string =>
+  `${chunk.index}-${chunk.generation}`;
+
+/** Closes the waiting chunks of these products that have nothing left to crawl, and that had been taken back. */
+export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): void {
+  const size = run.record.plan.chunkSize;
+  for (const index of new Set(settled.map((item) => Math.ceil(item.n / size)))) {
+    const chunk = run.chunks[index - 1];
+    if (chunk?.state === 'waiting' && chunk.generation > 1 && openItems(run, chunk).length === 0) close(run, chunk);
+  }
+}
+
+function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
+  return run.items.slice(chunk.first - 1, chunk.last).filter((item) => item.outcome === null);
+}
+
+const isOwn = (chunk: MemoryChunk, slot: number, epoch: number): boolean =>
+  chunk.state === 'granted' && chunk.slot === slot && chunk.epoch === epoch;
+
+const owned = (run: MemoryRun, slot: number, epoch: number): MemoryChunk[] =>
+  run.chunks.filter((chunk) => isOwn(chunk, slot, epoch));
+
+function close(run: MemoryRun, chunk: MemoryChunk): void {
+  chunk.state = 'closed';
+  run.counts = null;
+}
+
+/** Makes a chunk wait again where it has products without outcome; returns how many. */
+function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
+  const products = openItems(run, chunk).length;
+  if (products === 0) return 0;
+  const generation = chunk.generation + 1;
+  Object.assign(chunk, { state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
+  run.firstWaiting = Math.min(run.firstWaiting, chunk.index - 1);
+  run.counts = null;
+  return products;
+}
+
+function count(chunks: readonly MemoryChunk[]): WorkCounts {
+  const counts: WorkCounts = { chunks: chunks.length, waiting: 0, granted: 0, bySlot: [] };
+  const bySlot = new Map<string, WorkCounts['bySlot'][number]>();
+  for (const { state, slot, epoch, products } of chunks) {
+    if (state === 'waiting') counts.waiting++;
+    if (state !== 'granted' || slot === null || epoch === null) continue;
+    counts.granted++;
+    const key = placeKey(slot, epoch);
+    const own = bySlot.get(key) ?? { slot, epoch, chunks: 0, products: 0 };
+    own.chunks++;
+    own.products += products;
+    bySlot.set(key, own);
+  }
+  counts.bySlot = [...bySlot.values()].sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
+  return counts;
+}

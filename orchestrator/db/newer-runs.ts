@@ -1,0 +1,122 @@
+/**
+ * Runs that began later and have published into the same table. Of two runs that crawled a product the one that began
+ * later has seen the newer page, whichever ends first: a run that is resumed after a newer one leaves its products alone.
+ */
+import type { Knex } from 'knex';
+import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
+import { ITEMS } from './chunk-rows.ts';
+import type { Database } from './connect.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowOf, rowsOf, toNumber } from './rows.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+const RUNS = 'crawlfleet_runs';
+const SETTLED = 'crawlfleet_settled';
+const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
+
+/** Newest first. A cancelled run publishes nothing, nor does one that settled no product. */
+export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
+  const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
+    knex(RUNS).where({ id: runId }).first('results_table', 'started_at'),
+  );
+  if (!own) return [];
+  const rows = await rowsOf<{ id: string }>(
+    knex(`${RUNS} as r`)
+      .where({ results_table: own.results_table })
+      .whereIn('phase', PUBLISHED)
+      .where((any) => {
+        void any.whereNull('request').orWhereNot({ request: 'cancel' });
+      })
+      .where((any) => {
+        void any
+          .where('started_at', '>', own.started_at)
+          .orWhere((same) => void same.where({ started_at: own.started_at }).where('id', '>', runId));
+      })
+      .whereExists((settled) => {
+        void settled
+          .select(knex.raw('1'))
+          .from('crawlfleet_parts as p')
+          .whereRaw('p.run_id = r.id')
+          .where((any) => void any.where('p.stored', '>', 0).orWhere('p.gone', '>', 0));
+      })
+      .orderBy([
+        { column: 'started_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
+      .select('r.id'),
+  );
+  return rows.map((row) => row.id);
+}
+
+/** The runs of the database, and those of them whose rows rightly stand where rows of this run were. */
+export interface Overwriters {
+  known: ReadonlySet<string>;
+  /** They began later, or a person has released them over this one since. */
+  winners: ReadonlySet<string>;
+}
+
+/** By the rule that publishing goes by. Which table a run writes to is not asked. */
+export async function readOverwriters(knex: Knex, runId: string): Promise<Overwriters> {
+  const runs = await rowsOf<{ id: string; started_at: SqlNumber; phase: string; request: string | null }>(
+    knex(RUNS).select('id', 'started_at', 'phase', 'request'),
+  );
+  const ends = await rowsOf<{ run_id: string; at: SqlNumber; from_state: string | null }>(
+    knex('crawlfleet_events')
+      .where({ kind: 'run' })
+      .whereIn('to_state', PUBLISHED)
+      .where((any) => void any.where({ from_state: 'held' }).orWhere({ run_id: runId }))
+      .select('run_id', 'at', 'from_state'),
+  );
+  const own = runs.find((r) => r.id === runId);
+  const publishedMs = Math.max(...ends.filter((e) => e.run_id === runId).map((e) => toNumber(e.at)));
+  const released = new Set(
+    ends.filter((e) => e.from_state === 'held' && toNumber(e.at) >= publishedMs).map((e) => e.run_id),
+  );
+  const beganLater = (r: { id: string; started_at: SqlNumber }): boolean => {
+    const ms = toNumber(r.started_at) - toNumber(own?.started_at);
+    return ms > 0 || (ms === 0 && r.id > runId);
+  };
+  const winners = runs.filter(
+    (r) =>
+      r.id !== runId && PUBLISHED.includes(r.phase) && r.request !== 'cancel' && (beganLater(r) || released.has(r.id)),
+  );
+  return { known: new Set(runs.map((r) => r.id)), winners: new Set(winners.map((r) => r.id)) };
+}
+
+/** Adds to a query over our own tables: only products that none of the newer runs has found. */
+export type ExceptSettled = (query: Knex.QueryBuilder) => void;
+
+/**
+ * Runs `work` while the products that these runs have found, stored or gone, are in a temporary table with a key: looked for
+ * among all items, each page of products would read all of theirs again. The table is gone afterwards, whatever happens.
+ */
+export async function withoutSettled<T>(
+  trx: Knex.Transaction,
+  db: Pick<Database, 'engine' | 'byteCollation'>,
+  newer: readonly string[],
+  work: (exceptSettled: ExceptSettled) => Promise<T>,
+): Promise<T> {
+  if (newer.length === 0) return work(() => undefined);
+  const drop =
+    db.engine === 'mysql' ? `drop temporary table if exists ${SETTLED}` : `drop table if exists temp.${SETTLED}`;
+  // A connection of the pool that was given back in the middle may have it still.
+  await trx.raw(drop);
+  await trx.raw(`create temporary table ${SETTLED} (product_id ${idType(db)} not null primary key)`);
+  try {
+    const found = trx(ITEMS).whereIn('run_id', newer).whereIn('outcome', ['stored', 'gone']).distinct('product_id');
+    const { sql, bindings } = found.toSQL();
+    await trx
+      .raw(`insert into ${SETTLED} (product_id) ${sql}`, bindings as string[])
+      .options({ timeout: LONG_STATEMENT_MS });
+    return await work((query) => void query.whereNotIn('product_id', trx(SETTLED).select('product_id')));
+  } finally {
+    // After a fault the connection may be lost, and the table with it.
+    await trx.raw(drop).catch(() => undefined);
+  }
+}
+
+/** As the items have it: compared by its bytes. */
+function idType(db: Pick<Database, 'engine' | 'byteCollation'>): string {
+  if (db.engine === 'sqlite') return 'text';
+  return `varchar(${MAX_ID_CHARS}) character set utf8mb4 collate ${db.byteCollation ?? 'utf8mb4_bin'}`;
+}

@@ -1,0 +1,65 @@
+/** Staging tables that nobody will publish any more: left by a run that ended, or by one that died while it was stored. */
+import { AppError } from '../../shared/domain/errors.ts';
+import type { RunPhase } from '../../shared/domain/states.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowsOf, toNumber } from './rows.ts';
+import { dropStaging } from './staging.ts';
+
+const PREFIX = 'crawlfleet_staging_';
+/** A day: whoever wants to look at the rows of a run that ended badly has that long. */
+const OLD_MS = 24 * 3_600_000;
+/** Published or discarded. The rows of a `held` run wait for a person. */
+const SETTLED: readonly RunPhase[] = ['completed', 'banned', 'failed', 'cancelled'];
+
+/**
+ * Runs whose staging table is an orphan: settled a day ago or more, or unknown for so long.
+ * @param workedOn the run a main server has in hand; its table is in use whatever its row says
+ */
+export function findOrphanStaging(db: Database, nowMs: number, workedOn: string | null): Promise<string[]> {
+  return inQuery(db, async (knex) => {
+    const like = `${PREFIX.replaceAll('_', '\\_')}%`;
+    const query =
+      db.engine === 'mysql'
+        ? knex('information_schema.tables')
+            .where({ table_schema: db.schema })
+            .whereRaw('table_name like ?', [like])
+            .select({ name: 'table_name' })
+        : knex('sqlite_master').where({ type: 'table' }).whereRaw(`name like ? escape '\\'`, [like]).select('name');
+    const ids = (await rowsOf<{ name: string }>(query)).map((t) => t.name.slice(PREFIX.length));
+    const rows = await rowsOf<{ id: string; phase: RunPhase; finished_at: SqlNumber | null }>(
+      knex('crawlfleet_runs').whereIn('id', ids).select('id', 'phase', 'finished_at'),
+    );
+    const runs = new Map(rows.map((r) => [r.id, r]));
+    return ids.filter((id) => {
+      if (id === workedOn) return false;
+      const run = runs.get(id);
+      if (!run) return nowMs - (startOf(id) ?? Infinity) >= OLD_MS;
+      return SETTLED.includes(run.phase) && run.finished_at !== null && nowMs - toNumber(run.finished_at) >= OLD_MS;
+    });
+  });
+}
+
+/** Drops them; one that cannot be dropped is left out of the answer. */
+export async function dropOrphanStaging(db: Database, runIds: readonly string[]): Promise<string[]> {
+  const dropped: string[] = [];
+  for (const id of runIds) {
+    try {
+      await dropStaging(db, id);
+      dropped.push(id);
+    } catch (error) {
+      // A foreign table that only looks like ours has no run id in its name.
+      if (!(error instanceof AppError)) throw error;
+    }
+  }
+  return dropped;
+}
+
+/** When a run with this id was named, by the time in it; null for an id that is not of our making. */
+function startOf(runId: string): number | null {
+  const match = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-/.exec(runId);
+  if (!match) return null;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1).map(Number);
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}

@@ -1,0 +1,40 @@
+/** What a database server says of itself, for the check before a run. */
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowsOf } from './rows.ts';
+
+export interface ServerFacts {
+  /** `MariaDB 10.11.6`, `MySQL 8.0.36`, `SQLite 3.50.0`. */
+  version: string;
+  /** The server's own; null where there is no server. */
+  timeZone: string | null;
+  /** How far its clock is ahead of ours, in milliseconds; null where it is the same one. */
+  skewMs: number | null;
+}
+
+/** Throws the AppError of a failed statement. */
+export async function readServerFacts(db: Database): Promise<ServerFacts> {
+  if (db.engine === 'sqlite') {
+    const [row] = await inQuery(db, (knex) =>
+      rowsOf<{ version: string }>(knex.raw('select sqlite_version() as version')),
+    );
+    return { version: `SQLite ${row?.version ?? ''}`, timeZone: null, skewMs: null };
+  }
+  const askedMs = db.clock.now();
+  const [rows] = (await inQuery(
+    db,
+    async (knex) =>
+      (await knex.raw(
+        'select version() as version, @@global.time_zone as zone, @@system_time_zone as machine_zone, unix_timestamp(now(3)) as now_s',
+      )) as unknown,
+  )) as [{ version: string; zone: string; machine_zone: string; now_s: SqlNumber }[]];
+  const { version, zone, machine_zone: machineZone, now_s: nowS } = rows[0]!;
+  // The answer was under way: its moment lies between the two.
+  const middleMs = (askedMs + db.clock.now()) / 2;
+  return {
+    version: /mariadb/i.test(version) ? `MariaDB ${version.split('-')[0]}` : `MySQL ${version}`,
+    timeZone: zone === 'SYSTEM' ? machineZone : zone,
+    skewMs: Number(nowS) * 1_000 - middleMs,
+  };
+}

@@ -1,0 +1,118 @@
+/** The rows of a part's stored products on their way into staging: a product goes in with all of its rows or not at all. */
+import type { Knex } from 'knex';
+import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import type { SqlValue } from './bulk-insert.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import { keyColumns } from './column-types.ts';
+import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.ts';
+import type { Database } from './connect.ts';
+import { inPieces } from './rows.ts';
+import type { RunShape } from './run-shape.ts';
+import { stagingColumns } from './staging.ts';
+
+export type StoredResult = ItemResult & { outcome: 'stored' };
+
+export interface Staged {
+  /** How many rows went in for each product that is stored, by its place in the list. */
+  rows: Map<number, number>;
+  /** Why the others are not: no value of theirs is in it, only columns and the database's own codes. */
+  refused: Map<number, string>;
+}
+
+const LIST = 1_000;
+
+/**
+ * `results` are sorted by id and hold each product once; none of them has a row in staging. Memory beside them: one batch
+ * of rows.
+ */
+export async function stageRows(
+  trx: Knex.Transaction,
+  db: Database,
+  shape: RunShape,
+  results: readonly StoredResult[],
+): Promise<Staged> {
+  const staged: Staged = { rows: new Map(), refused: new Map() };
+  /** The product of each row handed to the database. */
+  const owners: number[] = [];
+  function* rows(): Generator<SqlValue[]> {
+    for (const [i, result] of results.entries()) {
+      const own = toRows(shape, result);
+      if (own instanceof UnfitValue) {
+        staged.refused.set(i, own.detail);
+        continue;
+      }
+      staged.rows.set(i, own.length);
+      for (const row of own) {
+        owners.push(i);
+        yield row;
+      }
+    }
+  }
+  const many = shape.rowKey !== null;
+  const target = {
+    table: shape.staging,
+    columns: stagingColumns(shape.mapping),
+    existing: 'keep',
+    keyColumns: keyColumns(shape.mapping).length,
+    together: many,
+  } as const;
+  const begun: string[] = [];
+  for (const { index, detail } of await bulkInsert(trx, db, target, rows())) {
+    const owner = owners[index]!;
+    staged.rows.delete(owner);
+    staged.refused.set(owner, detail);
+    begun.push(results[owner]!.id);
+  }
+  if (many) for (const piece of inPieces(begun, LIST)) await trx(shape.staging).whereIn('product_id', piece).delete();
+  return staged;
+}
+
+/** The rows of one product in the order of their keys; of two with the same key the first one is taken. */
+function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {
+  const { id, url } = result;
+  const at = toCrawledAt(result.at, shape.crawledAt);
+  if (shape.rowKey === null) {
+    const [only] = result.rows;
+    if (only === undefined || result.rows.length > 1 || only.key !== null)
+      return new UnfitValue(`${result.rows.length} records, where the mapping gives one without a key`);
+    const values: SqlValue[] = [id];
+    return addValues(values, shape, only.row, url, at) ?? [values];
+  }
+  const keyed = keyRows(result.rows, shape.rowKey);
+  if (keyed instanceof UnfitValue) return keyed;
+  const rows: SqlValue[][] = [];
+  // In the order of the primary key, as the products are.
+  for (const [key, row] of [...keyed].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const values: SqlValue[] = [id, key];
+    const unfit = addValues(values, shape, row, url, at);
+    if (unfit) return unfit;
+    rows.push(values);
+  }
+  return rows;
+}
+
+function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<string, Row> | UnfitValue {
+  const keyed = new Map<string, Row>();
+  for (const { key, row } of rows) {
+    const text = toRowKey(key, kind);
+    if (text instanceof UnfitValue) return text;
+    if (!keyed.has(text)) keyed.set(text, row);
+  }
+  return keyed;
+}
+
+/** Puts the fields, the URL and the time behind the key; null when every value fits. */
+function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, at: string): UnfitValue | null {
+  const first = values.length;
+  for (let i = 0; i < shape.columns.length; i++) values.push(null);
+  for (const name of Object.keys(row)) {
+    const place = shape.columnOf.get(name);
+    if (place === undefined) continue;
+    const bound = toSqlValue(shape.columns[place]!, row[name]);
+    if (bound instanceof UnfitValue) return bound;
+    values[first + place] = bound;
+  }
+  values.push(url, at);
+  return null;
+}

@@ -1,0 +1,49 @@
+/** Which process of this machine has a port, as Linux tells it. */
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+
+export interface PortHolder {
+  pid: number;
+  /** The beginning of its command line. */
+  command: string;
+}
+
+/** `st` of /proc/net/tcp for a socket that listens. */
+const LISTENS = '0A';
+
+/** The process that listens on this TCP port; null when nobody does, it is another user's, or this is not Linux. */
+export function findPortHolder(port: number): PortHolder | null {
+  const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listening(file, port)));
+  if (sockets.size === 0) return null;
+  for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
+    const has = entriesOf(`/proc/${pid}/fd`).some((fd) => sockets.has(linkOf(`/proc/${pid}/fd/${fd}`)));
+    if (has) return { pid: Number(pid), command: commandOf(pid) };
+  }
+  return null;
+}
+
+/** Names of sockets, as links of open files have them. */
+function listening(file: string, port: number): string[] {
+  const lines = textOf(file).split('\n').slice(1);
+  const fields = lines.map((line) => line.trim().split(/\s+/));
+  return fields
+    .filter(([, local, , state]) => state === LISTENS && parseInt(local?.split(':')[1] ?? '', 16) === port)
+    .map((field) => `socket:[${field[9]}]`);
+}
+
+function commandOf(pid: string): string {
+  const words = textOf(`/proc/${pid}/cmdline`).split('\0').filter(Boolean);
+  return words.slice(0, 3).join(' ').slice(0, 120);
+}
+
+const textOf = (file: string): string => quietly(() => readFileSync(file, 'utf8'), '');
+const entriesOf = (folder: string): string[] => quietly(() => readdirSync(folder), []);
+const linkOf = (file: string): string => quietly(() => readlinkSync(file), '');
+
+/** Processes end while they are looked at, and those of other users cannot be. */
+function quietly<T>(read: () => T, otherwise: T): T {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}

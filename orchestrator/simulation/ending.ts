@@ -1,0 +1,23 @@
+/** How a simulated run ends, by the rules of the real one. */
+import type { RunEnd } from '../control/exit-code.ts';
+import { endOf } from '../control/exit-code.ts';
+import { restReason } from '../control/rest-reason.ts';
+import type { SimState } from './state.ts';
+
+export function endOfRun({ world, work, unfinished, ordered, nowMs }: SimState): RunEnd {
+  const { run } = world;
+  const rest = restReason(run);
+  const nothingGiven = ordered.length > 0 && ordered.every((r) => r.instanceId === null);
+  return endOf({
+    planned: run.planned,
+    stored: work.totals.stored,
+    gone: work.totals.gone,
+    failed: work.totals.failed,
+    reasons: unfinished > 0 ? { [rest]: unfinished } : {},
+    request: run.request,
+    restReason: rest,
+    onTime: nowMs <= run.deadlineAtMs,
+    maxFailed: run.settings.run.maxFailed,
+    noInstances: nothingGiven ? 'capacity' : null,
+  });
+}

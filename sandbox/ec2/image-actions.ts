@@ -1,0 +1,68 @@
+/** The calls that make images of the account's own and take them away. An image here is a name with tags: no disk is copied. */
+import { AwsError } from '../aws-error.ts';
+import { ACCOUNT_ID, newResourceId } from '../ids.ts';
+import type { Params } from '../query-protocol.ts';
+import type { XmlNode } from '../xml.ts';
+import type { Image } from './catalogue.ts';
+import type { Ec2Context } from './context.ts';
+import { findInstances } from './instance-actions.ts';
+import { refuseDryRun } from './run-instances.ts';
+import { readTagSpecifications } from './tag-specifications.ts';
+
+const NAME = /^[\w ()./'@-]{3,128}$/;
+
+export function createImage(params: Params, context: Ec2Context): XmlNode {
+  const { catalogue, clock, conditions, tags } = context;
+  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const name = params.need('Name');
+  if (!NAME.test(name)) {
+    throw new AwsError('InvalidAMIName.Malformed', `AMI names must be between 3 and 128 characters long: '${name}'`);
+  }
+  if (catalogue.images.some((image) => image.ownerId === ACCOUNT_ID && image.name === name)) {
+    throw new AwsError('InvalidAMIName.Duplicate', `AMI name ${name} is already in use by this account`);
+  }
+  if (instance.state !== 'running' && instance.state !== 'stopped') {
+    throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
+  }
+  const tagsByType = readTagSpecifications(params, ['image', 'snapshot']);
+  refuseDryRun(params);
+  const image: Image = {
+    id: newResourceId('ami'),
+    name,
+    description: params.text('Description') ?? '',
+    ownerId: ACCOUNT_ID,
+    ownerAlias: null,
+    architecture: instance.architecture,
+    createdAt: new Date(clock.now()).toISOString(),
+    own: { snapshotId: newResourceId('snap'), availableAtMs: clock.now() + conditions.now.imagePendingMs },
+  };
+  catalogue.images.push(image);
+  tags.put(image.id, tagsByType.get('image') ?? new Map());
+  tags.put(image.own!.snapshotId, tagsByType.get('snapshot') ?? new Map());
+  return { imageId: image.id };
+}
+
+export function deregisterImage(params: Params, { catalogue, tags, snapshots }: Ec2Context): XmlNode {
+  const id = params.need('ImageId');
+  const at = catalogue.images.findIndex((image) => image.id === id);
+  if (at < 0) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
+  const image = catalogue.images[at]!;
+  if (!image.own) throw new AwsError('AuthFailure', `Not authorized for image:${id}`, 403);
+  refuseDryRun(params);
+  catalogue.images.splice(at, 1);
+  tags.forget(id);
+  // The copy of the disk stays, and costs, until it is deleted for itself.
+  snapshots.add(image.own.snapshotId);
+  return { return: true };
+}
+
+export function deleteSnapshot(params: Params, { catalogue, tags, snapshots }: Ec2Context): XmlNode {
+  const id = params.need('SnapshotId');
+  const user = catalogue.images.find((image) => image.own?.snapshotId === id);
+  if (user) throw new AwsError('InvalidSnapshot.InUse', `The snapshot ${id} is currently in use by ${user.id}`);
+  if (!snapshots.has(id)) throw new AwsError('InvalidSnapshot.NotFound', `The snapshot '${id}' does not exist.`);
+  refuseDryRun(params);
+  snapshots.delete(id);
+  tags.forget(id);
+  return { return: true };
+}

@@ -1,0 +1,81 @@
+/**
+ * EC2's request limits: token buckets for each action, of calls and for some of instances too. All of an account's calls
+ * in a region share them. https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+ */
+import type { Clock } from '../../shared/ports/clock.ts';
+import { AwsError } from '../aws-error.ts';
+import type { Params } from '../query-protocol.ts';
+
+interface Rate {
+  burst: number;
+  perSecond: number;
+}
+
+const DESCRIBE: Rate = { burst: 100, perSecond: 20 };
+/** Without a filter, a name or a page size it costs more. */
+const DESCRIBE_EVERYTHING: Rate = { burst: 50, perSecond: 10 };
+const MUTATING: Rate = { burst: 50, perSecond: 5 };
+const CALLS: Record<string, Rate> = {
+  RunInstances: { burst: 5, perSecond: 2 },
+  TerminateInstances: { burst: 100, perSecond: 5 },
+  CreateTags: { burst: 100, perSecond: 10 },
+};
+const INSTANCES: Record<string, Rate> = {
+  RunInstances: { burst: 1_000, perSecond: 2 },
+  TerminateInstances: { burst: 1_000, perSecond: 20 },
+};
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+export class RequestLimits {
+  readonly #clock: Clock;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Takes what the call costs; throws RequestLimitExceeded, and takes nothing, when that is not there. */
+  take(action: string, params: Params, scale: number): void {
+    const [name, rate] = callRate(action, params);
+    const calls = this.#bucket(name, rate, scale);
+    const instanceRate = INSTANCES[action];
+    const instances = instanceRate ? this.#bucket(`${action} instances`, instanceRate, scale) : null;
+    const wanted = instancesIn(action, params);
+    if (calls.tokens < 1 || (instances && instances.tokens < wanted)) {
+      throw new AwsError('RequestLimitExceeded', 'Request limit exceeded.', 503);
+    }
+    calls.tokens -= 1;
+    if (instances) instances.tokens -= wanted;
+  }
+
+  /** The bucket, filled up to now. */
+  #bucket(name: string, rate: Rate, scale: number): Bucket {
+    const nowMs = this.#clock.monotonic();
+    // Less than one whole token would refuse every call for ever.
+    const burst = Math.max(1, rate.burst * scale);
+    const known = this.#buckets.get(name) ?? { tokens: burst, atMs: nowMs };
+    const gained = ((nowMs - known.atMs) / 1_000) * rate.perSecond * scale;
+    const bucket = { tokens: Math.min(burst, known.tokens + gained), atMs: nowMs };
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+}
+
+/** The buckets' name and rate; describing calls share theirs, changing calls without one of their own theirs. */
+function callRate(action: string, params: Params): [string, Rate] {
+  if (/^(Describe|Get|List)/.test(action)) {
+    const narrowed = params.groups('Filter').length > 0 || params.text('MaxResults') || params.text('InstanceId.1');
+    const everything = action === 'DescribeInstances' && !narrowed;
+    return everything ? ['describe everything', DESCRIBE_EVERYTHING] : ['describe', DESCRIBE];
+  }
+  const own = CALLS[action];
+  return own ? [action, own] : ['mutating', MUTATING];
+}
+
+function instancesIn(action: string, params: Params): number {
+  return action === 'RunInstances' ? (params.int('MinCount') ?? 1) : params.texts('InstanceId').length;
+}

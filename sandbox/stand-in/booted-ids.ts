@@ -1,0 +1,19 @@
+/** Which instances have been booted, in a file of the data folder: a sandbox that takes another's place boots none of them again. */
+import { appendFile, readFile } from 'node:fs/promises';
+
+export interface BootedIds {
+  has(id: string): boolean;
+  /** Resolves when it is written: before the boot. */
+  add(id: string): Promise<void>;
+}
+
+export async function openBootedIds(file: string): Promise<BootedIds> {
+  const ids = new Set((await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''));
+  return {
+    has: (id) => ids.has(id),
+    async add(id) {
+      await appendFile(file, `${id}\n`, { mode: 0o600 });
+      ids.add(id);
+    },
+  };
+}

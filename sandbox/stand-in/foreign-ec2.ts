@@ -1,0 +1,114 @@
+/** EC2 at somebody else's endpoint, seen from the host that boots its instances: the five calls that takes. */
+import type * as Ec2Sdk from '@aws-sdk/client-ec2';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { InstanceState } from '../ec2/instance.ts';
+import { STATE_CODES } from '../ec2/instance.ts';
+
+export interface ForeignInstance {
+  id: string;
+  state: InstanceState;
+  instanceType: string;
+  architecture: 'x86_64' | 'arm64';
+  imageId: string;
+  zone: string | null;
+  launchedAtMs: number;
+  tags: ReadonlyMap<string, string>;
+}
+
+export interface ForeignEc2 {
+  /** Every instance of the run that the endpoint shows, in any state; throws when it cannot be asked. */
+  list(): Promise<ForeignInstance[]>;
+  /** Base64, as it was sent; empty for none. */
+  userData(id: string): Promise<string>;
+  /** What the launch said of a power-off; `terminate` where the endpoint does not tell. */
+  shutdownBehavior(id: string): Promise<'stop' | 'terminate'>;
+  /** One that the endpoint does not know counts as done. */
+  terminate(id: string): Promise<void>;
+  stop(id: string): Promise<void>;
+  close(): void;
+}
+
+export interface ForeignPlace {
+  endpoint: string;
+  region: string;
+  /** Value of the tag crawlfleet:run. */
+  runId: string;
+}
+
+const RUN_TAG = 'crawlfleet:run';
+/** Fixed keys: they open nothing anywhere else. */
+const CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
+const TIMEOUT_MS = 10_000;
+/** With a thousand a page far above any dry run; an endpoint that always gives a next token must not keep us for ever. */
+const MAX_PAGES = 20;
+
+/** Loads the SDK; makes no call yet. */
+export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace): Promise<ForeignEc2> {
+  const sdk = await import('@aws-sdk/client-ec2');
+  const client = new sdk.EC2Client({
+    endpoint,
+    region,
+    credentials: CREDENTIALS,
+    maxAttempts: 2,
+    requestHandler: { connectionTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, throwOnRequestTimeout: true },
+  });
+  const attributeOf = (id: string, Attribute: 'userData' | 'instanceInitiatedShutdownBehavior') =>
+    client.send(new sdk.DescribeInstanceAttributeCommand({ InstanceId: id, Attribute }));
+  return {
+    async list() {
+      const found = new Map<string, ForeignInstance>();
+      let token: string | undefined;
+      for (let page = 0; page < MAX_PAGES; page++) {
+        const reply = await client.send(
+          new sdk.DescribeInstancesCommand({
+            Filters: [{ Name: `tag:${RUN_TAG}`, Values: [runId] }],
+            ...(token ? { NextToken: token } : {}),
+          }),
+        );
+        // A gateway's empty 200 is no list: read as one, it would end every machine.
+        if (!reply.Reservations) throw new Error('DescribeInstances answered with nothing that is a list');
+        for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []).flatMap(toForeign)) {
+          // Some endpoints give every instance when they do not know a filter.
+          if (instance.tags.get(RUN_TAG) === runId) found.set(instance.id, instance);
+        }
+        token = reply.NextToken;
+        if (!token) break;
+      }
+      return [...found.values()];
+    },
+    userData: async (id) => (await attributeOf(id, 'userData')).UserData?.Value ?? '',
+    async shutdownBehavior(id) {
+      const reply = await attributeOf(id, 'instanceInitiatedShutdownBehavior').catch(() => null);
+      return reply?.InstanceInitiatedShutdownBehavior?.Value === 'stop' ? 'stop' : 'terminate';
+    },
+    async terminate(id) {
+      await client.send(new sdk.TerminateInstancesCommand({ InstanceIds: [id] })).catch(unlessUnknown);
+    },
+    async stop(id) {
+      await client.send(new sdk.StopInstancesCommand({ InstanceIds: [id] })).catch(unlessUnknown);
+    },
+    close: () => client.destroy(),
+  };
+}
+
+function unlessUnknown(error: unknown): void {
+  if (!(error instanceof Error) || !/NotFound/.test(`${error.name} ${describeError(error)}`)) throw error;
+}
+
+function toForeign(instance: Ec2Sdk.Instance): ForeignInstance[] {
+  const { InstanceId, State, InstanceType, Architecture, ImageId, Placement, LaunchTime, Tags } = instance;
+  const state = State?.Name;
+  if (!InstanceId || state === undefined || !(state in STATE_CODES)) return [];
+  return [
+    {
+      id: InstanceId,
+      state,
+      instanceType: InstanceType ?? 'unknown',
+      architecture: Architecture === 'arm64' ? 'arm64' : 'x86_64',
+      imageId: ImageId ?? 'ami-00000000000000000',
+      zone: Placement?.AvailabilityZone ?? null,
+      launchedAtMs: LaunchTime?.getTime() ?? 0,
+      tags: new Map((Tags ?? []).map((tag) => [tag.Key ?? '', tag.Value ?? ''])),
+    },
+  ];
+}

@@ -1,0 +1,53 @@
+/** Finds the browser that renders pages. */
+import { accessSync, constants } from 'node:fs';
+import path from 'node:path';
+import { AppError } from '../domain/errors.ts';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome'];
+const FOLDERS = ['/usr/bin', '/usr/local/bin', '/opt/google/chrome', '/snap/bin'];
+
+/** Renders the same with about half the processor time and memory. (Debian's program in /usr/bin is a script around it.) */
+const HEADLESS_SHELLS = ['/usr/lib/chromium/chromium-headless-shell'];
+
+const HINT =
+  'Install Chromium (on Debian: apt-get install --no-install-recommends chromium-headless-shell; or: npx playwright install --with-deps chromium), ' +
+  'or choose site.render: http.';
+
+export interface ChromiumSearch {
+  /** The path to use and no other, when the user named one. */
+  named?: string | undefined;
+  /** Where Playwright would have put its own; Playwright's `chromium.executablePath()`. */
+  playwrightPath: () => string;
+  isExecutable?: (file: string) => boolean;
+}
+
+/** The executable's path; throws an AppError that says what to install when there is none. */
+export function findChromium({ named, playwrightPath, isExecutable = canExecute }: ChromiumSearch): string {
+  if (named !== undefined && named !== '') {
+    if (isExecutable(named)) return named;
+    throw new AppError('platform', `the browser ${named} is not there or cannot be executed`, { hint: HINT });
+  }
+  const candidates = [...HEADLESS_SHELLS, ...FOLDERS.flatMap((folder) => NAMES.map((name) => path.join(folder, name)))];
+  const found =
+    candidates.find(isExecutable) ?? [safely(playwrightPath)].find((file) => file !== '' && isExecutable(file));
+  if (found !== undefined) return found;
+  throw new AppError('platform', 'there is no Chromium on this machine', { hint: HINT });
+}
+
+/** Playwright throws on systems that it has no browser for. */
+function safely(give: () => string): string {
+  try {
+    return give();
+  } catch {
+    return '';
+  }
+}
+
+function canExecute(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

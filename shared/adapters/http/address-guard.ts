@@ -1,0 +1,89 @@
+/**
+ * Which addresses may be connected to for a crawl: public ones, and a private one only where the user
+ * named it. No page and no DNS record can lead a request to the metadata service, to the private network or to our own listeners.
+ */
+import ipaddr from 'ipaddr.js';
+
+export interface GuardOptions {
+  /** A literal private ip:port in it is allowed, exactly. */
+  productUrl: string;
+  /** Names may resolve to private addresses. */
+  allowPrivate: boolean;
+  /** Never connected to, whatever else is allowed: this instance's own listeners and its metadata service. */
+  forbidden: readonly { address: string; port: number }[];
+}
+
+export interface AddressGuard {
+  /** Why a URL with this literal address and port is refused, or null. */
+  checkLiteral(address: string, port: number): string | null;
+  /** Why a name that resolves to this address is refused, or null. */
+  checkResolved(address: string): string | null;
+}
+
+type Kind = 'public' | 'private' | 'never';
+
+export function createAddressGuard(options: GuardOptions): AddressGuard {
+  const named = literalTarget(options.productUrl);
+  const forbidden = options.forbidden.map(({ address, port }) => ({ address: normalise(address), port }));
+  return {
+    checkLiteral(address, port) {
+      const plain = normalise(address);
+      if (forbidden.some((f) => f.address === plain && f.port === port))
+        return `${address}:${port} is this instance's own`;
+      const kind = classifyAddress(address);
+      if (kind === 'public') return null;
+      if (kind === 'private' && named?.address === plain && named.port === port) return null;
+      return `${address}:${port} is not a public address`;
+    },
+    checkResolved(address) {
+      const plain = normalise(address);
+      if (forbidden.some((f) => f.address === plain)) return `the name resolves to this instance's own ${address}`;
+      const kind = classifyAddress(address);
+      if (kind === 'public' || (kind === 'private' && options.allowPrivate)) return null;
+      return `the name resolves to ${address}, which is not public${kind === 'private' ? ' (site.allow_private would allow it)' : ''}`;
+    },
+  };
+}
+
+const PRIVATE_RANGES = ['private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
+/** AWS answers metadata and other link-local services here too. */
+const AWS_LOCAL_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
+/** All of IPv6 that is given out to the public; the library counts what nobody has yet, and old forms of IPv4, as unicast. */
+const PUBLIC_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
+/** Stands for the IPv4 address in its last four bytes: what a name server gives a network that speaks IPv6 only. */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+
+function classifyAddress(text: string): Kind {
+  const address = parse(text);
+  if (!address) return 'never';
+  if (address.kind() === 'ipv6' && address.match(AWS_LOCAL_V6)) return 'never';
+  const range = address.range();
+  if (range === 'unicast') return address.kind() === 'ipv4' || address.match(PUBLIC_V6) ? 'public' : 'never';
+  return PRIVATE_RANGES.includes(range) ? 'private' : 'never';
+}
+
+/** The address that is really meant: IPv4 where it is only wrapped in IPv6. */
+function parse(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  if (!ipaddr.isValid(text)) return null;
+  const address = ipaddr.process(text);
+  if (address.kind() === 'ipv4' || !address.match(NAT64)) return address;
+  return ipaddr.fromByteArray(address.toByteArray().slice(12));
+}
+
+function normalise(address: string): string {
+  return parse(address)?.toString() ?? address;
+}
+
+function literalTarget(productUrl: string): { address: string; port: number } | null {
+  const origin = /^https?:\/\/[^/?#]+/i.exec(productUrl)?.[0];
+  if (origin === undefined || origin.includes('{') || !URL.canParse(origin)) return null;
+  const url = new URL(origin);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (!ipaddr.isValid(host)) return null;
+  return { address: normalise(host), port: portOf(url.protocol, url.port) };
+}
+
+/** The port of an origin; the scheme's own where none is written. */
+export function portOf(protocol: string, port: string): number {
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+}

@@ -1,0 +1,37 @@
+/** A name look-up that gives only addresses which the guard allows, so that what was checked is what is connected to. */
+import type { LookupAddress, LookupAllOptions, LookupOptions } from 'node:dns';
+import type { AddressGuard } from './address-guard.ts';
+
+/** The guard's refusal; its message says which address and why. */
+export class AddressRefusedError extends Error {}
+
+/** `dns.lookup` with all addresses. */
+export type Lookup = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
+
+export type GuardedLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void;
+
+/**
+ * For the `lookup` option of a socket: leaves out refused addresses, and fails with an AddressRefusedError when none is left.
+ * @param family 4 or 6: a socket bound to an address can reach no other one; 0 for both
+ */
+export function createGuardedLookup(lookup: Lookup, guard: AddressGuard, family: number): GuardedLookup {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, family, all: true }, (error, addresses) => {
+      if (error) return callback(error, '');
+      const allowed = addresses.filter(({ address }) => guard.checkResolved(address) === null);
+      const first = allowed[0];
+      if (!first) {
+        const fault = guard.checkResolved(addresses[0]?.address ?? '') ?? 'the name has no address';
+        return callback(new AddressRefusedError(fault), '');
+      }
+      if (options.all === true) return callback(null, allowed);
+      return callback(null, first.address, first.family);
+    });
+  };
+}

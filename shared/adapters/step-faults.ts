@@ -1,0 +1,149 @@
+/**
+ * What is wrong with the steps of a mapping, each fault one line for the user. The libraries' own checks are given in, so
+ * that an instance loads only those of the steps it has; step-check.ts has them all.
+ */
+import type { FieldType, PageMapping, Step } from '../domain/mapping.ts';
+import { fieldType, isSelectStep } from '../domain/mapping.ts';
+import { findSelectorFault, readSelector } from './selector-check.ts';
+import { findXPathFault } from './xpath/parse-xpath.ts';
+
+export interface StepChecks {
+  findPatternFault: (pattern: string, group?: number) => string | null;
+  findJsonPathFault: (expression: string) => string | null;
+  findDateFault: (reading: { format: string | null; locale: string | null }) => string | null;
+}
+
+/** Where a step stands: first in its chain, in a field of a mapping with rows. */
+export interface StepPlace {
+  first: boolean;
+  inRows: boolean;
+}
+
+/** What is wrong with one step; null when it can be used. */
+export function findFaultOfStep(step: Step, place: StepPlace, checks: StepChecks): string | null {
+  if (place.first && !isSelectStep(step))
+    return `the first step must select something from the page (css, xpath, json_ld, jsonpath or regex); ${step.type} does not`;
+  switch (step.type) {
+    case 'css':
+      return findSelectorFault(step.selector, place.first && place.inRows);
+    case 'xpath':
+      return findXPathFault(step.expression);
+    case 'jsonpath':
+      return checks.findJsonPathFault(step.expression);
+    case 'json_ld':
+      return step.path.split('.').includes('') ? `the path ${JSON.stringify(step.path)} has an empty name in it` : null;
+    case 'regex':
+      return checks.findPatternFault(step.pattern, step.group);
+    case 'date':
+      return checks.findDateFault(step);
+    default:
+      return null;
+  }
+}
+
+/** What is wrong with a chain as a whole or with its first faulty step; null when it can be used. */
+export function findFaultOfChain(steps: readonly Step[], inRows: boolean, checks: StepChecks): string | null {
+  if (steps.length === 0) return 'there is no step; the first one must select something from the page';
+  for (const [i, step] of steps.entries()) {
+    const fault = findFaultOfStep(step, { first: i === 0, inRows }, checks) ?? findDefaultFault(steps, i);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/** A default that no later step changes must be of the column's type. */
+function findDefaultFault(steps: readonly Step[], at: number): string | null {
+  const step = steps[at]!;
+  if (step.type !== 'default') return null;
+  if (steps.slice(at + 1).some(changesType)) return null;
+  const type = fieldType({ steps: steps.slice(0, at).filter(({ type }) => type !== 'all') });
+  return fits(step.value, type)
+    ? null
+    : `the default ${JSON.stringify(step.value)} is no ${WANTED[type]}, which the column holds`;
+}
+
+function changesType(step: Step): boolean {
+  return !['trim', 'first', 'all', 'default'].includes(step.type);
+}
+
+const WANTED: Record<FieldType, string> = {
+  text: 'text (write it in quotes)',
+  number: 'number',
+  integer: 'whole number',
+  boolean: 'true or false',
+  date: 'date such as 2026-11-21',
+  datetime: 'date and time such as 2026-11-21T09:30:00',
+  json: 'text',
+};
+
+function fits(value: string | number | boolean, type: FieldType): boolean {
+  switch (type) {
+    case 'number':
+      return typeof value === 'number' && Number.isFinite(value);
+    case 'integer':
+      return Number.isSafeInteger(value);
+    case 'boolean':
+      return typeof value === 'boolean';
+    case 'date':
+      return typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value));
+    case 'datetime':
+      return (
+        typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(value) && !Number.isNaN(Date.parse(value))
+      );
+    case 'text':
+    case 'json':
+      return typeof value === 'string';
+  }
+}
+
+/** All that is wrong with a page mapping, each fault with the place it is at. */
+export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[] {
+  const faults: string[] = [];
+  const add = (place: string, fault: string | null): void => {
+    if (fault !== null) faults.push(`${place}: ${fault}`);
+  };
+  for (const pattern of page.urlPatterns) add('url_patterns', checks.findPatternFault(pattern));
+  for (const { description, steps } of page.urlParsers)
+    add(`url_parsers ${JSON.stringify(description)}`, findFaultOfChain(steps, false, checks));
+  if (page.rows) for (const fault of findFaultsOfRows(page, checks)) add('rows', fault);
+  for (const { name, steps } of page.fields)
+    add(`field ${name}`, findFaultOfChain(steps, page.rows !== null, checks) ?? findRecordFault(page, steps));
+  return faults;
+}
+
+function findFaultsOfRows({ rows, fields }: PageMapping, checks: StepChecks): string[] {
+  const { each, empty, key } = rows!;
+  const outside = { first: true, inRows: false };
+  const faults = [findFaultOfStep(each, outside, checks), empty && findFaultOfStep(empty, outside, checks)];
+  if (!['css', 'xpath', 'jsonpath'].includes(each.type))
+    faults.push(`each must be css, xpath or jsonpath, not ${each.type}`);
+  if (each.type === 'css' && each.attribute !== undefined)
+    faults.push('each selects elements; an attribute has no meaning here');
+  const keyField = fields.find(({ name }) => name === key);
+  if (!keyField) faults.push(`key names the field ${JSON.stringify(key)}, which is not there`);
+  else if (fieldType(keyField) === 'json') faults.push(`the key ${JSON.stringify(key)} must be one value, not a list`);
+  return faults.filter((fault) => fault !== null);
+}
+
+/** A field that looks into another kind of record than there is would never have a value. */
+function findRecordFault({ rows }: PageMapping, steps: readonly Step[]): string | null {
+  const first = steps[0]!.type;
+  if (!rows) return null;
+  const inJson = rows.each.type === 'jsonpath';
+  if (inJson && (first === 'css' || first === 'xpath'))
+    return `${first} finds nothing in records that are JSON; use jsonpath`;
+  if (!inJson && first === 'jsonpath')
+    return 'jsonpath finds nothing in records that are elements; begin with css or xpath';
+  return null;
+}
+
+/**
+ * Whether the step needs the page as a tree, and what of it does; null when it is matched while the page streams by.
+ * Only first steps concern the page; others read small texts.
+ */
+export function needsDom(step: Step): string | null {
+  if (step.type === 'xpath') return 'xpath';
+  if (step.type !== 'css') return null;
+  const reading = readSelector(step.selector);
+  return reading.kind === 'tree' ? reading.why : null;
+}

@@ -1,0 +1,103 @@
+/**
+ * JSONPath (RFC 9535) by json-p3. Its match() and search() build JavaScript regular expressions, maybe from the page's
+ * own text, which can take exponential time; here both are run by RE2.
+ */
+import type { JSONPathQuery, JSONValue } from 'json-p3';
+import { FunctionExpressionType, JSONPathEnvironment } from 'json-p3';
+import type { Pattern } from './regex.ts';
+import { compilePattern, lineOf } from './regex.ts';
+
+export class JsonTooLargeError extends Error {}
+
+export interface JsonPath {
+  /** The values of the first `limit` nodes. Throws JsonTooLargeError for JSON that takes too long or nests too deep. */
+  find(json: unknown, limit: number): unknown[];
+}
+
+/** `..` refuses what nests deeper. */
+const MAX_JSON_DEPTH = 200;
+/** Objects and arrays looked into by one query. */
+const MAX_VISITS = 2_000_000;
+const MAX_PATTERNS = 20;
+
+/** match() and search(); a pattern that RE2 cannot read, or a value that is no text, fits nothing, as the RFC says. */
+class PatternFunction {
+  readonly argTypes = [FunctionExpressionType.ValueType, FunctionExpressionType.ValueType];
+  readonly returnType = FunctionExpressionType.LogicalType;
+  readonly #test: (pattern: Pattern, text: string) => boolean;
+  readonly #patterns = new Map<string, Pattern | null>();
+
+  constructor(test: (pattern: Pattern, text: string) => boolean) {
+    this.#test = test;
+  }
+
+  call(text: unknown, pattern: unknown): boolean {
+    if (typeof text !== 'string' || typeof pattern !== 'string') return false;
+    const compiled = this.#compiled(pattern);
+    return compiled !== null && this.#test(compiled, text);
+  }
+
+  #compiled(text: string): Pattern | null {
+    const known = this.#patterns.get(text);
+    if (known !== undefined) return known;
+    let compiled: Pattern | null = null;
+    try {
+      compiled = compilePattern(text);
+    } catch {
+      // Stays null: the pattern may come from the page.
+    }
+    if (this.#patterns.size >= MAX_PATTERNS) this.#patterns.clear();
+    this.#patterns.set(text, compiled);
+    return compiled;
+  }
+}
+
+class BoundedEnvironment extends JSONPathEnvironment {
+  visits = 0;
+
+  constructor() {
+    super({ strict: true, maxRecursionDepth: MAX_JSON_DEPTH });
+    this.functionRegister.set('match', new PatternFunction((pattern, text) => pattern.fits(text)));
+    this.functionRegister.set('search', new PatternFunction((pattern, text) => pattern.isIn(text)));
+  }
+
+  override entries(object: Record<string, JSONValue>): [string, JSONValue][] {
+    if (++this.visits > MAX_VISITS) throw new JsonTooLargeError('a JSONPath looks into too many objects');
+    return Object.entries(object);
+  }
+}
+
+const environment = new BoundedEnvironment();
+
+/** Throws an Error with one line that says what is wrong with the expression. */
+export function compileJsonPath(expression: string): JsonPath {
+  const query = environment.compile(expression);
+  return { find: (json, limit) => find(query, json, limit) };
+}
+
+function find(query: JSONPathQuery, json: unknown, limit: number): unknown[] {
+  environment.visits = 0;
+  const found: unknown[] = [];
+  let nodes = 0;
+  try {
+    // Lazily: the eager query spreads whole arrays into a call and fails on long ones.
+    for (const node of query.lazyQuery(json as JSONValue)) {
+      if (++nodes > MAX_VISITS) break;
+      found.push(node.value);
+      if (found.length >= limit) break;
+    }
+  } catch (error) {
+    throw new JsonTooLargeError(`a JSONPath cannot be followed through this JSON: ${lineOf(error)}`, { cause: error });
+  }
+  return found;
+}
+
+/** What is wrong with a JSONPath, on one line; null when it can be used. */
+export function findJsonPathFault(expression: string): string | null {
+  try {
+    compileJsonPath(expression);
+    return null;
+  } catch (error) {
+    return `the JSONPath ${JSON.stringify(expression)} cannot be used: ${lineOf(error)}`;
+  }
+}

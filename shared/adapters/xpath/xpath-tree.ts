@@ -1,0 +1,112 @@
+/** The parts of an XPath 1.0 expression as the parser gives them. Names are in lower case, as the page's parser gives them. */
+export type Axis =
+  | 'ancestor'
+  | 'ancestor-or-self'
+  | 'attribute'
+  | 'child'
+  | 'descendant'
+  | 'descendant-or-self'
+  | 'following'
+  | 'following-sibling'
+  | 'parent'
+  | 'preceding'
+  | 'preceding-sibling'
+  | 'self';
+
+export const AXES: readonly string[] = [
+  'ancestor',
+  'ancestor-or-self',
+  'attribute',
+  'child',
+  'descendant',
+  'descendant-or-self',
+  'following',
+  'following-sibling',
+  'parent',
+  'preceding',
+  'preceding-sibling',
+  'self',
+] satisfies Axis[];
+
+/** `name`: an element or attribute of this name, null for any (`prefix:*` keeps its prefix). */
+export type NodeTest =
+  { kind: 'name'; name: string | null; prefix: string | null } | { kind: 'node' | 'text' | 'comment' };
+
+export interface PathStep {
+  axis: Axis;
+  test: NodeTest;
+  predicates: XPath[];
+}
+
+export type BinaryOperator =
+  'or' | 'and' | '=' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | 'div' | 'mod' | '|';
+
+export type XPath =
+  | { kind: 'literal'; value: string | number }
+  | { kind: 'binary'; operator: BinaryOperator; left: XPath; right: XPath }
+  | { kind: 'negate'; operand: XPath }
+  | { kind: 'call'; name: FunctionName; args: XPath[] }
+  /** `from`: null for a relative path, 'root' for one that begins with /, else what the first step starts at. */
+  | { kind: 'path'; from: XPath | 'root' | null; steps: PathStep[] }
+  | { kind: 'filter'; operand: XPath; predicates: XPath[] };
+
+/** Of every function the least and the most arguments. */
+export const FUNCTIONS = {
+  last: [0, 0],
+  position: [0, 0],
+  count: [1, 1],
+  id: [1, 1],
+  'local-name': [0, 1],
+  'namespace-uri': [0, 1],
+  name: [0, 1],
+  string: [0, 1],
+  concat: [2, 100],
+  'starts-with': [2, 2],
+  contains: [2, 2],
+  'substring-before': [2, 2],
+  'substring-after': [2, 2],
+  substring: [2, 3],
+  'string-length': [0, 1],
+  'normalize-space': [0, 1],
+  translate: [3, 3],
+  boolean: [1, 1],
+  not: [1, 1],
+  true: [0, 0],
+  false: [0, 0],
+  lang: [1, 1],
+  number: [0, 1],
+  sum: [1, 1],
+  floor: [1, 1],
+  ceiling: [1, 1],
+  round: [1, 1],
+} as const satisfies Record<string, readonly [number, number]>;
+
+export type FunctionName = keyof typeof FUNCTIONS;
+
+export function isFunctionName(name: string): name is FunctionName {
+  return Object.hasOwn(FUNCTIONS, name);
+}
+
+const SETS: readonly FunctionName[] = ['id'];
+const TAKES_SET: readonly FunctionName[] = ['count', 'sum', 'local-name', 'namespace-uri', 'name'];
+
+/** True when the expression gives nodes and not a string, number or boolean; XPath 1.0 tells from the text alone. */
+export function givesNodes(expression: XPath): boolean {
+  switch (expression.kind) {
+    case 'path':
+    case 'filter':
+      return true;
+    case 'binary':
+      return expression.operator === '|';
+    case 'call':
+      return SETS.includes(expression.name);
+    case 'literal':
+    case 'negate':
+      return false;
+  }
+}
+
+/** True when the function's argument must be nodes. */
+export function takesNodes(name: FunctionName): boolean {
+  return TAKES_SET.includes(name);
+}

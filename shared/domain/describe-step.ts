@@ -1,0 +1,27 @@
+/** A step on one line, as the short form would write it. */
+import type { Step } from './mapping.ts';
+
+export function describeStep(step: Step): string {
+  switch (step.type) {
+    case 'css':
+      return `css ${step.selector}${step.attribute === undefined ? '' : ` @${step.attribute}`}`;
+    case 'xpath':
+    case 'jsonpath':
+      return `${step.type} ${step.expression}`;
+    case 'json_ld':
+      return `json_ld ${step.path}`;
+    case 'regex':
+      return `regex ${step.pattern}${step.group === 0 ? '' : ` (group ${step.group})`}`;
+    case 'replace':
+      return `replace ${JSON.stringify(step.find)} with ${JSON.stringify(step.with)}`;
+    case 'date':
+      return `date ${step.format ?? 'ISO 8601'}${step.locale === null ? '' : ` (${step.locale})`}`;
+    case 'split':
+    case 'join':
+      return `${step.type} ${JSON.stringify(step.by)}`;
+    case 'default':
+      return `default ${JSON.stringify(step.value)}`;
+    default:
+      return step.type;
+  }
+}

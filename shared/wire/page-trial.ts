@@ -1,0 +1,67 @@
+/**
+ * One page read by hand: what `orchestrator extract` asks of the program crawl-api/extract-page, and what that answers.
+ * One JSON document goes in on stdin, one comes out on stdout.
+ */
+import { z } from 'zod';
+import { FAILURE_REASONS } from '../domain/outcome.ts';
+import { mappingSchema } from './mapping-schema.ts';
+
+export const pageTrialSchema = z.strictObject({
+  mapping: mappingSchema,
+  /** The address of the page; with `file` the one that the file stands for. */
+  url: z.string(),
+  /** Absolute path of a file with the page's bytes; null for a request to `url`. */
+  file: z.string().nullable(),
+  site: z.strictObject({
+    userAgent: z.string(),
+    timeoutMs: z.number().positive(),
+    maxPageBytes: z.number().positive(),
+    allowPrivate: z.boolean(),
+    render: z.enum(['http', 'browser']),
+    /** The browser to use; null looks for one. */
+    chromiumPath: z.string().nullable(),
+  }),
+});
+export type PageTrial = z.infer<typeof pageTrialSchema>;
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+const fieldValue = z.union([scalar, z.null(), z.array(scalar)]);
+
+/** What one step left of a field's values. */
+const stepTraceSchema = z.object({
+  /** The step itself, such as `css .price`. */
+  step: z.string(),
+  /** How many values there were after it. */
+  count: z.number(),
+  /** The first of them, cut short. */
+  values: z.array(scalar),
+});
+export type StepTrace = z.infer<typeof stepTraceSchema>;
+
+const hopSchema = z.object({ url: z.string(), status: z.number().nullable() });
+
+export const trialAnswerSchema = z.discriminatedUnion('outcome', [
+  z.strictObject({
+    outcome: z.literal('read'),
+    /** Every request in order; the last one gave the page. Empty for a file. */
+    requests: z.array(hopSchema),
+    kind: z.enum(['html', 'xml', 'json']),
+    /** Name of the mapping that was used; null when none is for this URL. */
+    mapping: z.string().nullable(),
+    rows: z.array(z.strictObject({ key: z.string().nullable(), row: z.record(z.string(), fieldValue) })).nullable(),
+    /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
+    missing: z.string().nullable(),
+    links: z.array(z.string()),
+    /** By field; with rows those of the first record. */
+    trace: z.array(z.strictObject({ field: z.string(), steps: z.array(stepTraceSchema) })),
+  }),
+  z.strictObject({
+    outcome: z.literal('failed'),
+    requests: z.array(hopSchema),
+    reason: z.enum([...FAILURE_REASONS, 'gone']),
+    detail: z.string(),
+  }),
+  /** The trial itself could not be made: an AppError. */
+  z.strictObject({ outcome: z.literal('error'), code: z.string(), message: z.string(), hint: z.string().nullable() }),
+]);
+export type TrialAnswer = z.infer<typeof trialAnswerSchema>;

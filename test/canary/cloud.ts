@@ -1,0 +1,26 @@
+/** What the cloud has of the canary's runs, and the end of it: by the run's own tag, so that nothing else is touched. */
+import { hostname } from 'node:os';
+import { openCloud } from '../../orchestrator/cli/cloud-access.ts';
+import { TAG } from '../../orchestrator/cloud/compute.ts';
+import type { RunRecord } from '../../orchestrator/control/stores.ts';
+
+type Place = Pick<RunRecord, 'id' | 'settings' | 'dryRun'>;
+
+/** An instance in these states costs nothing any more. */
+const GONE = new Set(['terminated', 'shutting-down']);
+
+/** One line for each thing that is still there; with `end` it is ended. */
+export async function findLeftovers(run: Place, end: boolean): Promise<string[]> {
+  const { aws } = run.settings;
+  const cloud = openCloud(aws, run.dryRun);
+  try {
+    const instances = (await cloud.compute.list({ key: TAG.run, value: run.id })).filter((i) => !GONE.has(i.state));
+    const owned = await cloud.balancers.list(aws.owner ?? hostname());
+    const balancers = owned.filter((b) => b.tags[TAG.run] === run.id);
+    if (end && instances.length > 0) await cloud.compute.terminate(instances.map((i) => i.id));
+    if (end) for (const balancer of balancers) await cloud.balancers.removeOwned(balancer);
+    return [...instances.map((i) => `${i.id} is ${i.state}`), ...balancers.map((b) => `balancer ${b.name}`)];
+  } finally {
+    cloud.close();
+  }
+}

@@ -1,0 +1,123 @@
+/** What must hold after a round, whatever was done in it. Every fault found is one line; none: an empty list. */
+import { isDeepStrictEqual } from 'node:util';
+import type { ExitCode } from '../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+import type { RunReport } from '../../orchestrator/control/report.ts';
+import { findLeftovers } from '../support/processes.ts';
+import { expectedRow } from '../support/shop/product.ts';
+import { countSlowBoots } from '../support/slow-boots.ts';
+import type { Allowance } from './faults.ts';
+import type { ServerEnd } from './main-servers.ts';
+import type { Stage } from './stage.ts';
+import { INTERVAL_MS } from './stage.ts';
+
+/** Run ended, the proof holds, the site was treated well, the rows are true, and nothing is left. */
+export async function checkRound(
+  stage: Stage,
+  ends: readonly ServerEnd[],
+  allowed: Required<Allowance>,
+  shopSeed: number,
+): Promise<string[]> {
+  const report = await readReport(stage);
+  if (!report) return ['the run has no report'];
+  return [
+    ...checkEnds(ends),
+    ...checkReport(report, allowed),
+    ...(await checkProof(stage)),
+    ...(await checkSite(stage, report, allowed)),
+    ...(await checkRows(stage, report, shopSeed)),
+    ...(await checkLeftovers(stage)),
+  ];
+}
+
+/** What the main server has left in the run's row; null before it has ended. */
+export async function readReport(stage: Stage): Promise<RunReport | null> {
+  const [row] = await stage.query('select report from crawlfleet_runs');
+  return typeof row?.report === 'string' ? (JSON.parse(row.report) as RunReport) : null;
+}
+
+/** How a main server may end that we did this to. */
+const EXITS_OF: Record<string, (number | string)[]> = {
+  SIGKILL: ['SIGKILL'],
+  // The run may have been over when the signal came.
+  SIGTERM: [EXIT.interrupted, EXIT.complete],
+  SIGINT: [EXIT.interrupted, EXIT.complete],
+  'frozen past its lease': [EXIT.locked],
+};
+
+function checkEnds(ends: readonly ServerEnd[]): string[] {
+  return ends.flatMap(({ command, hurtBy, exit }, at) => {
+    if (hurtBy !== null) {
+      const may = EXITS_OF[hurtBy]!;
+      return exit !== null && may.includes(exit)
+        ? []
+        : [`${command} (${hurtBy}) ended with ${exit}, not ${may.join(' or ')}`];
+    }
+    // The last one brings the run to its end, which is looked at below; nobody else may have given up.
+    return at === ends.length - 1 ? [] : [`${command} gave up with exit ${exit} although nobody hurt it`];
+  });
+}
+
+function checkReport(report: RunReport, allowed: Required<Allowance>): string[] {
+  const { exitCode } = report;
+  const { planned, stored, gone, failed, reasons } = report.products;
+  const { launched, terminated, replaced } = report.instances;
+  const mayEnd: ExitCode[] = [EXIT.complete, ...allowed.exits];
+  const faults: string[] = [];
+  if (!mayEnd.includes(exitCode)) faults.push(`exit ${exitCode} (${report.reason}), not ${mayEnd.join(' or ')}`);
+  if (stored + gone + failed !== planned) faults.push(`${planned} planned, but ${stored} + ${gone} + ${failed} ended`);
+  if (exitCode === EXIT.complete && stored !== planned)
+    faults.push(`complete, but ${stored} of ${planned} stored: ${JSON.stringify(reasons)}`);
+  if (terminated !== launched) faults.push(`${launched} instances launched, ${terminated} terminated`);
+  const charged = replaced - countSlowBoots(report);
+  if (charged > allowed.replacements)
+    faults.push(`${charged} instances replaced, not at most ${allowed.replacements}: ${report.notes.join('; ')}`);
+  return faults;
+}
+
+export async function checkProof(stage: Stage): Promise<string[]> {
+  const { exitCode, stdout, stderr } = await stage.start('verify', '--json').finished;
+  return exitCode === 0 ? [] : [`verify ended with ${exitCode}:\n${stdout}\n${stderr}`];
+}
+
+/** By the shop's own clock and notes, over the whole round. */
+async function checkSite(stage: Stage, report: RunReport, allowed: Required<Allowance>): Promise<string[]> {
+  const { addresses, paths } = await stage.shop.stats();
+  const hasty = Object.entries(addresses).filter(([, { minGapMs }]) => (minGapMs ?? Infinity) < INTERVAL_MS);
+  const faults = hasty.map(([address, { minGapMs }]) => `${address} asked again after ${minGapMs} ms`);
+  const repeated = Object.entries(paths).filter(([, count]) => count > 1);
+  const repeats = repeated.reduce((sum, [, count]) => sum + count - 1, 0);
+  // What an instance had not reported when it was given up is crawled by others.
+  if (report.instances.replaced === 0 && repeats > allowed.repeats)
+    faults.push(`asked again: ${JSON.stringify(Object.fromEntries(repeated))}, allowed ${allowed.repeats}`);
+  const most = 1 + allowed.repeats + report.instances.replaced;
+  faults.push(...repeated.filter(([, count]) => count > most).map(([path, count]) => `${path} asked ${count} times`));
+  return faults;
+}
+
+export async function checkRows(stage: Stage, report: RunReport, shopSeed: number): Promise<string[]> {
+  const rows = await stage.query('select * from product_snapshots');
+  const faults = rows.flatMap((row) => {
+    const id = String(row.product_id);
+    const expected: object = expectedRow(shopSeed, id);
+    const crumbs: unknown = typeof row.crumbs === 'string' ? JSON.parse(row.crumbs) : row.crumbs;
+    const found = Object.fromEntries(Object.keys(expected).map((name) => [name, { ...row, crumbs }[name]]));
+    return isDeepStrictEqual(found, expected) ? [] : [`the row of ${id} is ${JSON.stringify(found)}`];
+  });
+  const ids = new Set(rows.map((row) => String(row.product_id)));
+  const foreign = [...ids].filter((id) => !stage.ids.includes(id));
+  if (rows.length !== report.products.stored || ids.size !== rows.length || foreign.length > 0)
+    faults.push(
+      `${rows.length} rows of ${ids.size} products, ${report.products.stored} stored; foreign: ${foreign.join(', ')}`,
+    );
+  return faults;
+}
+
+async function checkLeftovers(stage: Stage): Promise<string[]> {
+  const alive = (await stage.instances()).filter(({ state, pid }) => state !== 'terminated' || pid !== null);
+  const mains = findLeftovers(stage.dir).filter(({ command }) => command.includes('orchestrator'));
+  return [
+    ...alive.map(({ id, state, pid }) => `instance ${id} is still ${state} (process ${pid})`),
+    ...mains.map(({ pid, command }) => `process ${pid} is still there: ${command}`),
+  ];
+}

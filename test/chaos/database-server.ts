@@ -1,0 +1,154 @@
+/**
+ * A private MariaDB that can be killed, frozen and started again on the same data. It differs from the one of the other
+ * tests in that: that one goes away with its data.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createConnection } from 'mysql2/promise';
+import { findServer, installServer } from '../support/mariadb/find-server.ts';
+import { waitFor } from '../support/processes.ts';
+import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
+
+const run = promisify(execFile);
+const START_MS = 60_000;
+
+export interface DatabaseServer {
+  /** `address:port` */
+  host: string;
+  /** URL of a database on this server, by way of `host` when that is not the server's own. */
+  url(database: string, host?: string): string;
+  query(database: string, sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Resolves when it answers again. */
+  start(): Promise<void>;
+  /** Ends it for good, and its data. */
+  stop(): Promise<void>;
+}
+
+/**
+ * The shell stands between us and the server: each line on its pipe starts one, and when our end of the pipe closes, even
+ * because we were killed, it ends the server, frozen or not, and removes its data.
+ */
+const GUARD = `
+dir=$1; shift
+while read -r _; do
+  "$@" </dev/null &
+  server=$!
+  echo "$server" >"$dir/pid"
+done
+kill -9 "$server"
+wait
+rm -rf "$dir"
+`;
+
+/** Installs, if need be, and starts it, its data in a folder of its own below `parent`. Throws with the end of its log when it does not start. */
+export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseServer> {
+  const programs = (await findServer()) ?? (await installServer());
+  if (!programs) throw new Error('chaos needs MariaDB 10.6 or newer: apt-get install mariadb-server');
+  const dir = await mkdtemp(join(parent, 'crawlfleet-chaos-db-'));
+  const data = join(dir, 'data');
+  const user = process.getuid?.() === 0 ? ['--user=root'] : [];
+  const install = ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'];
+  await run(programs.installDb, [...install, ...user], { timeout: START_MS, maxBuffer: 10_000_000 });
+  const password = randomBytes(12).toString('hex');
+  const init = join(dir, 'init.sql');
+  await writeFile(
+    init,
+    `CREATE USER IF NOT EXISTS 'chaos'@'%' IDENTIFIED BY '${password}';\nGRANT ALL ON *.* TO 'chaos'@'%' WITH GRANT OPTION;\n`,
+    { mode: 0o600 },
+  );
+  const port = await freePort(QUIET_ADDRESS);
+  const host = `${QUIET_ADDRESS}:${port}`;
+  const args = [
+    '--no-defaults',
+    ...user,
+    `--datadir=${data}`,
+    `--socket=${join(dir, 'server.sock')}`,
+    `--pid-file=${join(dir, 'server.pid')}`,
+    `--log-error=${join(dir, 'server.log')}`,
+    `--port=${port}`,
+    `--bind-address=${QUIET_ADDRESS}`,
+    '--skip-name-resolve',
+    `--init-file=${init}`,
+    '--skip-log-bin',
+    // A killed process leaves its written pages to the kernel; only a power cut would need them on the disk.
+    '--innodb-flush-method=nosync',
+    '--innodb-buffer-pool-size=64M',
+    '--innodb-log-file-size=16M',
+    '--performance-schema=OFF',
+  ];
+  const url = (database: string, by = host): string => `mysql://chaos:${password}@${by}/${database}`;
+  const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', dir, programs.mariadbd, ...args], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    // Ctrl-C must reach us first.
+    detached: true,
+  });
+  const pid = (): number => Number(readFileSync(join(dir, 'pid'), 'utf8'));
+  const start = async (): Promise<void> => {
+    guard.stdin.write('start\n');
+    await waitFor(() => answers(url('')), { what: 'MariaDB to start', timeoutMs: START_MS }).catch((error: unknown) => {
+      throw new Error(`MariaDB did not start:\n${logTail(dir)}`, { cause: error });
+    });
+  };
+  await start();
+  return {
+    host,
+    url,
+    async query(database, sql, values = []) {
+      const connection = await createConnection({ uri: url(database), timezone: 'Z', connectTimeout: 5_000 });
+      try {
+        const [rows] = await connection.query(sql, values);
+        return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];
+      } finally {
+        await connection.end();
+      }
+    },
+    signal(signal) {
+      process.kill(pid(), signal);
+    },
+    async kill() {
+      process.kill(pid(), 'SIGKILL');
+      await waitFor(() => isDead(pid()), { what: 'MariaDB to die' });
+    },
+    start,
+    async stop() {
+      const gone = once(guard, 'exit');
+      guard.stdin.end();
+      await gone;
+      // The server may have been writing while the guard removed its files.
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function answers(url: string): Promise<boolean> {
+  const connection = await createConnection({ uri: url, connectTimeout: 2_000 });
+  await connection.end();
+  return true;
+}
+
+/** A killed process stays as a zombie until the guard has time for it. */
+function isDead(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z');
+  } catch {
+    return true;
+  }
+}
+
+function logTail(dir: string): string {
+  try {
+    return readFileSync(join(dir, 'server.log'), 'utf8').slice(-3_000);
+  } catch {
+    return '(it wrote no log)';
+  }
+}

@@ -1,0 +1,146 @@
+/** The main servers of one run: the first, and each that takes its place by `resume`, until the run has ended. */
+import { isRunEnd } from '../../shared/domain/states.ts';
+import type { RunPhase } from '../../shared/domain/states.ts';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+import type { CommandResult, RunningCommand } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
+import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
+import type { Stage } from './stage.ts';
+
+/** More resumptions than any fault of ours asks for: the run does not get on. */
+const MAX_STARTS = 12;
+/** Longer than the database is ever frozen or cut off. */
+const UNANSWERED_MS = 20_000;
+/** From its start until a main server goes on with a run: it waits 12 s of them to see whether the holder of the lock lives. */
+const TAKE_OVER_MS = 60_000;
+
+export interface ServerEnd {
+  command: string;
+  /** What we did to it: SIGKILL, SIGTERM, `frozen past its lease` …; null when it ended by itself. */
+  hurtBy: string | null;
+  exit: number | string | null;
+  result: CommandResult;
+}
+
+interface Server {
+  command: string;
+  process: RunningCommand;
+  hurtBy: string | null;
+}
+
+export class MainServers {
+  readonly ends: ServerEnd[] = [];
+  readonly #stage: Stage;
+  #current: Server;
+  /** The next one starts after this. */
+  #pause: Promise<unknown> = Promise.resolve();
+  #starts = 0;
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+    this.#current = this.#start('run', '--dry-run', '--json');
+  }
+
+  get pid(): number {
+    return this.#current.process.pid;
+  }
+
+  /** Everything that main servers have said so far, for the log of a round. */
+  output(): string {
+    const texts = this.ends.map(
+      ({ command, exit, hurtBy, result }) =>
+        `=== ${command}: exit ${exit}${hurtBy ? ` (${hurtBy})` : ''}\n${result.stderr}\n${result.stdout}`,
+    );
+    const { command, process } = this.#current;
+    return [...texts, `=== last: ${command}\n${process.stderr()}\n${process.stdout()}`].join('\n');
+  }
+
+  /** Sends a signal that ends it; the next one starts when `pause` is over. */
+  end(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT', pause: Promise<unknown>): void {
+    this.#current.hurtBy = signal;
+    this.#pause = pause;
+    this.#current.process.kill(signal);
+  }
+
+  freeze(): void {
+    this.#current.process.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#current.process.kill('SIGCONT');
+  }
+
+  /** Freezes it, lets another one take over as soon as that is allowed to, and wakes it `thawAfterMs` later. */
+  async freezePastLease(thawAfterMs: number): Promise<void> {
+    const frozen = this.#current;
+    frozen.hurtBy = 'frozen past its lease';
+    frozen.process.kill('SIGSTOP');
+    // It keeps its port: the other one comes up elsewhere, as it would on another machine.
+    this.#stage.moveCallbacks(`${QUIET_ADDRESS}:${await freePort(QUIET_ADDRESS)}`);
+    try {
+      this.#current = await waitFor(() => this.#tryTakeOver(), {
+        what: 'another main server to take over',
+        timeoutMs: 2 * TAKE_OVER_MS,
+        everyMs: 1_000,
+      });
+      await new Promise((resolve) => setTimeout(resolve, thawAfterMs));
+    } finally {
+      frozen.process.kill('SIGCONT');
+    }
+    this.#note(frozen, await frozen.process.finished);
+  }
+
+  /** Resolves when the run has ended and no main server is left. Throws when it never does. */
+  async untilEnded(): Promise<void> {
+    for (;;) {
+      const server = this.#current;
+      const result = await server.process.finished;
+      // Another one has taken over while this one was frozen, and has noted its end.
+      if (server !== this.#current) continue;
+      this.#note(server, result);
+      await this.#pause;
+      if (await this.#isOver(result)) return;
+      if (++this.#starts > MAX_STARTS) throw new Error(`the run has not ended after ${this.#starts} main servers`);
+      this.#current = this.#start('resume', '--json');
+    }
+  }
+
+  /** Ends whatever is left, for a round that has failed. */
+  killAll(): void {
+    this.#current.process.kill('SIGCONT', 'group');
+    this.#current.process.kill('SIGKILL', 'group');
+  }
+
+  async #isOver(last: CommandResult): Promise<boolean> {
+    // A database that is frozen or cut off at this moment gives no answer; that is not a run that is not there.
+    const run = await waitFor(() => this.#stage.run(), { what: 'the run', timeoutMs: UNANSWERED_MS }).catch(() => null);
+    if (run && isRunEnd(run.phase as RunPhase)) return true;
+    // A run that was refused before it had a row will not come right by itself.
+    if (!run) throw new Error(`there is no run to resume; the last main server said:\n${last.stderr}`);
+    return false;
+  }
+
+  async #tryTakeOver(): Promise<Server | null> {
+    const server = this.#start('resume', '--json');
+    const begun = waitFor(() => server.process.stderr().includes('goes on from'), {
+      what: 'it to begin',
+      timeoutMs: TAKE_OVER_MS,
+    });
+    const early = await Promise.race([server.process.finished, begun]).catch((error: unknown) => {
+      // It may hold the lock, which nobody else would get then.
+      server.process.kill('SIGKILL', 'group');
+      throw error;
+    });
+    if (typeof early === 'boolean') return server;
+    if (early.exitCode !== EXIT.locked) this.#note(server, early);
+    return null;
+  }
+
+  #start(...args: string[]): Server {
+    return { command: args.join(' '), process: this.#stage.start(...args), hurtBy: null };
+  }
+
+  #note({ command, hurtBy }: Server, result: CommandResult): void {
+    this.ends.push({ command, hurtBy, exit: result.exitCode ?? result.signal, result });
+  }
+}

@@ -1,0 +1,13 @@
+// Loaded by `node --import` into a main server of a test: its wall clock is off by this many milliseconds, as on a machine
+// without NTP. Its monotonic clock and its timers are right, as they are there.
+const shiftMs = Number(process.env.CRAWLFLEET_TEST_CLOCK_SHIFT_MS ?? 0);
+const realNow = Date.now;
+
+globalThis.Date = class extends Date {
+  constructor(...args) {
+    super(...(args.length === 0 ? [realNow() + shiftMs] : args));
+  }
+  static now() {
+    return realNow() + shiftMs;
+  }
+};

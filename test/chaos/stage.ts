@@ -1,0 +1,195 @@
+/** Everything one round runs on: shop, database, sandbox, the links between them, and a user's folder. Real processes only. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+import { buildBundle } from '../../userdata/bundle.ts';
+import type { RunningCommand } from '../support/processes.ts';
+import { findLeftovers, killLeftovers, startCommand, waitFor } from '../support/processes.ts';
+import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import type { ChaosProxy } from './chaos-proxy.ts';
+import { startChaosProxy } from './chaos-proxy.ts';
+import type { DatabaseServer } from './database-server.ts';
+
+/** database: main server to MariaDB · callbacks: instances to main server · aws: both to EC2, ELBv2 and the bucket. */
+export const LINKS = ['database', 'callbacks', 'aws'] as const;
+export type Link = (typeof LINKS)[number];
+
+export const INTERVAL_MS = 200;
+/** Long enough for every fault that we make: a run that misses it has lost time for a reason of its own. */
+export const DEADLINE_S = 90;
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
+/** A main server that takes longer than this hangs. */
+const COMMAND_LIMIT_MS = 150_000;
+
+export interface SandboxInstance {
+  id: string;
+  state: string;
+  address: string;
+  pid: number | null;
+}
+
+export interface Stage {
+  dir: string;
+  shop: Shop;
+  ids: readonly string[];
+  database: DatabaseServer;
+  links: Record<Link, ChaosProxy>;
+  /** Starts `orchestrator ARGS --config FILE`. */
+  start(...args: string[]): RunningCommand;
+  /** The main server moves to another place, `address:port`: from now on call-backs go there, and there the next `resume` listens. */
+  moveCallbacks(to: string): void;
+  query(sql: string): Promise<Record<string, unknown>[]>;
+  /** The run of this round, once its row is there. */
+  run(): Promise<{ id: string; phase: string } | null>;
+  sandbox(): TestSandbox;
+  instances(): Promise<SandboxInstance[]>;
+  /** SIGKILL; EC2, the balancer and every instance go with it, the bucket stays. */
+  killSandbox(): Promise<void>;
+  restartSandbox(): Promise<void>;
+  /** Pids of the processes that see to it that no instance outlives its sandbox. */
+  keepers(): number[];
+  heal(): void;
+  /** Ends every process of this round; the folder stays with `keep`. */
+  close(keep: boolean): Promise<void>;
+}
+
+export interface StageOptions {
+  name: string;
+  shop: Shop;
+  database: DatabaseServer;
+  products: number;
+  instances: number;
+  /** Merged over the configuration, section by section. */
+  config?: Record<string, Record<string, unknown>>;
+  /** Added to the environment of the main server. */
+  environment?: Record<string, string>;
+}
+
+/** The shop is as new, the database empty, every link whole. */
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const { shop, database, name } = options;
+  const dir = mkdtempSync(join(tmpdir(), 'crawlfleet-chaos-'));
+  const data = join(dir, 'sandbox');
+  mkdirSync(data);
+  await shop.reset();
+  const { sha256 } = await buildBundle();
+  const links = await openLinks(database.host);
+  const ids = productIds(options.products);
+  await database.query('', `create database ${name} character set utf8mb4`);
+  await database.query(name, 'create table products (id varchar(100) not null)');
+  await database.query(name, 'insert into products (id) values ?', [ids.map((id) => [id])]);
+  const config = configOf(options, links, database.url(name, `127.0.0.1:${links.database.port}`));
+  const configPath = join(dir, 'fleet.yaml');
+  writeFileSync(configPath, stringify(config));
+  let sandbox: TestSandbox;
+  const startSandboxHere = async (): Promise<void> => {
+    sandbox = await startSandbox({ allowBundles: [sha256], dataDir: data });
+    links.aws.setTarget(new URL(sandbox.endpoint).host);
+  };
+  await startSandboxHere();
+  const query = (sql: string) => database.query(name, sql);
+  let movedTo: string | null = null;
+  const closed = new AbortController();
+  const run = async (): Promise<{ id: string; phase: string } | null> => {
+    const [row] = await query('select id, phase, settings from crawlfleet_runs').catch(() => []);
+    if (!row) return null;
+    // The main server takes any free port; instances reach it by way of the link.
+    const { server } = JSON.parse(String(row.settings)) as { server: { callbackListen: string } };
+    links.callbacks.setTarget(movedTo ?? server.callbackListen);
+    return { id: String(row.id), phase: String(row.phase) };
+  };
+  /** The first instances must not call in vain only because nobody has looked yet. */
+  const connectCallbacks = async (): Promise<void> => {
+    while (!closed.signal.aborted && (await run()) === null) await delay(50);
+  };
+  void connectCallbacks();
+  return {
+    dir,
+    shop,
+    ids,
+    database,
+    links,
+    query,
+    start: (...args) =>
+      startCommand(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
+        cwd: dir,
+        timeoutMs: COMMAND_LIMIT_MS,
+        env: {
+          ...options.environment,
+          ...(movedTo === null ? {} : { FLEET_SERVER_LISTEN: movedTo }),
+        },
+      }),
+    moveCallbacks(to) {
+      movedTo = to;
+      links.callbacks.setTarget(to);
+    },
+    run,
+    sandbox: () => sandbox,
+    async instances() {
+      const status = (await sandbox.control('GET', 'status')) as { instances: SandboxInstance[] };
+      return status.instances;
+    },
+    async killSandbox() {
+      links.aws.setTarget(null);
+      await sandbox.kill();
+    },
+    restartSandbox: startSandboxHere,
+    keepers: () =>
+      findLeftovers(data)
+        .filter(({ command }) => command.includes('keeper/main'))
+        .map(({ pid }) => pid),
+    heal: () => Object.values(links).forEach((link) => link.heal()),
+    async close(keep) {
+      closed.abort();
+      await sandbox.stop();
+      // The keeper of a sandbox that was killed ends by itself, a moment later.
+      await waitFor(() => findLeftovers(dir).length === 0, { what: 'the end', timeoutMs: 2_000 }).catch(
+        () => undefined,
+      );
+      killLeftovers(dir);
+      await Promise.all(Object.values(links).map((link) => link.close()));
+      await database.query('', `drop database ${name}`);
+      if (!keep) rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    },
+  };
+}
+
+async function openLinks(databaseHost: string): Promise<Record<Link, ChaosProxy>> {
+  const [database, callbacks, aws] = await Promise.all([
+    startChaosProxy(databaseHost),
+    startChaosProxy(),
+    startChaosProxy(),
+  ]);
+  return { database, callbacks, aws };
+}
+
+function configOf(options: StageOptions, links: Record<Link, ChaosProxy>, databaseUrl: string): object {
+  const base: Record<string, Record<string, unknown>> = {
+    site: {
+      product_url: options.shop.productUrl,
+      interval: `${INTERVAL_MS}ms`,
+      user_agent: 'crawlfleet-test/1.0 (+https://example.com/bot)',
+      timeout: '3s',
+      mapping: SHOP_MAPPING,
+    },
+    products: { query: 'select id from products' },
+    database: { url: databaseUrl },
+    run: {
+      deadline: `${DEADLINE_S}s`,
+      grace: '20s',
+      min_instances: options.instances,
+      max_instances: options.instances,
+    },
+    aws: { endpoint: `http://127.0.0.1:${links.aws.port}` },
+    server: { url: `http://127.0.0.1:${links.callbacks.port}` },
+  };
+  for (const [section, values] of Object.entries(options.config ?? {})) base[section] = { ...base[section], ...values };
+  return base;
+}

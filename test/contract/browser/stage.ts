@@ -1,0 +1,146 @@
+/** A site of a few scripted pages and a browser source that fetches from it, for the contract tests of the browser. */
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { chromium } from 'playwright';
+import { inject } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
+import type { Extraction, PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
+import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';
+import type { BrowserSource, BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
+import { findChromium } from '../../../shared/adapters/find-chromium.ts';
+import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+
+export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void);
+
+export interface Hit {
+  path: string;
+  from: string;
+  userAgent: string;
+}
+
+/** An HTTP server on the address that writes down who asked for what. */
+export class Site {
+  readonly hits: Hit[] = [];
+  /** By path, without the query. A text is an HTML page. */
+  readonly pages = new Map<string, Page>();
+  /** Connections of any kind, also those that asked for nothing. */
+  connections = 0;
+  readonly #server = createServer((request, response) => this.#answer(request, response));
+  readonly #sockets = new Set<Socket>();
+
+  static async start(address: string): Promise<Site> {
+    const site = new Site();
+    site.#server.on('connection', (socket: Socket) => {
+      site.connections++;
+      site.#sockets.add(socket);
+    });
+    site.#server.listen(0, address);
+    await once(site.#server, 'listening');
+    return site;
+  }
+
+  get url(): string {
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `http://${address}:${port}`;
+  }
+
+  paths(): string[] {
+    return this.hits.map((hit) => hit.path);
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname } = new URL(request.url ?? '/', 'http://site');
+    const userAgent = request.headers['user-agent'] ?? '';
+    this.hits.push({ path: pathname, from: request.socket.remoteAddress ?? '', userAgent });
+    const page = this.pages.get(pathname);
+    if (typeof page === 'function') return page(request, response);
+    response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html; charset=utf-8' });
+    response.end(page ?? 'no such page');
+  }
+}
+
+/** The text of the page's h1 is the row; without one, `title` is missing. */
+export function titleExtractor(_kind: PageKind, _url: string): PageExtractor {
+  let html = '';
+  const extractor = {
+    write: (text: string) => void (html += text),
+    end(): Extraction {
+      const title = /<h1[^>]*>([^<]+)<\/h1>/.exec(html)?.[1] ?? /"title":"(\w+)"/.exec(html)?.[1];
+      if (title === undefined) return { rows: null, missing: 'title', links: [] };
+      return { rows: [{ key: null, row: { title } }], missing: null, links: [] };
+    },
+  };
+  return extractor as unknown as PageExtractor;
+}
+
+export function titleOf(result: PageResult): unknown {
+  if (result.kind !== 'page') return result;
+  return result.extraction.rows?.[0]?.row.title ?? null;
+}
+
+export const NO_HOOKS: FetchHooks = { onStart: () => {}, onFirstByte: () => {} };
+export const USER_AGENT = 'examplebot/1.0 (+https://example.org/bot)';
+export const LOCAL_ADDRESS = '127.0.7.9';
+
+export interface Stage {
+  source: BrowserSource;
+  problems: string[];
+  profiles(): string[];
+  close(): Promise<void>;
+}
+
+export type StageOptions = Partial<
+  Pick<BrowserSourceOptions, 'expect' | 'recycle' | 'executablePath' | 'profileDirectory' | 'guard' | 'localAddress'>
+> & {
+  timeoutMs?: number;
+  maxPageBytes?: number;
+};
+
+export async function openStage(site: Site, options: StageOptions = {}): Promise<Stage> {
+  const { timeoutMs = 20_000, maxPageBytes = 5_000_000, ...rest } = options;
+  const folder = mkdtempSync(path.join(tmpdir(), 'browser-stage-'));
+  const problems: string[] = [];
+  const source = await createBrowserSource({
+    executablePath: chromiumPath(),
+    localAddress: LOCAL_ADDRESS,
+    guard: createAddressGuard({ productUrl: `${site.url}/p/{id}`, allowPrivate: false, forbidden: [] }),
+    settings: { userAgent: USER_AGENT, timeoutMs, maxPageBytes },
+    openExtractor: titleExtractor,
+    expect: () => ({ signs: [{ selector: 'h1' }], required: true }),
+    clock: systemClock,
+    profileDirectory: folder,
+    onProblem: (text) => problems.push(text),
+    ...rest,
+  }).catch((error: unknown) => {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  });
+  return {
+    source,
+    problems,
+    profiles: () => readdirSync(folder),
+    async close() {
+      await source.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function chromiumPath(): string {
+  return inject('chromiumPath') ?? findChromium({ playwrightPath: () => chromium.executablePath() });
+}
+
+export const neverAborted = (): AbortSignal => new AbortController().signal;

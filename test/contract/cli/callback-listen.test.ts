@@ -1,0 +1,73 @@
+/** Where a run that is taken up listens, and what is said when somebody has its port. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import express from 'express';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { callbackListenOf, explainTakenPort } from '../../../orchestrator/cli/callback-listen.ts';
+import { listen } from '../../../orchestrator/server/listen.ts';
+import { findPortHolder } from '../../../orchestrator/server/port-holder.ts';
+
+let holder: Server;
+let port: number;
+beforeEach(async () => {
+  holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  port = (holder.address() as AddressInfo).port;
+});
+afterEach(() => void holder.close());
+
+describe('the call-back address of a run that is taken up', () => {
+  const called = (callbackListen: string, callbackUrl: string) => ({ callbackListen, callbackUrl });
+
+  it.each([
+    ['the configuration names none', null, called('127.0.0.1:8700', 'http://127.0.0.1:8700'), '127.0.0.1:8700'],
+    ['any port', '0.0.0.0:0', called('127.0.0.1:8700', 'http://127.0.0.1:8700'), '127.0.0.1:8700'],
+    [
+      'the configuration is that of another crawl',
+      '127.0.0.1:9900',
+      called('0.0.0.0:8700', 'http://10.0.0.5:8700'),
+      '0.0.0.0:8700',
+    ],
+    ['without a port in the URL', '0.0.0.0:9900', called('0.0.0.0:80', 'http://main.example'), '0.0.0.0:80'],
+    [
+      'something in front leads the calls on',
+      '127.0.0.1:9900',
+      called('127.0.0.1:8700', 'http://10.0.0.5:7000'),
+      '127.0.0.1:9900',
+    ],
+    [
+      'the address is that of another machine',
+      '127.0.0.1:9900',
+      called('203.0.113.7:8700', 'http://203.0.113.7:8700'),
+      '127.0.0.1:9900',
+    ],
+  ])('when %s', async (_when, configured, server, expected) => {
+    expect(await callbackListenOf(configured, server)).toBe(expected);
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('a port that is taken', () => {
+  it('is told with the process that has it, and for a run that is taken up with how to get it', async () => {
+    expect(findPortHolder(port)).toMatchObject({ pid: process.pid });
+    const address = `127.0.0.1:${port}`;
+    const error = await listen(express(), address, 'server.listen').catch((e: unknown) => e);
+    expect(error).toMatchObject({
+      code: 'port-taken',
+      message: expect.stringContaining(`is used by process ${process.pid} (`),
+      hint: 'Choose another with server.listen.',
+    });
+    expect(explainTakenPort(error, 'run-1', address)).toMatchObject({
+      code: 'port-taken',
+      hint: expect.stringContaining(`kill -9 ${process.pid}; then: orchestrator resume run-1`),
+    });
+    const other = new Error('another one');
+    expect(explainTakenPort(other, 'run-1', address)).toBe(other);
+  });
+
+  it('that nobody has, has no holder', async () => {
+    holder.close();
+    await once(holder, 'close');
+    expect(findPortHolder(port)).toBeNull();
+  });
+});

@@ -1,0 +1,441 @@
+/** orchestrator doctor, and run before it launches, against a sandbox that is told to be as AWS is on a bad day. */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { preflight } from '../../../orchestrator/cli/preflight.ts';
+import { chooseTarget } from '../../../orchestrator/cli/target.ts';
+import { probeEc2Rights } from '../../../orchestrator/cloud/right-probes.ts';
+import { ALL_CHECKS } from '../../../orchestrator/cli/checks/all-checks.ts';
+import { checkBeforeLaunch } from '../../../orchestrator/cli/checks/before-launch.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { DoctorStage, Overrides } from './doctor-stage.ts';
+import { KEYS, openDoctorStage } from './doctor-stage.ts';
+
+/** No name server is asked for a name with an empty part: it may take longer than the check. */
+const NO_NAME = 'http://no..where:8700';
+
+let stage: DoctorStage;
+
+beforeAll(async () => {
+  for (const [name, value] of Object.entries(KEYS)) vi.stubEnv(name, value);
+  stage = await openDoctorStage();
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await stage.close();
+});
+afterEach(() => stage.calm());
+
+const denied = (action: string, count = 1, code = 'AccessDenied') => ({
+  what: 'error',
+  action,
+  code,
+  status: 403,
+  count,
+});
+
+describe('orchestrator doctor', () => {
+  it('finds a healthy configuration ready, makes every check, and launches nothing', async () => {
+    // The Node of this machine's own architecture is here; that of another one would be asked of npm's registry.
+    const type = process.arch === 'arm64' ? 't4g.nano' : 't3.nano';
+    const found = await stage.doctor({ aws: `instance_types: [${type}]` }, { withBundle: true });
+    expect(found.failed).toEqual([]);
+    expect(found).toMatchObject({ ready: true, exitCode: EXIT.complete });
+    const expected = ALL_CHECKS.filter((check) => check.kinds.includes('aws')).map((check) => check.id);
+    expect([...new Set(found.checks.map((c) => c.id))]).toEqual(['configuration', ...expected]);
+    expect(found.of('credentials')[0]!.text).toContain('account 000000000000');
+    expect(found.of('callback')).toEqual([expect.objectContaining({ level: 'ok' })]);
+    expect(found.of('ec2-rights')[0]!.text).toContain('ec2:RunInstances');
+    expect(found.of('ec2-rights')[0]!.text).toContain('ec2:GetSecurityGroupsForVpc');
+    expect(await stage.instances()).toEqual([]);
+  });
+
+  it('needs nothing of AWS for a dry run', async () => {
+    const found = await stage.doctor(
+      { aws: 'endpoint: null, bucket: null, instance_profile: null', server: '' },
+      { dryRun: true },
+    );
+    expect(found).toMatchObject({ ready: true, failed: [] });
+    expect(found.checks.map((c) => c.id)).not.toContain('credentials');
+  });
+
+  it.each<
+    [
+      name: string,
+      check: string,
+      what: { rules?: unknown[]; conditions?: unknown; config?: Overrides },
+      text: RegExp,
+      remedy: RegExp,
+    ]
+  >([
+    [
+      'keys that AWS does not know',
+      'credentials',
+      { rules: [denied('GetCallerIdentity', 1, 'InvalidClientTokenId')] },
+      /InvalidClientTokenId/,
+      /credentials/,
+    ],
+    [
+      'a bucket of another account',
+      'bucket',
+      { rules: [denied('HeadBucket')] },
+      /belongs to another account than 000000000000/,
+      /setup/,
+    ],
+    [
+      'a bucket that refuses us',
+      'bucket',
+      { rules: [denied('HeadBucket', 2)] },
+      /another account, or these credentials/,
+      /s3:ListBucket/,
+    ],
+    [
+      'a bucket that is not there',
+      'bucket',
+      { config: { aws: 'bucket: nowhere' } },
+      /there is no bucket nowhere/,
+      /create-bucket --bucket nowhere .*LocationConstraint=ap-northeast-1/,
+    ],
+    [
+      'a bucket of another region',
+      'bucket',
+      { config: { aws: 'region: eu-west-1' } },
+      /is in ap-northeast-1, not in eu-west-1/,
+      /aws.region/,
+    ],
+    [
+      'a bucket without encryption',
+      'bucket-settings',
+      {
+        rules: [
+          {
+            what: 'error',
+            action: 'GetBucketEncryption',
+            code: 'ServerSideEncryptionConfigurationNotFoundError',
+            status: 404,
+            count: 1,
+          },
+        ],
+      },
+      /does not encrypt/,
+      /put-bucket-encryption --bucket results/,
+    ],
+    ['no right to put', 'bucket-rights', { rules: [denied('PutObject')] }, /PutObject/, /s3:PutObject/],
+    [
+      'subnets behind a NAT',
+      'subnets',
+      { conditions: { defaultRoute: 'nat-gateway' } },
+      /behind a NAT all instances have one address.*nat-/,
+      /public subnets/,
+    ],
+    [
+      'subnets without a way out',
+      'subnets',
+      { conditions: { defaultRoute: 'none' } },
+      /no way to the internet/,
+      /public subnets/,
+    ],
+    [
+      'subnets in one zone',
+      'subnets',
+      { config: { aws: 'subnets: [subnet-0c0a0f1ee7000000a]' } },
+      /needs two zones/,
+      /another zone/,
+    ],
+    [
+      'no right to launch',
+      'ec2-rights',
+      { rules: [denied('RunInstances', 1, 'UnauthorizedOperation')] },
+      /ec2:RunInstances is refused/,
+      /iam:PassRole/,
+    ],
+    [
+      'no right that ELB needs to make a balancer',
+      'ec2-rights',
+      { rules: [denied('GetSecurityGroupsForVpc', 1, 'UnauthorizedOperation')] },
+      /ec2:GetSecurityGroupsForVpc is refused/,
+      /controller.json/,
+    ],
+    [
+      'no right to read balancers',
+      'elb-rights',
+      { rules: [denied('DescribeTargetGroups')] },
+      /elasticloadbalancing:DescribeTargetGroups is refused/,
+      /controller.json/,
+    ],
+    [
+      'a result table that does not fit',
+      'results',
+      { config: { results: 'table: products' } },
+      /does not fit/,
+      /ALTER TABLE|name a table/,
+    ],
+    [
+      'a call-back name that does not resolve',
+      'callback',
+      { config: { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` } },
+      /does not resolve/,
+      /server.url/,
+    ],
+    ['no product query', 'products', { config: { query: 'select nothing from nowhere' } }, /products.query/, /./],
+    [
+      'no bucket in the configuration',
+      'settings',
+      { config: { aws: 'bucket: null' } },
+      /needs aws.bucket/,
+      /--dry-run/,
+    ],
+  ])('fails for %s, and says what to do', async (_, check, { rules = [], conditions, config }, text, remedy) => {
+    await stage.fault(...rules);
+    if (conditions) await stage.be(conditions);
+    const found = await stage.doctor(config);
+    expect(found.failed).toEqual([check]);
+    const [failure] = found.of(check).filter((line) => line.level === 'failed');
+    expect(failure!.text).toMatch(text);
+    expect(failure!.remedy).toMatch(remedy);
+    expect(found).toMatchObject({ ready: false, exitCode: EXIT.config });
+  });
+
+  it.each<[name: string, check: string, rule: unknown, text: RegExp]>([
+    [
+      'route tables that may not be read',
+      'subnets',
+      denied('DescribeRouteTables', 1, 'UnauthorizedOperation'),
+      /route tables could not be read/,
+    ],
+    [
+      'encryption that may not be asked',
+      'bucket-settings',
+      denied('GetBucketEncryption'),
+      /encryption could not be asked/,
+    ],
+    ['a quota that may not be asked', 'quota', denied('GetServiceQuota', 1, 'AccessDeniedException'), /not allowed/],
+    [
+      'an endpoint without STS',
+      'credentials',
+      { what: 'error', action: 'GetCallerIdentity', code: 'InvalidAction', count: 1 },
+      /no such call/,
+    ],
+    [
+      'an endpoint without route tables',
+      'subnets',
+      { what: 'error', action: 'DescribeRouteTables', code: 'InvalidAction', count: 1 },
+      /no such call/,
+    ],
+  ])('only warns of %s', async (_, check, rule, text) => {
+    await stage.fault(rule);
+    const found = await stage.doctor();
+    expect(found).toMatchObject({ ready: true, failed: [] });
+    expect(
+      found
+        .of(check)
+        .filter((line) => line.level === 'warning')
+        .map((line) => line.text)
+        .join(),
+    ).toMatch(text);
+  });
+
+  it('refuses a deadline that the quota does not allow, and says what to ask AWS for', async () => {
+    await stage.be({ vcpuQuota: 1 });
+    const found = await stage.doctor();
+    expect(found.failed).toEqual(['plan']);
+    expect(found.of('plan')[0]!.remedy).toMatch(
+      /aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value \d+ --region ap-northeast-1/,
+    );
+    expect(found.exitCode).toBe(EXIT.capacity);
+  });
+
+  it('does not ask further where the first answer says it all', async () => {
+    await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'));
+    const found = await stage.doctor();
+    expect(found.failed).toEqual(['credentials']);
+    expect(found.of('bucket-rights')).toEqual([expect.objectContaining({ level: 'warning' })]);
+    expect(found.of('subnets')[0]!.text).toContain('credentials and account');
+    // What has nothing to do with it is looked at all the same.
+    expect(found.of('results')[0]!.level).toBe('ok');
+  });
+
+  it('names the log-in for credentials that are over, and tells the time by their refusal', async () => {
+    await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'), denied('DescribeSubnets', 9, 'AuthFailure'));
+    const found = await stage.doctor();
+    expect(found.of('credentials')[0]!.remedy).toMatch(/aws sso login.*aws login/);
+    expect(found.of('clock')).toEqual([expect.objectContaining({ level: 'ok' })]);
+  });
+
+  it.each<[string, Overrides, unknown[]]>([
+    ['unknown', { aws: 'subnets: [subnet-0deadbeef]' }, []],
+    ['denied', {}, [denied('DescribeSubnets', 9, 'UnauthorizedOperation')]],
+  ])('does not blame the clock for subnets that are %s, and tells that once', async (_, config, rules) => {
+    await stage.fault(...rules);
+    const found = await stage.doctor(config);
+    expect(found.failed).toEqual(['subnets']);
+    expect(found.of('clock')).toEqual([expect.objectContaining({ level: 'ok' })]);
+  });
+
+  it.each(['RunInstances', 'DescribeSubnets'])('asks again where AWS throttles %s for a moment', async (action) => {
+    await stage.fault({ what: 'error', action, code: 'RequestLimitExceeded', status: 503, count: 3 });
+    expect(await stage.doctor()).toMatchObject({ ready: true, failed: [] });
+  });
+
+  it('says "later" where AWS goes on failing, not that it is a fault of ours', async () => {
+    await stage.fault({ what: 'error', action: 'GetBucketLocation', code: 'InternalError', status: 500, count: 9 });
+    const found = await stage.doctor();
+    expect(found).toMatchObject({ failed: ['bucket'], exitCode: EXIT.capacity });
+    expect(found.of('bucket')[0]!.text).toContain('could not be looked at');
+    expect(found.of('bucket')[0]!.remedy).toContain('some minutes');
+  });
+
+  it('looks at everything that does not need the bucket when none is set', async () => {
+    await stage.be({ defaultRoute: 'nat-gateway' });
+    const found = await stage.doctor({ aws: 'bucket: null' });
+    expect(found.failed).toEqual(['settings', 'subnets']);
+    expect(found.of('bucket')[0]!.text).toBe('not looked at: aws.bucket is not set');
+  });
+
+  it('does not take an instance that is gone for a setting that is wrong', async () => {
+    const { region, endpoint } = stage.sandbox;
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    const answers = await probeEc2Rights({ region, endpoint, credentials }, null, 'i-0123456789abcdef0', null);
+    expect(answers.filter((a) => a.verdict === 'wrong')).toEqual([]);
+    expect(answers.find((a) => a.action === 'ec2:TerminateInstances')!.verdict).toBe('unproved');
+  });
+
+  it('refuses a balancer of ours that is not there', async () => {
+    const found = await stage.doctor({ aws: 'load_balancer: nobody' });
+    expect(found.failed).toEqual(['load-balancer']);
+    expect(found.of('load-balancer')[0]!.text).toContain('does not know nobody');
+  });
+
+  it.each([
+    // Debian for x86_64, while the cheapest type is arm64.
+    ['of the other architecture', 'ami-0c5a9500e086e5aea', /is for x86_64, the instance type is arm64/],
+    ['that is not there', `ami-0${'0'.repeat(16)}`, /does not exist|does not know/],
+  ])('refuses an image %s', async (_, image, text) => {
+    const found = await stage.doctor({ aws: `image: ${image}` });
+    expect(found.failed).toEqual(['image']);
+    expect(found.of('image')[0]!.text).toMatch(text);
+  });
+
+  it('tells of a port that another program has', async () => {
+    const other = createServer().listen(stage.port, '127.0.0.1');
+    await once(other, 'listening');
+    const found = await stage.doctor();
+    other.close();
+    expect(found.failed).toEqual(['callback']);
+    expect(found.of('callback')[0]!.text).toContain('used by another program');
+  });
+
+  it('answers with a document also when the configuration itself is at fault', async () => {
+    const found = await stage.doctor({ run: 'max_cots: 3' });
+    expect(found).toMatchObject({ ready: false, exitCode: EXIT.config, failed: ['configuration'] });
+    expect(found.checks[0]!.text).toContain('max_cots');
+  });
+});
+
+describe('orchestrator run', () => {
+  const refusal = async (changes?: Overrides): Promise<AppError> => {
+    const error = await stage.run(changes).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(AppError);
+    return error as AppError;
+  };
+
+  it('is refused for all reasons at once, before anything is launched', async () => {
+    await stage.be({ defaultRoute: 'nat-gateway', vcpuQuota: 1 });
+    await stage.fault(denied('RunInstances', 1, 'UnauthorizedOperation'), denied('HeadBucket'));
+    const error = await refusal();
+    expect(error.exitCode).toBe(EXIT.config);
+    for (const part of [
+      'behind a NAT',
+      'another account than',
+      'ec2:RunInstances is refused',
+      'L-1216C47A',
+      'request-service-quota-increase',
+    ])
+      expect(error.message).toContain(part);
+    expect(await stage.instances()).toEqual([]);
+  });
+
+  /** Digits that no compression makes shorter. */
+  const selector = (i: number): string => `div.c${createHash('sha256').update(String(i)).digest('hex')}`;
+  const long = `{ fields: { ${Array.from({ length: 400 }, (_, i) => `f${i}: "${selector(i)}"`).join(', ')} } }`;
+
+  it.each<[string, Overrides, RegExp[]]>([
+    ['a result table that does not fit', { results: 'table: products' }, [/does not fit/]],
+    ['user data that is too long', { mapping: long }, [/user data is \d+ bytes long/]],
+    ['addresses that are renewed too fast', { aws: 'recycle_every: 5s' }, [/aws.recycle_every/]],
+    ['a bucket that is not set', { aws: 'bucket: null' }, [/needs aws.bucket/]],
+    ['a query that fails', { query: 'select nothing from nowhere' }, [/products.query/]],
+    [
+      'a call-back name that does not resolve',
+      { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` },
+      [/no\.\.where does not resolve/],
+    ],
+  ])('tells %s together with what AWS and the quota have against it', async (name, changes, texts) => {
+    await stage.be({ defaultRoute: 'nat-gateway', vcpuQuota: 1 });
+    const error = await refusal(changes);
+    expect(error.exitCode).toBe(EXIT.config);
+    const hasPlan = !/renewed|query/.test(name);
+    for (const text of [...texts, /behind a NAT/, ...(hasPlan ? [/L-1216C47A/] : [])])
+      expect(error.message).toMatch(text);
+    expect(await stage.instances()).toEqual([]);
+  });
+
+  it('tells a database that is away together with what AWS has against it', async () => {
+    await stage.be({ defaultRoute: 'nat-gateway' });
+    const error = await refusal({ database: 'mysql://u:p@127.0.0.1:1/shop' });
+    expect(error).toMatchObject({ code: 'database-unreachable', exitCode: EXIT.config });
+    expect(error.message).toContain('behind a NAT');
+    expect(error.message.match(/^ {2}- /gm)).toHaveLength(2);
+  });
+
+  it('is refused for later when AWS cannot be asked', async () => {
+    await stage.fault({ what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', status: 503, count: 9 });
+    const error = await refusal();
+    expect(error).toMatchObject({ code: 'aws-unanswered', exitCode: EXIT.capacity });
+    expect(error.message).toMatch(/^EC2 rights: could not be looked at: .*RequestLimitExceeded/);
+    expect(await stage.instances()).toEqual([]);
+  });
+
+  it('is told what the checks warn of, without what is so for every run', async () => {
+    stage.configure();
+    const config = loadConfig(stage.file, { ...KEYS }, []);
+    const target = chooseTarget(config, false, { ...KEYS });
+    const checked = await preflight(config, target, { migrate: true });
+    try {
+      const products = await checked.readProducts();
+      const plan = await checked.plan(products);
+      await stage.fault(denied('GetBucketEncryption'));
+      const place = { config, target, environment: { ...KEYS }, database: checked.database, plan, products };
+      const lines = (await checkBeforeLaunch(place)).join('\n');
+      expect(lines).toMatch(/^encryption and access of the bucket: its encryption could not be asked/m);
+      expect(lines).not.toMatch(/load balancer rights|TerminateInstances/);
+    } finally {
+      await checked.database.close();
+    }
+  });
+
+  it('keeps the message and code of a single reason', async () => {
+    await stage.be({ vcpuQuota: 1 });
+    const error = await refusal();
+    expect(error).toMatchObject({ code: 'capacity', exitCode: EXIT.capacity });
+    expect(error.hint).toContain('request-service-quota-increase');
+  });
+
+  it('tells what AWS has against it together with a fault of the result table', async () => {
+    await stage.be({ defaultRoute: 'nat-gateway' });
+    const error = await refusal({ results: 'table: products' });
+    expect(error.message).toMatch(/results.table products does not fit[^]*behind a NAT/);
+  });
+
+  it('is refused when its user data would be too long', async () => {
+    const error = await refusal({ mapping: long });
+    expect(error.message).toMatch(/user data is \d+ bytes long/);
+    expect(await stage.instances()).toEqual([]);
+  });
+});

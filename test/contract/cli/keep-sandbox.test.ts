@@ -1,0 +1,47 @@
+/** The watch over a sandbox: what it takes for dead, and what it leaves alone. */
+import { spawnSync } from 'node:child_process';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepSandbox } from '../../../orchestrator/cli/keep-sandbox.ts';
+import type { SandboxHandle } from '../../../orchestrator/cli/sandbox-process.ts';
+import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/cli/sandbox-process.ts';
+import { waitFor } from '../../support/processes.ts';
+import type { TempDir } from '../../support/temp-dir.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const OPTIONS = { bundles: [], endsAtMs: null };
+let folder: TempDir;
+let sandbox: SandboxHandle;
+
+beforeEach(async () => {
+  folder = tempDir('crawlfleet-keep-');
+  sandbox = await startSandbox({ ...OPTIONS, dataDir: folder.path, port: 0 });
+});
+afterEach(async () => {
+  await stopSandbox(sandbox);
+  folder.remove();
+});
+
+describe('the watch over a sandbox', () => {
+  it('follows one that somebody has put in its place, and raises no alarm', async () => {
+    // As a run is stored with it: the process of a sandbox that was replaced since.
+    const { pid: gone } = spawnSync('true');
+    const stored = { ...sandbox, pid: gone };
+    const said: string[] = [];
+    const unwatch = keepSandbox(stored, OPTIONS, (text) => said.push(text));
+    await waitFor(() => stored.pid === sandbox.pid, { what: 'the watch to look', timeoutMs: 20_000 });
+    await unwatch();
+    expect(said).toEqual([]);
+    expect(await sandboxPid(sandbox)).toBe(sandbox.pid);
+  });
+
+  it('puts another one in the place of one that has died', async () => {
+    const said: string[] = [];
+    process.kill(sandbox.pid, 'SIGKILL');
+    const { pid } = sandbox;
+    const unwatch = keepSandbox(sandbox, OPTIONS, (text) => said.push(text));
+    await waitFor(() => sandbox.pid !== pid, { what: 'another sandbox', timeoutMs: 20_000 });
+    await unwatch();
+    expect(said).toEqual(['the sandbox has died, and its instances with it; another one takes its place']);
+    expect(await sandboxPid(sandbox)).toBe(sandbox.pid);
+  });
+});

@@ -1,0 +1,380 @@
+/** cancel, stop, cost, watch, logs and gc on databases with runs in them; whole runs are in test/system. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { carryOut } from '../../../orchestrator/cli/carry-out.ts';
+import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { endEarly } from '../../../orchestrator/cli/end-early.ts';
+import { hasLeftovers, isUnfinished } from '../../../orchestrator/cli/find-run.ts';
+import { createProgressPrinter } from '../../../orchestrator/cli/progress.ts';
+import type { Session } from '../../../orchestrator/cli/run-session.ts';
+import { noMarks } from '../../../orchestrator/control/core.ts';
+import { buildReport } from '../../../orchestrator/control/finish.ts';
+import { cancelCommand } from '../../../orchestrator/cli/commands/cancel.ts';
+import { costCommand } from '../../../orchestrator/cli/commands/cost.ts';
+import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
+import { gcCommand } from '../../../orchestrator/cli/commands/gc.ts';
+import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
+import { publishCommand } from '../../../orchestrator/cli/commands/publish.ts';
+import { retryCommand } from '../../../orchestrator/cli/commands/retry.ts';
+import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
+import { stopCommand } from '../../../orchestrator/cli/commands/stop.ts';
+import { verifyCommand } from '../../../orchestrator/cli/commands/verify.ts';
+import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
+import type { Output } from '../../../orchestrator/cli/output.ts';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { isMigrated } from '../../../orchestrator/db/migrate.ts';
+import type { RunPhase } from '../../../shared/domain/states.ts';
+import { createTestDatabase } from '../../support/mariadb/database.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import type { Bench } from '../db/harness.ts';
+import { createInstance, createRun, load, NOW, openBench, settings, stored } from '../db/harness.ts';
+
+let folder: ReturnType<typeof tempDir>;
+let test: TestDatabase;
+let bench: Bench;
+let lines: string[];
+let documents: unknown[];
+
+const output: Output = {
+  json: true,
+  line: (text = '') => void lines.push(text),
+  document: (value) => void documents.push(value),
+};
+const base = () => ({ configPath: folder.file('fleet.yaml'), environment: {} });
+
+beforeEach(async () => {
+  folder = tempDir('crawlfleet-commands-');
+  test = await createTestDatabase('sqlite');
+  bench = await openBench(test);
+  lines = [];
+  documents = [];
+  configure();
+});
+afterEach(async () => {
+  await bench.db.close();
+  await test.drop();
+  folder.remove();
+});
+
+function configure(aws = '', url = test.url): void {
+  writeFileSync(
+    folder.file('fleet.yaml'),
+    `site: { product_url: "http://127.0.0.1:1/{id}", mapping: { fields: { title: h1 } } }
+products: { query: "select id from products" }
+database: { url: "${url}" }
+${aws}`,
+  );
+}
+
+const priced = { total: 1, instances: 0.5, ipv4: 0.3, ebs: 0.1, balancer: 0.1, s3: 0, currency: 'USD', pricesOf: 'x' };
+
+/** A run with two loaded products, in this phase. */
+async function aRun(phase: RunPhase): Promise<{ id: string; table: string }> {
+  const own = settings('snapshots');
+  const full = {
+    ...own,
+    aws: { region: 'ap-northeast-1' },
+    site: { intervalMs: 1_000 },
+    run: { ...own.run, graceMs: 1_000, maxCost: 5 },
+  };
+  const { id, table } = await createRun(bench, 4, { settings: full as never });
+  await load(bench, id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'a' }), stored(2, 'p2', { title: 'b' })]);
+  const plan = { chunkSize: 5, products: 4, cost: priced };
+  await bench.db
+    .knex('crawlfleet_runs')
+    .where({ id })
+    .update({ phase, plan: JSON.stringify(plan) });
+  return { id, table };
+}
+
+const leave = () => bench.stores.runs.releaseLock(bench.fence);
+const staging = (id: string) => bench.db.knex.schema.hasTable(`crawlfleet_staging_${id}`);
+
+describe('cancel', () => {
+  it('asks first, and needs --yes where nobody can answer', async () => {
+    const { id } = await aRun('held');
+    await expect(cancelCommand({ ...base(), runId: id, yes: false }, output)).rejects.toMatchObject({ code: 'usage' });
+    expect(lines[0]).toContain('2 stored products that are loaded are not published');
+    expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'held', request: null });
+  });
+
+  it('discards the rows of a held run', async () => {
+    const { id, table } = await aRun('held');
+    await bench.stores.runs.setReport(id, { run: id, state: 'held', notes: [] } as never, bench.fence);
+    await bench.db
+      .knex('crawlfleet_runs')
+      .where({ id })
+      .update({ finished_at: NOW + 5 });
+    await leave();
+    expect(await cancelCommand({ ...base(), runId: id, yes: true }, output)).toBe(0);
+    expect(documents).toEqual([{ run: id, state: 'cancelled', reason: expect.any(String), exitCode: 11 }]);
+    expect(await bench.stores.runs.get(id)).toMatchObject({
+      phase: 'cancelled',
+      request: 'cancel',
+      // What somebody did with its rows days later makes it neither longer nor dearer.
+      finishedAtMs: NOW + 5,
+      report: { state: 'cancelled', exitCode: 11, finishedAt: new Date(NOW + 5).toISOString() },
+    });
+    expect(await staging(id)).toBe(false);
+    expect(await bench.db.knex(table)).toEqual([]);
+    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
+      code: 'run-ended',
+    });
+  });
+
+  it('leaves the wish to a main server that is at work', async () => {
+    const { id } = await aRun('crawling');
+    const now = Date.now();
+    await bench.stores.runs.renewLock(bench.fence, now, 60_000, id);
+    expect(await cancelCommand({ ...base(), runId: id, yes: true }, output)).toBe(0);
+    expect(documents).toEqual([{ run: id, requested: 'cancel', mainServer: 'tests' }]);
+    expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'crawling', request: 'cancel' });
+  });
+
+  it('refuses a run that has ended or is unknown', async () => {
+    const { id } = await aRun('completed');
+    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
+      code: 'run-ended',
+    });
+    await expect(cancelCommand({ ...base(), runId: 'x', yes: true }, output)).rejects.toMatchObject({
+      code: 'run-unknown',
+    });
+  });
+});
+
+describe('a database without tables of ours', () => {
+  let other: TestDatabase;
+  beforeEach(async () => {
+    other = await createTestDatabase('sqlite');
+    configure('', other.url);
+  });
+  afterEach(() => other.drop());
+
+  it.each([
+    ['stop', () => stopCommand({ ...base(), runId: undefined }, output)],
+    ['cancel', () => cancelCommand({ ...base(), runId: 'x', yes: true }, output)],
+    ['explain', () => explainCommand({ ...base(), runId: undefined }, output)],
+    ['watch', () => watchCommand({ ...base(), runId: undefined }, output)],
+    ['cost RUN', () => costCommand({ ...base(), runId: 'x' }, output)],
+    ['publish', () => publishCommand({ ...base(), runId: undefined, force: false }, output)],
+    ['verify', () => verifyCommand({ ...base(), runId: undefined }, output)],
+  ])('has no run for %s, and is left as it is', async (_command, run) => {
+    await expect(run()).rejects.toMatchObject({
+      code: 'run-unknown',
+      exitCode: 2,
+      message: 'there is no run in this database',
+      hint: expect.stringContaining('--config') as string,
+    });
+    const db = await openDatabase(other.url);
+    expect(await db.knex('sqlite_master')).toEqual([]);
+    await db.close();
+  });
+});
+
+describe('a database with tables of an earlier version', () => {
+  it('is brought up to date, and its runs are found', async () => {
+    const { id } = await aRun('completed');
+    await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
+    expect(await explainCommand({ ...base(), runId: undefined }, output)).toBe(0);
+    expect(documents).toMatchObject([{ run: id, state: 'completed' }]);
+    expect(await isMigrated(bench.db)).toBe(true);
+  });
+});
+
+describe('a wish that comes too late', () => {
+  it('changes nothing, and says that the run has ended meanwhile', async () => {
+    const { id } = await aRun('loading');
+    const run = (await bench.stores.runs.get(id))!;
+    await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
+    const end = { run, request: 'cancel' as const, ...base(), promise: '' };
+    const late = endEarly(bench.stores.runs, end, output, () => Promise.resolve());
+    await expect(late).rejects.toMatchObject({ code: 'run-ended', message: expect.stringContaining('completed') });
+    expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'completed', request: null });
+  });
+
+  it('tells how to release or discard a run that was held meanwhile', async () => {
+    const { id } = await aRun('held');
+    const run = { ...(await bench.stores.runs.get(id))!, phase: 'loading' as const };
+    const late = endEarly(bench.stores.runs, { run, request: 'stop', ...base(), promise: '' }, output, () =>
+      Promise.resolve(),
+    );
+    await expect(late).rejects.toMatchObject({ code: 'run-ended', hint: expect.stringContaining(`publish ${id}`) });
+    expect(await bench.stores.runs.get(id)).toMatchObject({ request: null });
+  });
+
+  it('is fulfilled when a run that is to be stopped is being cancelled', async () => {
+    const { id } = await aRun('crawling');
+    await bench.stores.runs.setRequest(id, 'cancel');
+    await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, id);
+    expect(await stopCommand({ ...base(), runId: id }, output)).toBe(0);
+    expect(await bench.stores.runs.get(id)).toMatchObject({ request: 'cancel' });
+  });
+});
+
+describe('status', () => {
+  it('shows how a held run has ended although its report was not written any more', async () => {
+    const { id } = await aRun('held');
+    const report = { run: id, state: 'held', notes: ['nothing was published: x', 'other'], products: { stored: 2 } };
+    await bench.stores.runs.setReport(id, report as never, bench.fence);
+    const end = { exitCode: 0, reason: null, held: true } as const;
+    await bench.stores.results.publish(id, 'completed', end, bench.fence, NOW);
+    expect(await statusCommand({ ...base(), runId: id }, output)).toBe(0);
+    expect(documents).toMatchObject([{ report: { state: 'completed', exitCode: 0, reason: null, notes: ['other'] } }]);
+  });
+});
+
+describe('leaving a run that has ended', () => {
+  /** The loop was left with Ctrl-C while this was what its instance had come to. */
+  async function leaveWith(phase: 'terminating' | 'terminated') {
+    const { id } = await aRun('completed');
+    await createInstance(bench, id, 0);
+    await bench.db.knex('crawlfleet_instances').where({ run_id: id }).update({ phase });
+    const report = vi.fn(() => buildReport({ ...bench.stores, clock: systemClock, marks: noMarks() }, id));
+    const session = { run: () => Promise.resolve(), report } as unknown as Session;
+    const leave = new AbortController();
+    leave.abort();
+    const interrupts = { leave: leave.signal, onFirst: () => undefined, dispose: () => undefined };
+    const progress = createProgressPrinter(process.stderr, 1_000);
+    const config = loadConfig(base().configPath, {});
+    const result = await carryOut({ runId: id, session, stores: bench.stores, config, interrupts, progress, output });
+    return { id, result, report };
+  }
+
+  it('leaves it to resume while its machines are not gone', async () => {
+    const { id, result, report } = await leaveWith('terminating');
+    expect(result).toEqual({ exitCode: 11, finished: false });
+    expect(report).not.toHaveBeenCalled();
+    expect(lines.join('\n')).toContain(`Left run ${id} as it is: completed, but its instances`);
+    expect(lines.join('\n')).toContain(`orchestrator resume ${id}`);
+    const run = (await bench.stores.runs.get(id))!;
+    expect(isUnfinished(run)).toBe(true);
+    expect(await hasLeftovers(bench.stores.fleet, { ...run, report: {} as never })).toBe(true);
+  });
+
+  it('reports it when nothing is left', async () => {
+    const { id, report } = await leaveWith('terminated');
+    expect(report).toHaveBeenCalledOnce();
+    expect(await hasLeftovers(bench.stores.fleet, (await bench.stores.runs.get(id))!)).toBe(false);
+  });
+});
+
+describe('retry', () => {
+  const retry = (runId?: string) =>
+    retryCommand({ ...base(), flags: [], dryRun: true, yes: true, runId, reasons: undefined }, output);
+
+  /** A run that has ended; of this table and site. */
+  async function ended(table: string, productUrl: string): Promise<string> {
+    const own = { ...settings(table), site: { productUrl } };
+    const { id } = await createRun(bench, 1, { settings: own as never });
+    await bench.stores.runs.setReport(id, {} as never, bench.fence);
+    await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed' });
+    return id;
+  }
+
+  it('refuses a run of another table or another site', async () => {
+    configure('results: { table: mine }\nrun: { deadline: 1h }\n');
+    const other = await ended('theirs', 'http://127.0.0.1:1/{id}');
+    const moved = await ended('mine', 'http://127.0.0.1:2/{id}');
+    await leave();
+    await expect(retry(other)).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining('theirs') });
+    await expect(retry(moved)).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining(':2/{id}') });
+  });
+
+  it('takes the newest run of its own table', async () => {
+    configure('results: { table: mine }\nrun: { deadline: 1h }\n');
+    const mine = await ended('mine', 'http://127.0.0.1:1/{id}');
+    await ended('theirs', 'http://127.0.0.1:1/{id}');
+    await leave();
+    expect(await retry()).toBe(0);
+    expect(documents).toMatchObject([{ run: null, parent: mine }]);
+  });
+});
+
+describe('stop', () => {
+  it('is not taken for done when the lock is held for another run', async () => {
+    const { id } = await aRun('crawling');
+    await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, 'another');
+    await expect(stopCommand({ ...base(), runId: id }, output)).rejects.toMatchObject({ code: 'lock-held' });
+    expect(await bench.stores.runs.get(id)).toMatchObject({ request: 'stop' });
+  });
+});
+
+describe('cost', () => {
+  it('shows plan and actual by part and by instance, and the last runs', async () => {
+    const { id } = await aRun('crawling');
+    await bench.db.knex('crawlfleet_instances').delete();
+    const claim = { slot: 0, epoch: 1, request: { instanceType: 't4g.nano', userData: '' } as never, token: 't' };
+    await bench.stores.fleet.claim(id, claim, bench.fence, NOW);
+    await bench.stores.fleet.patch(id, 0, 1, { instanceId: 'i-1', launchedAtMs: NOW }, bench.fence);
+    await bench.db
+      .knex('crawlfleet_instances')
+      .update({ phase: 'terminated', terminated_at: NOW + 3_600_000, cloud_state: 'terminated' });
+    await bench.db.knex('crawlfleet_runs').update({ phase: 'completed', finished_at: NOW + 3_600_000 });
+    expect(await costCommand({ ...base(), runId: id }, output)).toBe(0);
+    expect(documents[0]).toMatchObject({
+      run: id,
+      final: true,
+      estimated: { total: 1 },
+      actual: { instances: 0.0054, ipv4: 0.005, currency: 'USD' },
+      maxCost: 5,
+      instances: [{ instanceId: 'i-1', instanceType: 't4g.nano', seconds: 3_600, usdPerHour: 0.0054, usd: 0.0104 }],
+    });
+    expect((documents[0] as { per1000: number }).per1000).toBeGreaterThan(0);
+    expect(await costCommand({ ...base(), runId: undefined }, output)).toBe(0);
+    expect(documents[1]).toMatchObject({ runs: [{ run: id, actual: { instances: 0.0054 } }] });
+  });
+});
+
+describe('watch', () => {
+  it('ends when the run has ended, and says how', async () => {
+    const { id } = await aRun('completed');
+    expect(await watchCommand({ ...base(), runId: id }, output)).toBe(0);
+    expect(documents).toMatchObject([{ run: id, state: 'completed' }]);
+  });
+});
+
+describe('logs', () => {
+  const write = (id: string, ...entries: object[]) => {
+    const file = folder.file(`.crawlfleet/runs/${id}/log.ndjson`);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, entries.map((e) => `${JSON.stringify({ time: NOW, run: id, ...e })}\n`).join(''));
+  };
+
+  it('are those of the newest run, filtered, and need no database', async () => {
+    write('20261120-000000-aaaa', { level: 30, msg: 'old' });
+    write('20261121-000000-aaaa', { level: 30, msg: 'calm' }, { level: 40, slot: 1, msg: 'trouble' });
+    await test.drop();
+    const options = { ...base(), runId: undefined, follow: false, slot: null, level: 'warn' as const };
+    await logsCommand(options, output);
+    expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'trouble' }] }]);
+    await logsCommand({ ...options, runId: '20261120-000000-aaaa', level: 'info' }, { ...output, json: false });
+    expect(lines).toEqual(['2026-11-21 02:15:00.000 info  old']);
+    await expect(logsCommand({ ...options, runId: '../../etc' }, output)).rejects.toMatchObject({
+      code: 'run-unknown',
+    });
+  });
+});
+
+describe('F44 gc', () => {
+  it('says so when there is no cloud to look at', async () => {
+    expect(await gcCommand({ ...base(), dryRun: false }, output)).toBe(0);
+    expect(documents).toEqual([{ staging: [] }]);
+  });
+
+  it('looks at the endpoint under its owner, with that one’s clock', async () => {
+    const sandbox = await startSandbox();
+    try {
+      configure(`aws: { endpoint: "${sandbox.endpoint}", region: ${sandbox.region}, owner: me }`);
+      expect(await gcCommand({ ...base(), dryRun: false }, output)).toBe(0);
+      expect(documents).toMatchObject([{ owner: 'me', refused: null, items: [], staging: [] }]);
+      const { clockSkewMs } = documents[0] as { clockSkewMs: number };
+      expect(Math.abs(clockSkewMs)).toBeLessThan(60_000);
+    } finally {
+      await sandbox.stop();
+    }
+  });
+});

@@ -1,0 +1,33 @@
+/** Runs `orchestrator extract` in this process, with what it prints. */
+import { extractCommand } from '../../../orchestrator/cli/commands/extract.ts';
+import type { ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
+import type { TrialReport } from '../../../orchestrator/cli/trial/trial-report.ts';
+
+export interface Run {
+  exitCode: number;
+  text: string;
+  report: TrialReport & { exitCode: number };
+}
+
+const NONE: ExtractFlags = {
+  configPath: undefined,
+  mapping: undefined,
+  url: undefined,
+  file: undefined,
+  urlOf: undefined,
+  field: undefined,
+  render: undefined,
+  userAgent: undefined,
+  chromiumPath: undefined,
+  environment: {},
+};
+
+export async function runExtract(flags: Partial<ExtractFlags>): Promise<Run> {
+  const lines: string[] = [];
+  const documents: unknown[] = [];
+  const exitCode = await extractCommand(
+    { ...NONE, ...flags },
+    { json: true, line: (text = '') => void lines.push(text), document: (value) => void documents.push(value) },
+  );
+  return { exitCode, text: lines.join('\n'), report: documents[0] as Run['report'] };
+}

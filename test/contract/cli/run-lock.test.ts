@@ -1,0 +1,216 @@
+/** The lock between real processes: who gets it when the other one lives, dies, freezes or loses its connection. */
+import { createServer, connect } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { takeLock } from '../../../orchestrator/cli/run-lock.ts';
+import type { Database } from '../../../orchestrator/db/connect.ts';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { createLockGuard } from '../../../orchestrator/db/locks.ts';
+import { migrate } from '../../../orchestrator/db/migrate.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { administer, createTestDatabase, ENGINES } from '../../support/mariadb/database.ts';
+import type { RunningCommand } from '../../support/processes.ts';
+import { startCommand, waitFor } from '../../support/processes.ts';
+
+const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
+/** Those of real life, shorter; a holder that gets no CPU for some seconds still renews its lease in time. */
+const TIMES = { leaseMs: 4_500, renewMs: 600, watchMs: 2_400, settleMs: 100 };
+const HOUR = 3_600_000;
+
+let test: TestDatabase;
+let db: Database;
+const started: RunningCommand[] = [];
+
+async function open(engine: (typeof ENGINES)[number]): Promise<void> {
+  test = await createTestDatabase(engine);
+  db = await openDatabase(test.url);
+  await migrate(db);
+}
+
+afterEach(async () => {
+  for (const holder of started.splice(0)) {
+    holder.kill('SIGKILL');
+    await holder.finished;
+  }
+  await db.close();
+  await test.drop();
+});
+
+function startHolder(url: string, aheadMs = 0, mode: '' | 'writing' = ''): RunningCommand {
+  const args = [HOLDER, url, JSON.stringify(TIMES), String(aheadMs), mode];
+  const holder = startCommand(process.execPath, args, { timeoutMs: 180_000 });
+  started.push(holder);
+  return holder;
+}
+
+const says = (holder: RunningCommand, what: string) =>
+  waitFor(() => holder.stdout().includes(what), { what: `"${what}" after "${holder.stdout()}${holder.stderr()}"` });
+
+const take = () => takeLock(createStores(db).runs, systemClock, TIMES);
+
+describe.each(ENGINES)('F41 the lock on %s', (engine) => {
+  beforeEach(() => open(engine));
+
+  it('refuses a second main server while the first one lives, and lets it in when that one has left', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    const second = startHolder(test.url);
+    await says(second, 'refused: another main server');
+    first.kill('SIGTERM');
+    await says(first, 'released');
+    const lock = await take();
+    await lock.release();
+  });
+
+  it('takes the place of one that was killed on this host at once', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    first.kill('SIGKILL');
+    await first.finished;
+    const startedMs = performance.now();
+    const lock = await take();
+    expect(performance.now() - startedMs).toBeLessThan(TIMES.leaseMs);
+    await lock.release();
+  });
+
+  it('takes over from a frozen one when its lease is out, and that one may not write when it thaws', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    const fence = Number(/held (\d+)/.exec(first.stdout())![1]);
+    first.kill('SIGSTOP');
+    await expect(take()).rejects.toMatchObject({ code: 'lock-held' });
+    const lock = await waitFor(() => take().catch(() => null), { what: 'the lease to run out' });
+    expect(lock.fence).toBeGreaterThan(fence);
+    first.kill('SIGCONT');
+    await says(first, 'lost');
+    const { runs } = createStores(db);
+    await expect(runs.setBalancer('any', null, fence)).rejects.toMatchObject({ code: 'lock-held' });
+    expect(lock.lost.aborted).toBe(false);
+    await lock.release();
+  });
+
+  it('F12 a main server whose clock is an hour ahead does not take a live lock', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    const ahead = startHolder(test.url, HOUR);
+    await says(ahead, 'refused: another main server');
+    expect(first.stdout()).not.toContain('lost');
+  });
+});
+
+describe('F46 the lock on MariaDB', () => {
+  beforeEach(() => open('mysql'));
+
+  const namedHolder = async (at = db): Promise<string | null> => {
+    const [rows] = (await at.knex.raw('select is_used_lock(concat("crawlfleet_run_", database())) as id')) as [
+      { id: string | null }[],
+    ];
+    return rows[0]!.id;
+  };
+
+  it('is held by a connection too, which is made anew when an administrator or wait_timeout ends it', async () => {
+    const lock = await take();
+    const id = await namedHolder();
+    expect(id).not.toBeNull();
+    await administer(`kill ${id}`);
+    const again = await waitFor(async () => ((await namedHolder()) === id ? null : namedHolder()), {
+      what: 'the named lock on another connection',
+    });
+    expect(again).not.toBe(id);
+    expect(lock.lost.aborted).toBe(false);
+    await lock.release();
+    expect(await namedHolder()).toBeNull();
+  });
+
+  it('ends the connection of a frozen holder before it takes over', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    const id = await namedHolder();
+    first.kill('SIGSTOP');
+    const lock = await waitFor(() => take().catch(() => null), { what: 'the lease to run out' });
+    const [rows] = (await db.knex.raw('select count(*) as n from information_schema.processlist where id = ?', [
+      id,
+    ])) as [{ n: string }[]];
+    expect(Number(rows[0]!.n)).toBe(0);
+    await lock.release();
+  });
+
+  it('takes over within a minute from one that is frozen in a write', { timeout: 180_000 }, async () => {
+    const other = await createTestDatabase('mysql');
+    const otherDb = await openDatabase(other.url);
+    const idle = createLockGuard(otherDb).connection!;
+    await idle.acquire();
+    const id = await namedHolder(otherDb);
+    const first = startHolder(test.url, 0, 'writing');
+    await says(first, 'writing');
+    first.kill('SIGSTOP');
+    const startedMs = performance.now();
+    const lock = await waitFor(() => take().catch(() => null), { what: 'the lock', timeoutMs: 120_000 });
+    expect(performance.now() - startedMs).toBeLessThan(60_000);
+    await lock.release();
+    // A named lock of which nobody has said a word in all that time stands: its connection idles on purpose.
+    expect(await namedHolder(otherDb)).toBe(id);
+    await idle.release();
+    await otherDb.close();
+    await other.drop();
+  });
+
+  it('outlives a database that is down for longer than the lease', async () => {
+    const server = await startCut(test.url);
+    const first = startHolder(server.url);
+    await says(first, 'held');
+    server.cut();
+    await new Promise((resolve) => setTimeout(resolve, TIMES.leaseMs + 500));
+    const [before] = await leases();
+    server.mend();
+    await waitFor(async () => Number((await leases())[0]!.expires_at) > Number(before!.expires_at), {
+      what: 'the lease to be renewed',
+    });
+    expect(first.stdout()).not.toContain('lost');
+    await expect(take()).rejects.toMatchObject({ code: 'lock-held' });
+    await server.stop();
+  });
+
+  const leases = () => db.knex('crawlfleet_locks').where({ name: 'lease' }).select('expires_at');
+});
+
+/** The database behind a wire that can be cut: to its clients the same as a server that goes and comes back. */
+async function startCut(url: string): Promise<{ url: string; cut(): void; mend(): void; stop(): Promise<void> }> {
+  const target = new URL(url);
+  const { port, hostname } = target;
+  const open = new Set<Socket>();
+  let up = true;
+  const server = createServer((client) => {
+    if (!up) return void client.destroy();
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket
+        .on('error', () => undefined)
+        .on('close', () => {
+          open.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+    }
+    client.pipe(upstream).pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  target.port = String((server.address() as AddressInfo).port);
+  const cut = (): void => {
+    up = false;
+    for (const socket of open) socket.destroy();
+  };
+  return {
+    url: target.href,
+    cut,
+    mend: () => (up = true),
+    stop: () => {
+      cut();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}

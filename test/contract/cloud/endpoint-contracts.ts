@@ -1,0 +1,87 @@
+/** The three contracts at one endpoint through the SDK, each with adapters of its own; what they make there is removed again. */
+import { randomBytes } from 'node:crypto';
+import { DeleteBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
+import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
+import type { AwsOptions } from '../../../orchestrator/cloud/lazy-sdk.ts';
+import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import { describeComputeContract } from './describe-compute-contract.ts';
+import { describeLoadBalancerContract } from './describe-load-balancer-contract.ts';
+import { describeObjectStoreContract } from './describe-object-store-contract.ts';
+
+export interface ContractEndpoint {
+  /** In the titles. */
+  title: string;
+  /** As divergences.ts names it; 'none' where none is allowed. */
+  name: string;
+  start(): Promise<{ options: AwsOptions; stop: () => Promise<void> }>;
+  /** Port for the n-th balancer. */
+  listenPort: (n: number) => number;
+  /** What is waited for what comes by itself; default 20 s. */
+  patienceMs?: number;
+  /** Left out where there is none, which is then said by the caller. */
+  without?: readonly 'LoadBalancer'[];
+}
+
+const TYPE = { instanceType: 't4g.nano', architecture: 'arm64' as const };
+
+export function describeEndpointContracts(at: ContractEndpoint): void {
+  const { title, name, listenPort } = at;
+  const patience = at.patienceMs === undefined ? {} : { patienceMs: at.patienceMs };
+  const start = async () => {
+    const { options, stop } = await at.start();
+    const adapters = createAwsAdapters(options);
+    return {
+      ...adapters,
+      ...TYPE,
+      ...patience,
+      async stop() {
+        adapters.close();
+        await stop();
+      },
+    };
+  };
+  describeComputeContract(
+    `EC2 SDK at ${title}`,
+    // Powers itself off at once where somebody should really carry it out.
+    async () => ({ ...(await start()), userData: '#!/bin/sh\nsystemctl poweroff\n' }),
+    name,
+  );
+  if (at.without?.includes('LoadBalancer') !== true) {
+    describeLoadBalancerContract(`ELBv2 SDK at ${title}`, async () => ({ ...(await start()), listenPort }), name);
+  }
+  describeObjectStoreContract(
+    `S3 SDK at ${title}`,
+    async () => {
+      const { options, stop } = await at.start();
+      const bucket = `crawlfleet-contract-${randomBytes(6).toString('hex')}`;
+      await ensureBucket({ ...options, bucket });
+      const store = new S3ObjectStore({ ...options, bucket });
+      return {
+        store,
+        fetchUrl: async (url) => new Uint8Array(await (await fetch(url)).arrayBuffer()),
+        async stop() {
+          await removeBucket(store, bucket, options);
+          store.close();
+          await stop();
+        },
+      };
+    },
+    name,
+  );
+}
+
+async function removeBucket(store: S3ObjectStore, Bucket: string, options: AwsOptions): Promise<void> {
+  const { region, endpoint, credentials } = options;
+  const s3 = new S3Client({
+    region,
+    ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+    ...(credentials === undefined ? {} : { credentials }),
+  });
+  try {
+    for await (const { key } of store.list('')) await s3.send(new DeleteObjectCommand({ Bucket, Key: key }));
+    await s3.send(new DeleteBucketCommand({ Bucket }));
+  } finally {
+    s3.destroy();
+  }
+}

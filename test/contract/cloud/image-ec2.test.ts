@@ -1,0 +1,158 @@
+/** Making and finding images through the SDK: at the sandbox, and at moto where it is on PATH. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
+import { Ec2Images } from '../../../orchestrator/cloud/image-ec2.ts';
+import { CHROMIUM_TAG, IMAGE_TAG } from '../../../orchestrator/cloud/image-lookup.ts';
+import type { AwsOptions } from '../../../orchestrator/cloud/lazy-sdk.ts';
+import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { eventually } from './eventually.ts';
+
+interface Place {
+  endpoint: string;
+  region: string;
+  stop(): Promise<unknown>;
+}
+
+const moto = await findMotoServer();
+if (moto === null) sayMotoIsMissing('making an image');
+const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+const NOWHERE = 'ami-0123456789abcdef0';
+
+describe.each<[string, (() => Promise<Place>) | null]>([
+  ['the sandbox', startSandbox],
+  ['moto', moto === null ? null : async () => ({ ...(await startMotoServer(moto)), region: 'us-east-1' })],
+])('images at %s', (name, start) => {
+  describe.runIf(start !== null)('with the account at its disposal', () => {
+    let place: Place;
+    let images: Ec2Images;
+    let compute: Ec2Compute;
+
+    beforeAll(async () => {
+      place = await start!();
+      const options: AwsOptions = { region: place.region, endpoint: place.endpoint, credentials };
+      images = new Ec2Images(options);
+      compute = new Ec2Compute(options);
+    });
+    afterAll(async () => {
+      images?.close();
+      compute?.close();
+      await place?.stop();
+    });
+
+    async function launchBuilder(baseImageId: string, word: string): Promise<string> {
+      const [subnet] = await compute.subnets([]);
+      const id = await images.launchBuilder({
+        clientToken: `image-${word}`,
+        imageId: baseImageId,
+        instanceType: 't4g.small',
+        subnetId: subnet!.id,
+        securityGroupIds: await compute.securityGroups([], subnet!.vpcId),
+        userData: '#!/bin/bash\n',
+        tags: { [TAG.owner]: 'me', [TAG.run]: `image-${word}`, 'crawlfleet:purpose': 'image' },
+      });
+      await eventually('the builder', async () => ((await images.builderState(id)) === 'running' ? id : null));
+      return id;
+    }
+
+    const base = (): Promise<string> =>
+      // moto knows no Debian 13; what it is made from does not matter here.
+      name === 'moto' ? compute.image(null, 'arm64') : images.baseImage(null, 'arm64');
+
+    async function make(word: string): Promise<string> {
+      const instanceId = await launchBuilder(await base(), word);
+      const tags = { [TAG.owner]: 'me', [IMAGE_TAG]: 'browser', [CHROMIUM_TAG]: '156.0' };
+      const id = await images.createImage({ instanceId, name: `image ${word}`, description: 'a test', tags });
+      await eventually('the image', async () => ((await images.imageState(id)) === 'available' ? id : null));
+      await images.terminate(instanceId);
+      return id;
+    }
+
+    it('makes an image, which browsers boot from and others do not, and removes it with its snapshot', async () => {
+      expect(await images.ownImages()).toEqual([]);
+      const before = await compute.image(null, 'arm64', 'browser');
+      const id = await make('one');
+      const [own, ...others] = await images.ownImages();
+      expect(others).toEqual([]);
+      expect(own).toMatchObject({
+        id,
+        name: 'image one',
+        architecture: 'arm64',
+        state: 'available',
+        chromium: '156.0',
+      });
+      expect(own!.snapshots).toHaveLength(1);
+      expect(await compute.image(null, 'arm64', 'browser')).toBe(id);
+      expect(await compute.image(null, 'arm64')).not.toBe(id);
+      expect(await compute.image(id, 'arm64', 'browser')).toBe(id);
+
+      await images.removeImage(own!);
+      // Twice is fine.
+      await images.removeImage(own!);
+      expect(await images.ownImages()).toEqual([]);
+      expect(await compute.image(null, 'arm64', 'browser')).toBe(before);
+    });
+
+    it('takes the newest of its own', async () => {
+      await make('two');
+      // The dates of images have no more than seconds on some endpoints.
+      await new Promise((resolve) => setTimeout(resolve, name === 'moto' ? 1_100 : 10));
+      const newer = await make('three');
+      expect(await compute.image(null, 'arm64', 'browser')).toBe(newer);
+    });
+
+    it('does not know the state of what is not there', async () => {
+      expect(await images.imageState(NOWHERE)).toBeNull();
+      expect(await images.builderState('i-0123456789abcdef0')).toBeNull();
+    });
+  });
+});
+
+describe('the image for browsers at the sandbox', () => {
+  let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+  let images: Ec2Images;
+  let compute: Ec2Compute;
+
+  beforeAll(async () => {
+    sandbox = await startSandbox();
+    const options = { region: sandbox.region, endpoint: sandbox.endpoint, credentials };
+    images = new Ec2Images(options);
+    compute = new Ec2Compute(options);
+  });
+  afterAll(async () => {
+    images?.close();
+    compute?.close();
+    await sandbox?.stop();
+  });
+
+  it.each(['x86_64', 'arm64'] as const)('is Debian 13 where there is none of its own (%s)', async (architecture) => {
+    const debian = await images.baseImage(null, architecture);
+    expect(await compute.image(null, architecture, 'browser')).toBe(debian);
+    expect(await compute.image(null, architecture, 'http')).not.toBe(debian);
+  });
+
+  it('stops a builder that powers itself off, and keeps it', async () => {
+    const [subnet] = await compute.subnets([]);
+    const id = await images.launchBuilder({
+      clientToken: 'image-stop',
+      imageId: await images.baseImage(null, 'arm64'),
+      instanceType: 't4g.small',
+      subnetId: subnet!.id,
+      securityGroupIds: await compute.securityGroups([], subnet!.vpcId),
+      userData: '#!/bin/bash\n',
+      tags: { [TAG.owner]: 'me' },
+    });
+    await eventually('the builder', async () => ((await images.builderState(id)) === 'running' ? id : null));
+    await sandbox.control('POST', `instances/${id}`, { do: 'stop' });
+    await eventually('the stop', async () => ((await images.builderState(id)) === 'stopped' ? id : null));
+
+    await sandbox.control('PATCH', 'conditions', { imagePendingMs: 600_000 });
+    const order = { instanceId: id, name: 'twice', description: '', tags: { [IMAGE_TAG]: 'browser' } };
+    const imageId = await images.createImage(order);
+    expect(await images.imageState(imageId)).toBe('pending');
+    // Nobody boots from one that is still being made, and its name is taken.
+    expect(await compute.image(null, 'arm64', 'browser')).toBe(await images.baseImage(null, 'arm64'));
+    await expect(images.createImage(order)).rejects.toThrow(/InvalidAMIName.Duplicate/);
+  });
+});

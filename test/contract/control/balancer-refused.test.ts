@@ -1,0 +1,102 @@
+/** Whole runs whose load balancer cannot be made: what it costs, what is left, what the user is told. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Base, RunShape } from './run-stage.ts';
+import { useBase } from './use-base.ts';
+import { WholeRun } from './whole-run.ts';
+
+const SMALL: RunShape = { products: 30, instances: 3, chunkSize: 2, intervalMs: 200 };
+const WORDS =
+  'CreateListener at AWS failed: AccessDenied: not authorized to perform elasticloadbalancing:CreateListener';
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+/** What is made comes into being, and the call fails all the same, until `over`. */
+function breakEnsure(error: AppError, over: () => boolean = () => false): void {
+  const { balancers } = whole.cloud;
+  const ensure = balancers.ensure.bind(balancers);
+  balancers.ensure = async (request) => {
+    const made = await ensure(request);
+    if (over()) return made;
+    throw error;
+  };
+}
+
+const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
+
+describe('a load balancer that ELBv2 refuses', () => {
+  it.each(['aws-denied', 'aws-invalid'] as const)(
+    'ends the run at once (%s): nothing is launched, nothing is left, and the user is told once',
+    async (code) => {
+      whole = await WholeRun.open(base, SMALL);
+      breakEnsure(new AppError(code, WORDS));
+      await whole.start();
+      await whole.untilEnd(60_000);
+      expect(launches()).toBe(0);
+      expect(whole.cloud.balancers.names()).toEqual([]);
+      const record = await whole.record();
+      expect(record).toMatchObject({ phase: 'failed', exitCode: 4, balancer: null });
+      expect(record.reason).toContain('load balancer');
+      expect((await whole.verdict()).products).toMatchObject({ open: 0 });
+      expect(whole.server!.alarms.filter((a) => a.includes(WORDS))).toHaveLength(1);
+    },
+  );
+
+  it('is waited for at the end while ELBv2 does not let it be removed', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    breakEnsure(new AppError('aws-denied', WORDS));
+    let tries = 0;
+    whole.cloud.balancers.onCall = ({ name }) => {
+      if (name === 'removeByName' && ++tries < 6) throw new AppError('aws-throttled', 'Throttling');
+    };
+    await whole.start();
+    await whole.untilEnd();
+    expect(tries).toBe(6);
+    expect(whole.cloud.balancers.names()).toEqual([]);
+  });
+
+  it('is removed by the main server that takes the run up, when the first one died over it', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const first = await whole.start((name) => name === 'runs.setBalancer' && 'before');
+    await whole.untilDead();
+    expect(first.life.dead).toBe(true);
+    expect(whole.cloud.balancers.names()).toHaveLength(1);
+    await base.stores.runs.setRequest(whole.run.id, 'cancel');
+    await whole.start();
+    await whole.untilEnd();
+    expect(whole.cloud.balancers.names()).toEqual([]);
+  });
+});
+
+describe('a load balancer that cannot be made for a while', () => {
+  it('keeps launches back, is told once with the words of ELBv2, and the run goes on when it can', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    let over = false;
+    breakEnsure(new AppError('aws-throttled', 'CreateLoadBalancer at AWS failed: Throttling'), () => over);
+    await whole.start();
+    const untilMs = whole.clock.now() + 60_000;
+    await whole.until('a minute', () => whole.clock.now() >= untilMs);
+    expect(launches()).toBe(0);
+    expect(whole.server!.alarms.filter((a) => a.includes('Throttling'))).toHaveLength(1);
+    over = true;
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.cloud.balancers.names()).toEqual([]);
+  });
+
+  it('is no news when it comes a second later', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    let tries = 0;
+    breakEnsure(new AppError('aws-failed', 'socket hang up'), () => ++tries > 1);
+    await whole.start();
+    await whole.untilEnd();
+    expect(whole.server!.alarms).toEqual([]);
+    // It was removed by what the row says: nothing is left to look for.
+    expect(whole.cloud.balancers.calls.filter((c) => c.name === 'removeByName')).toEqual([]);
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});

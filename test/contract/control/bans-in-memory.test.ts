@@ -1,0 +1,319 @@
+/**
+ * Whole runs on a site that bans: the real control loop on a real database, with a fake fleet and time of its own. What
+ * one address may not crawl others do, and when none may, everybody stops.
+ */
+import { afterEach, describe, expect, it } from 'vitest';
+import { buildReport } from '../../../orchestrator/control/finish.ts';
+import { noMarks } from '../../../orchestrator/control/core.ts';
+import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
+import type { FakeInstance } from './fake-instance.ts';
+import type { Base, RunShape } from './run-stage.ts';
+import { WholeRun, usualResult } from './whole-run.ts';
+import { useBase } from './use-base.ts';
+
+const { site } = aRun().settings;
+const HALF_HOUR_MS = 1_800_000;
+
+function shape(onBan: 'cool-down' | 'replace' | 'stop', change: Partial<RunShape> = {}, coolDownMs = HALF_HOUR_MS) {
+  const ban = { ...site.ban, coolDownMs };
+  return { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, site: { onBan, ban }, ...change };
+}
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+async function expectAllStored(): Promise<void> {
+  const { products } = whole.run.plan;
+  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  const gone = Math.floor(products / 10);
+  expect(verdict.products).toEqual({ planned: products, stored: products - gone - 1, gone, failed: 1, open: 0 });
+  expect(whole.cloud.compute.alive()).toEqual([]);
+}
+
+/** Every product that was right is a row, the others failed with this reason; nothing is left running. */
+async function expectStopped(reason: string, phase: string, exitCode: number): Promise<void> {
+  expect(await whole.record()).toMatchObject({ phase, exitCode, balancer: null });
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  const outcomes = await base.stores.work.outcomes(whole.run.id);
+  expect(outcomes.open).toBe(0);
+  expect(outcomes.reasons[reason as 'banned']).toBeGreaterThan(0);
+  const right = [...whole.fleet.fetches.keys()].filter((id) => outcomeOf(id) === 'stored').sort();
+  expect((await whole.rows()).map((r) => r.product_id)).toEqual(right);
+  expect(whole.cloud.compute.alive()).toEqual([]);
+}
+
+const outcomeOf = (id: string): string => usualResult({ n: Number(id.slice(1)), id }).outcome;
+
+/** Crawls until every instance has a few pages. */
+async function crawlAWhile(options: RunShape): Promise<void> {
+  whole = await WholeRun.open(base, options);
+  await whole.start();
+  await whole.until('some pages of everybody', () => {
+    const { instances } = whole.fleet;
+    return instances.length === options.instances && instances.every((i) => i.fetched >= 4);
+  });
+}
+
+const lastRequest = (instance: FakeInstance): number => instance.requestsAt.at(-1)!;
+const refuse = (...slots: number[]) => {
+  whole.fleet.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
+};
+const report = () => buildReport({ ...base.stores, clock: whole.clock, marks: noMarks() }, whole.run.id);
+
+describe('one banned address of three', () => {
+  it('stops at once; the others crawl its products, each once, and everything is stored', async () => {
+    await crawlAWhile(shape('cool-down'));
+    refuse(1);
+    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    const before = whole.fleet.of(1).requestsAt.length;
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(whole.fleet.of(1).requestsAt).toHaveLength(before);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect(whole.server!.alarms).toEqual([expect.stringMatching(/slot 1: the site has banned 127.* \(status-403\)/)]);
+    expect((await report()).bans).toEqual([
+      expect.objectContaining({
+        slot: 1,
+        epoch: 1,
+        rule: 'status-403',
+        overAtMs: null,
+        evidence: expect.objectContaining({ status: 403, headers: { server: 'test' }, body: '<h1>Forbidden</h1>' }),
+      }),
+    ]);
+  });
+
+  it('takes new products when its cool-down is over, such as those of the next one to be banned', async () => {
+    await crawlAWhile(shape('cool-down', { products: 120 }, 10_000));
+    refuse(1);
+    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    const bannedAtMs = lastRequest(whole.fleet.of(1));
+    whole.fleet.mood = () => 'fine';
+    await whole.until('the end of the cool-down', () => whole.fleet.of(1).trouble === null);
+    // Two bans of three addresses within 20 s would open the circuit of a run of eight minutes.
+    await whole.until('some time', () => whole.clock.now() - bannedAtMs > 21_000);
+    refuse(0);
+    await whole.untilEnd();
+    await expectAllStored();
+    const after = whole.fleet.of(1).requestsAt.filter((at) => at > bannedAtMs);
+    expect(after.length).toBeGreaterThan(5);
+    expect(after[0]! - bannedAtMs).toBeGreaterThanOrEqual(10_000);
+    const [first] = (await report()).bans;
+    expect(first!.overAtMs).toBeGreaterThanOrEqual(bannedAtMs + 10_000);
+  });
+
+  it('may end its cool-down before it has given its products back: none is left behind', async () => {
+    await crawlAWhile(shape('cool-down', {}, 60));
+    refuse(1);
+    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    whole.fleet.mood = () => 'fine';
+    await whole.untilEnd();
+    await expectAllStored();
+  });
+
+  it('that falls silent is lost and replaced like any other', async () => {
+    await crawlAWhile(shape('cool-down', { products: 120 }));
+    refuse(1);
+    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    whole.fleet.of(1).frozen = true;
+    whole.fleet.mood = () => 'fine';
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
+  });
+
+  it.each(
+    ['fleet.noteTrouble', 'fleet.move', 'work.release', 'fleet.noteReleased'].flatMap((call) => [
+      [call, 'before'] as const,
+      [call, 'after'] as const,
+    ]),
+  )('is dealt with by the next main server when one is killed at %s, %s it took effect', async (call, when) => {
+    await crawlAWhile(shape('cool-down'));
+    whole.server!.life.decide = (name) => whole.fleet.of(1).trouble !== null && name === call && when;
+    refuse(1);
+    await whole.untilDead();
+    expect(whole.server!.life.dead).toBe(true);
+    await whole.start();
+    await whole.untilEnd();
+    await expectAllStored();
+    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect((await report()).bans).toHaveLength(1);
+  });
+});
+
+describe('on_ban: replace', () => {
+  it('closes the banned epoch and fills the slot with another address, never more than planned at once', async () => {
+    await crawlAWhile(shape('replace', { products: 120 }));
+    whole.fleet.mood = (i) => (i.slot === 1 && i.epoch === 1 ? 'ban' : 'fine');
+    let most = 0;
+    await whole.until('the end', () => {
+      most = Math.max(most, whole.cloud.compute.all().filter((m) => ['pending', 'running'].includes(m.state)).length);
+      return whole.server!.ended !== null;
+    });
+    await expectAllStored();
+    expect(most).toBe(3);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
+    const [first] = (await base.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    expect(first).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'banned' });
+    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+  });
+
+  it('ends: a slot whose every address is banned gets three of them, and then rests', async () => {
+    // Three of ten addresses do not open the circuit.
+    await crawlAWhile(shape('replace', { products: 320, instances: 8 }));
+    refuse(1);
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '1.3', '2.1', '3.1', '4.1', '5.1', '6.1', '7.1']);
+  });
+
+  it('gives a fleet of one a second address before it takes the ban for the last word', async () => {
+    await crawlAWhile(shape('replace', { instances: 1 }));
+    refuse(0);
+    await whole.untilEnd();
+    await expectStopped('banned', 'banned', 18);
+    expect(whole.machines()).toEqual(['0.1', '0.2']);
+  });
+});
+
+describe('the circuit', () => {
+  it('opens when two of five are banned within the window, and says how many they are', async () => {
+    await crawlAWhile(shape('cool-down', { products: 200, instances: 5 }));
+    refuse(0, 1);
+    await whole.untilEnd();
+    await expectStopped('banned', 'banned', 18);
+    expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toEqual([]);
+    expect(whole.server!.alarms.join()).toContain('the site has banned 2 of 5 addresses within 20s, more than a third');
+  });
+
+  it('stays closed when two of six are banned', async () => {
+    await crawlAWhile(shape('cool-down', { products: 180, instances: 6 }));
+    refuse(0, 1);
+    await whole.untilEnd();
+    await expectAllStored();
+  });
+
+  it('opens when every address is banned: no request more, what is stored is published, exit code 18', async () => {
+    await crawlAWhile(shape('cool-down'));
+    refuse(0, 1, 2);
+    await whole.until('the bans', () => whole.fleet.instances.every((i) => i.trouble !== null));
+    const requests = whole.fleet.instances.map((i) => i.requestsAt.length);
+    await whole.untilEnd();
+    await expectStopped('banned', 'banned', 18);
+    expect(whole.fleet.instances.map((i) => i.requestsAt.length)).toEqual(requests);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+    expect((await whole.record()).reason).toMatch(/banned by the site: \d+ products not crawled/);
+    expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toHaveLength(1);
+    expect((await report()).notes.join('\n')).toMatch(/banned 3 addresses \(status-403\)/);
+  });
+
+  it('opens at the first ban with on_ban: stop', async () => {
+    await crawlAWhile(shape('stop'));
+    refuse(1);
+    await whole.untilEnd();
+    await expectStopped('banned', 'banned', 18);
+    expect((await report()).bans).toHaveLength(1);
+  });
+
+  it('stays open when another main server takes the run up', async () => {
+    await crawlAWhile(shape('cool-down'));
+    refuse(0, 1, 2);
+    whole.server!.life.decide = (name) => name === 'runs.setRequest' && 'after';
+    await whole.untilDead();
+    await whole.start();
+    await whole.untilEnd();
+    await expectStopped('banned', 'banned', 18);
+  });
+
+  it('is not opened by a wish to stop that came first, and a stop after long crawling loses no result', async () => {
+    await crawlAWhile(shape('cool-down', { products: 200, deadlineMs: 480_000 }));
+    await whole.until('a long crawl', () => whole.fleet.of(0).fetched > 40);
+    await base.stores.runs.setRequest(whole.run.id, 'stop');
+    refuse(0, 1, 2);
+    await whole.untilEnd();
+    await expectStopped('cancelled', 'cancelled', 11);
+    const instances = await base.stores.fleet.instances(whole.run.id);
+    expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
+  });
+});
+
+describe('a suspicion', () => {
+  it('of one address is a ban when others still get right pages', async () => {
+    await crawlAWhile(shape('cool-down'));
+    whole.fleet.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
+    await whole.untilEnd();
+    await expectAllStored();
+    expect((await report()).bans).toMatchObject([{ slot: 2, rule: 'required-missing' }]);
+  });
+
+  it('of every address means that the site has changed: everybody stops, exit code 12', async () => {
+    await crawlAWhile(shape('cool-down'));
+    whole.fleet.mood = () => 'odd';
+    await whole.untilEnd();
+    await expectStopped('site-changed', 'failed', 12);
+    expect((await report()).bans).toEqual([]);
+    expect(whole.server!.alarms.filter((a) => a.includes('has changed. Crawling stops'))).toHaveLength(1);
+  });
+});
+
+describe('robots.txt in a run', () => {
+  const NONE = { ...ALLOW_ALL, version: 'none', access: 'none', source: 'HTTP 503' } as const;
+
+  it('that cannot be had makes the fleet wait, and go on when it can', async () => {
+    whole = await WholeRun.open(base, shape('cool-down'));
+    whole.robots = NONE;
+    await whole.start();
+    await whole.until('three instances', () => whole.fleet.instances.filter((i) => i.robots !== null).length === 3);
+    const atMs = whole.clock.now();
+    await whole.until('some time', () => whole.clock.now() - atMs > 20_000);
+    expect(whole.fleet.fetches.size).toBe(0);
+    expect(whole.robotsReads).toBeGreaterThan(3);
+    whole.robots = ALLOW_ALL;
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(whole.server!.alarms).toEqual([
+      expect.stringContaining('nothing may be crawled'),
+      expect.stringContaining('can be read again'),
+    ]);
+  });
+
+  it('that cannot be had until the deadline leaves the products failed(robots), exit code 15', async () => {
+    whole = await WholeRun.open(base, shape('cool-down', { deadlineMs: 60_000 }));
+    whole.robots = NONE;
+    await whole.start();
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 15 });
+    expect((await whole.record()).reason).toContain('robots.txt could not be read');
+    expect((await base.stores.work.outcomes(whole.run.id)).reasons).toEqual({ robots: 60 });
+    expect(whole.fleet.fetches.size).toBe(0);
+  });
+
+  it('with a longer Crawl-delay on a re-read slows everybody down, and says so', async () => {
+    await crawlAWhile(shape('cool-down', { products: 300, deadlineMs: 200_000 }));
+    whole.robots = { ...ALLOW_ALL, version: 'slow', crawlDelayMs: 5_000 };
+    await whole.until('the re-read', () => whole.fleet.instances.every((i) => i.robots?.version === 'slow'), 200_000);
+    const sinceMs = whole.clock.now();
+    await whole.until('some pages', () => whole.clock.now() - sinceMs > 30_000);
+    for (const { requestsAt } of whole.fleet.instances) {
+      const later = requestsAt.filter((at) => at > sinceMs);
+      expect(later.length).toBeGreaterThan(2);
+      later.slice(1).forEach((at, i) => expect(at - later[i]!).toBeGreaterThanOrEqual(5_000));
+    }
+    expect(whole.server!.alarms).toEqual([expect.stringMatching(/asks for 5 ?s .* the deadline may be missed/)]);
+  });
+
+  it('is not asked for when it is to be ignored', async () => {
+    const options = shape('cool-down');
+    whole = await WholeRun.open(base, { ...options, site: { ...options.site, robots: 'ignore' } });
+    await whole.start();
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(whole.robotsReads).toBe(0);
+  });
+});

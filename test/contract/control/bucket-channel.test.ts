@@ -1,0 +1,60 @@
+/** The bucket as the second channel: call-backs that never arrive cost time, not results. Whole runs by the real control loop. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import { COMPLETION_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
+import type { Base } from './run-stage.ts';
+import { WholeRun } from './whole-run.ts';
+import { useBase } from './use-base.ts';
+
+const LIMITS = limitsFor(480_000);
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+async function expectComplete(): Promise<void> {
+  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+  const instances = await base.stores.fleet.instances(whole.run.id);
+  expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
+  expect(instances.every((i) => i.manifestSha256 !== null)).toBe(true);
+}
+
+describe('F39: manifests are polled', () => {
+  it('ends instances whose completion is lost for all, within the time a silent one is given', async () => {
+    whole = await WholeRun.open(base, { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 });
+    whole.fleet.network = (path) => (path === COMPLETION_PATH ? { lose: 'request' } : null);
+    await whole.start();
+    let closedMs = 0;
+    await whole.until('the manifests', () => {
+      closedMs = whole.clock.now();
+      return [...whole.cloud.objects.objects.keys()].filter((key) => key.endsWith('manifest.json')).length === 3;
+    });
+    await whole.untilEnd();
+    expect(whole.clock.now() - closedMs).toBeLessThan(LIMITS.lostMs * 2);
+    await expectComplete();
+  });
+
+  it('keeps instances at work that cannot reach the main server: their parts show that they live', async () => {
+    const deadlineMs = 14_400_000;
+    const { lostMs } = limitsFor(deadlineMs);
+    const shape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 25_000, deadlineMs };
+    whole = await WholeRun.open(base, shape);
+    await whole.start();
+    await whole.until('all products granted', async () => {
+      const counts = await base.stores.work.counts(whole.run.id);
+      return counts.granted === counts.chunks;
+    });
+    const cutMs = whole.clock.now();
+    whole.fleet.network = (path) => (path === HELLO_PATH ? null : { lose: 'request' });
+    await whole.until('twice the silence of a lost instance', () => whole.clock.now() > cutMs + 2 * lostMs, deadlineMs);
+    whole.fleet.network = () => null;
+    await whole.untilEnd(deadlineMs);
+    await expectComplete();
+  });
+});

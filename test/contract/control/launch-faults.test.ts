@@ -1,0 +1,454 @@
+/**
+ * Rows of the fault matrix that concern launches and the life of a slot: whole runs by the real control loop, with an EC2
+ * in memory that misbehaves as the real one does. Limits are those of a run of eight minutes.
+ */
+import { afterEach, describe, expect, it } from 'vitest';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import { HELLO_PATH } from '../../../shared/wire/callbacks.ts';
+import { macMessage } from '../../../shared/wire/signature.ts';
+import type { Compute, LaunchResult } from '../../../orchestrator/cloud/compute.ts';
+import type { Callbacks } from '../../../orchestrator/control/callbacks.ts';
+import { spendingOf } from '../../../orchestrator/control/money.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import { aWorld } from '../../unit/control/builders.ts';
+import type { Base, RunShape } from './run-stage.ts';
+import { WholeRun } from './whole-run.ts';
+import { useBase } from './use-base.ts';
+
+const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
+/** Long enough for something to happen in the middle of it. */
+const SLOW: RunShape = { products: 120, instances: 3, chunkSize: 2, intervalMs: 1_000 };
+const LIMITS = limitsFor(480_000);
+const VISIBLE_MS = 60_000;
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+/** I1, I2, I3 and I7, and the exit code 0. */
+async function expectComplete(): Promise<void> {
+  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  await expectSound();
+}
+
+async function expectSound(): Promise<void> {
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  expect(verdict.products.open).toBe(0);
+  expect(whole.cloud.compute.alive()).toEqual([]);
+  expect(whole.cloud.balancers.names()).toEqual([]);
+  expect(new Set(whole.machines()).size).toBe(whole.machines().length);
+}
+
+const records = (): Promise<InstanceRecord[]> => base.stores.fleet.instances(whole.run.id);
+const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
+const alarms = (): string => whole.server!.alarms.join('\n');
+const somePages = (): Promise<void> =>
+  whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 5).length === 3);
+
+describe('a launch without an answer', () => {
+  it('F1: whose instance shows only after half a minute is adopted, and no second one is launched', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.compute.behaviour.invisibleMs = 30_000;
+    whole.cloud.compute.launchFaults.push('reply-lost', 'reply-lost', 'reply-lost', 'reply-lost');
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('F2: is repeated with the token of the first call', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const nothing: LaunchResult = { kind: 'unknown', message: 'socket hang up' };
+    whole.cloud.compute.launchFaults.push(nothing, nothing, nothing, nothing);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    const launches = whole.cloud.compute.calls.filter((c) => c.name === 'launch');
+    expect(launches).toHaveLength(7);
+    expect(new Set(launches.map((c) => c.detail)).size).toBe(3);
+  });
+
+  it('F9: whose token is used is adopted when its tags show', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const { compute } = whole.cloud;
+    const launch = compute.launch.bind(compute);
+    compute.launch = async (request) => {
+      Reflect.deleteProperty(compute, 'launch');
+      await launch(request);
+      return { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true };
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('F9: whose token is used and nothing shows gets a new epoch, after the minute in which it may be invisible', async () => {
+    whole = await WholeRun.open(base, { ...SLOW, instances: 1, intervalMs: 500 });
+    whole.cloud.compute.launchFaults.push({ kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true });
+    await whole.start();
+    const startMs = whole.clock.now();
+    await whole.until('the next epoch', () => calls('launch') === 2);
+    expect(whole.clock.now() - startMs).toBeGreaterThan(VISIBLE_MS);
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.2']);
+  });
+
+  it('F9: whose token belongs to a dead instance gets a new epoch at once, in the same pool', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' });
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.2', '1.1', '2.1']);
+    const [first, second] = await records();
+    expect(second!.request.subnetId).toBe(first!.request.subnetId);
+    expect(second!.request.clientToken).not.toBe(first!.request.clientToken);
+  });
+});
+
+describe('EC2 without machines', () => {
+  it('F4: gives k of n: the others go on, and the refused slot gets its instance in another zone', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000c' });
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.2', '2.1']);
+    expect(whole.cloud.compute.all().map((i) => i.zone)).toEqual(Array(3).fill('ap-northeast-1a'));
+  });
+
+  it('F5: in one pool is asked there again only when three scaled minutes are over', async () => {
+    whole = await WholeRun.open(base, { ...SLOW, instances: 6 });
+    whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000a' });
+    await whole.start();
+    await whole.until('a full fleet', () => whole.cloud.compute.alive().length === 6);
+    // The claims of all three slots were out together; what was not under way yet went elsewhere unasked.
+    expect(calls('launch')).toBeLessThanOrEqual(9);
+    await whole.untilEnd();
+    await expectComplete();
+  });
+
+  it('F5: in all pools is waited for without spinning, and used when there are some again', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const dryMs = 5 * LIMITS.dryPoolMs;
+    whole.cloud.compute.dryOut(whole.clock.now() + dryMs);
+    await whole.start();
+    await whole.until('time to pass', () => calls('launch') > 0);
+    const endMs = whole.clock.now() + dryMs;
+    await whole.until('machines', () => whole.clock.now() >= endMs);
+    // The first round, then one trial for each pool and period.
+    expect(calls('launch')).toBeLessThanOrEqual(3 + 2 * 3);
+    await whole.untilEnd();
+    await expectComplete();
+    // Said once for each pool.
+    expect(whole.server!.alarms.filter((a) => a.includes('pool'))).toHaveLength(2);
+  });
+
+  it('F5: for good ends the run with the code for capacity, long before it would spin', async () => {
+    whole = await WholeRun.open(base, { ...SMALL, deadlineMs: 120_000 });
+    whole.cloud.compute.dryOut(Infinity);
+    await whole.start();
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
+    await expectSound();
+    expect(calls('launch')).toBeLessThan(50);
+  });
+});
+
+describe('EC2 that refuses', () => {
+  it('F6: for the quota is asked again only when an instance has ended; the run goes on and says what to ask for', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.cloud.compute.behaviour.quota = 2;
+    await whole.start();
+    await whole.until('the refusal', () => calls('launch') >= 3);
+    await whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 2).length === 2);
+    expect(calls('launch')).toBe(3);
+    expect(alarms()).toContain('Ask AWS for 6 vCPUs');
+    expect(alarms()).toContain('L-1216C47A');
+    whole.cloud.compute.behaviour.quota = 3;
+    whole.cloud.compute.kill(whole.fleet.instances[0]!.id);
+    await whole.untilEnd();
+    await expectComplete();
+    expect(calls('launch')).toBeLessThanOrEqual(6);
+    expect(whole.server!.alarms.filter((a) => a.includes('quota'))).toHaveLength(1);
+  });
+
+  it('F6: for the quota for good is tried once in ten scaled minutes, until it is too late to boot', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.compute.behaviour.quota = 0;
+    await whole.start();
+    await whole.until('the refusal', () => calls('launch') >= 1);
+    const before = calls('launch');
+    const endMs = whole.clock.now() + 3.5 * LIMITS.quotaPauseMs;
+    await whole.until('time to pass', () => whole.clock.now() > endMs);
+    expect(calls('launch') - before).toBeGreaterThanOrEqual(2);
+    expect(calls('launch') - before).toBeLessThanOrEqual(5);
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
+    await expectSound();
+  });
+
+  it('F7: with throttling for a minute has launched everything soon after, by few calls', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.compute.throttle.allUntilMs = whole.clock.now() + 60_000;
+    await whole.start();
+    await whole.until('the launches', () => whole.cloud.compute.alive().length === 3, 120_000);
+    expect(calls('launch')).toBeLessThan(3 * 80);
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('F7, F43: with throttled terminates gets them again until every instance has ended', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    await whole.start();
+    await whole.until('the first end', () => calls('terminate') > 0);
+    whole.cloud.compute.throttle.writesUntilMs = whole.clock.now() + 60_000;
+    await whole.untilEnd();
+    await expectComplete();
+  });
+});
+
+describe('EC2 that is slow to know', () => {
+  it('F8: does not show young instances, to a second main server neither: nobody is taken for gone', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.cloud.compute.behaviour.invisibleMs = 30_000;
+    await whole.start((name) => name === 'balancers.register' && 'before');
+    await whole.untilDead();
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('F43: answers NotFound to a terminate: that is not death, it is told again and the user hears of it', async () => {
+    whole = await WholeRun.open(base, { ...SMALL, products: 6 });
+    whole.cloud.compute.behaviour.unknownMs = 30_000;
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(alarms()).toMatch(/was told to end and EC2 still shows it as running; it is told again/);
+  });
+});
+
+describe('an instance that does not come into service', () => {
+  it('F10: never says hello, and is replaced once with its console kept', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.fleet.boots = (machine) => machine.tags['crawlfleet:slot'] !== '1';
+    whole.cloud.compute.consoles.set('i-00000000000000002', 'cloud-init: failed to fetch the bundle');
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
+    const silent = (await records()).filter((r) => r.slot === 1);
+    expect(silent.map((r) => r.reason)).toEqual(['no-hello', 'no-hello']);
+    expect(silent[0]!.consoleOutput).toContain('failed to fetch the bundle');
+  });
+
+  it('F11: is not who its token was made for: refused with an alarm, and no product goes there', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    let callbacks: Callbacks | null = null;
+    const connect = whole.fleet.connect.bind(whole.fleet);
+    whole.fleet.connect = (to, died) => connect((callbacks = to), died);
+    await whole.start();
+    await somePages();
+    const { token } = (await records())[0]!;
+    const at = { run: whole.run.id, slot: 0, epoch: 1 };
+    const own = { instanceId: 'i-foreign', address: '203.0.113.9', publicKey: whole.run.publicKey };
+    const rest = { bundleSha256: 'b'.repeat(64), clock: new Date(whole.clock.now()).toISOString() };
+    const body = JSON.stringify({ ...own, ...rest });
+    const signature = macMessage(token, { method: 'POST', path: HELLO_PATH, ...at }, body);
+    const reply = await callbacks!.hello({ ...at, counter: null, signature, body: Buffer.from(body) });
+    expect(reply.status).toBe(401);
+    expect(alarms()).toContain('a second hello with the same token (other-instance)');
+    await whole.untilEnd();
+    await expectComplete();
+  });
+
+  it('F13: is never healthy while others are, and is replaced in another zone with the reason of the balancer', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    const { forcedHealth } = whole.cloud.balancers;
+    whole.fleet.onBoot = ({ id, slot, epoch }) => void (slot === 1 && epoch === 1 && forcedHealth.set(id, 'unused'));
+    whole.fleet.route = (targets, turn) => {
+      const fit = targets.filter((t) => !forcedHealth.has(t.id));
+      return fit[turn % Math.max(1, fit.length)];
+    };
+    await whole.start();
+    await whole.until('the replacement', () => whole.machines().includes('1.2'), LIMITS.healthyMs + 10_000);
+    await whole.untilEnd();
+    await expectComplete();
+    const [unfit, next] = (await records()).filter((r) => r.slot === 1);
+    expect(unfit).toMatchObject({ reason: 'never-healthy', lastError: 'Target.NotInUse' });
+    expect(next!.request.subnetId).not.toBe(unfit!.request.subnetId);
+  });
+
+  it('F14: cannot be a target yet, and is registered when ELBv2 takes it', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const { balancers } = whole.cloud;
+    const register = balancers.register.bind(balancers);
+    let refusals = 0;
+    balancers.register = (balancer, id) => (++refusals <= 6 ? Promise.resolve('not-running') : register(balancer, id));
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(refusals).toBeGreaterThanOrEqual(9);
+  });
+
+  it('F34: says hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.fleet.onBoot = (instance) => {
+      if (instance.slot < 2 && instance.epoch === 1) Object.assign(instance, { address: '127.0.0.77' });
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    await expectParted('127.0.0.77');
+  });
+
+  it('F34: says hello through the same NAT as another: the address it came from tells', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
+    const connect = whole.fleet.connect.bind(whole.fleet);
+    whole.fleet.connect = (callbacks, died) => {
+      const hello = callbacks.hello.bind(callbacks);
+      callbacks.hello = async (callback) => {
+        const behind = callback.slot < 2 && callback.epoch === 1;
+        if (behind) return hello({ ...callback, source: '::ffff:203.0.113.50' });
+        // The others have the addresses that EC2 shows: no proxy is between.
+        const record = await base.stores.fleet.get(whole.run.id, callback.slot, callback.epoch);
+        return hello({ ...callback, source: `::ffff:${record?.address}` });
+      };
+      connect(callbacks, died);
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    await expectParted('203.0.113.50');
+  });
+
+  it('F34: says hello through a public proxy as all others do: nobody is given up for it', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
+    const connect = whole.fleet.connect.bind(whole.fleet);
+    whole.fleet.connect = (callbacks, died) => {
+      const hello = callbacks.hello.bind(callbacks);
+      callbacks.hello = async (callback) => {
+        const { slot, epoch } = callback;
+        // EC2 has not shown this one's address yet: the source is all there is, also when the hello is repeated.
+        if (slot === 0) await base.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, base.fence);
+        const answer = await hello({ ...callback, source: '104.16.1.1' });
+        await hello({ ...callback, source: '104.16.1.1' });
+        return answer;
+      };
+      connect(callbacks, died);
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect((await records()).filter((r) => r.reason === 'shared-address')).toEqual([]);
+  });
+
+  it('F34: is shown by EC2 with the address of another: it does not even get to say hello', async () => {
+    whole = await WholeRun.open(base, SLOW);
+    const { compute } = whole.cloud;
+    const usual = compute.addressOf;
+    compute.addressOf = (i) =>
+      i.tags.Name!.endsWith(' 0.1') || i.tags.Name!.endsWith(' 1.1') ? '203.0.113.7' : usual(i);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    await expectParted('203.0.113.7');
+  });
+
+  async function expectParted(address: string): Promise<void> {
+    const shared = (await records()).filter((r) => r.reason === 'shared-address');
+    expect(shared).toHaveLength(1);
+    const { slot, request, progress } = shared[0]!;
+    expect(progress?.assigned ?? 0).toBe(0);
+    const next = (await records()).find((r) => r.slot === slot && r.epoch === 2)!;
+    expect(next.request.subnetId).not.toBe(request.subnetId);
+    expect(alarms()).toContain(`has the address ${address} of slot`);
+    expect(alarms()).toContain('NAT');
+  }
+});
+
+describe('the end of a machine', () => {
+  it('F43: that may not be terminated is reported, the run ends without it, and it switches itself off', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    await whole.start();
+    await whole.until('an instance', () => whole.fleet.instances.length > 0);
+    const [first] = whole.fleet.instances;
+    whole.cloud.compute.protected.add(first!.id);
+    await whole.until('the alarm', () => alarms().includes('OperationNotPermitted'));
+    expect(alarms()).toContain(`${first!.id} cannot be ended`);
+    await whole.until('the results', async () => (await whole.record()).phase === 'completed', 120_000);
+    expect(whole.clock.now()).toBeLessThan(whole.run.deadlineAtMs - 60_000);
+    expect(whole.cloud.compute.isRunning(first!.id)).toBe(true);
+    // Its own timer.
+    whole.cloud.compute.kill(first!.id);
+    await whole.untilEnd();
+    await expectComplete();
+  });
+
+  it('does not wait for ELBv2: terminated though no target can be deregistered', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    whole.cloud.balancers.deregister = () => Promise.reject(new Error('ServiceUnavailable'));
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(calls('terminate')).toBe(3);
+  });
+});
+
+describe('F45: run.max_cost', () => {
+  const figures = () => {
+    const { committed, each } = spendingOf({
+      ...aWorld({ instances: [] }),
+      run: whole.run as never,
+      nowMs: whole.clock.now(),
+    });
+    return { committed, each };
+  };
+  const openWith = async (shape: RunShape, cap: (of: ReturnType<typeof figures>) => number): Promise<void> => {
+    whole = await WholeRun.open(base, shape);
+    const maxCost = cap(figures());
+    await whole.close();
+    whole = await WholeRun.open(base, { ...shape, maxCost });
+  };
+
+  it('keeps first launches back: the run goes on with what it can pay, and says why', async () => {
+    await openWith(SMALL, ({ committed, each }) => committed + 2.5 * each);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toHaveLength(2);
+    expect(whole.server!.alarms.filter((a) => a.includes('run.max_cost'))).toHaveLength(1);
+    expect(alarms()).toMatch(/one more up to \$0\.0\d+, and the cap is \$0\.0\d/);
+  });
+
+  it('keeps a replacement back that would creep over it: what is left ends as failed(budget), exit code 14', async () => {
+    await openWith({ ...SLOW, instances: 1 }, ({ committed, each }) => committed + 1.02 * each);
+    await whole.start();
+    await whole.until('some pages', () => whole.fleet.instances[0]?.fetched === 3);
+    whole.cloud.compute.kill(whole.fleet.instances[0]!.id);
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
+    await expectSound();
+    const { reasons } = await base.stores.work.outcomes(whole.run.id);
+    expect(reasons.budget).toBeGreaterThan(100);
+    expect(whole.machines()).toEqual(['0.1']);
+  });
+
+  it('that one instance would break launches nothing', async () => {
+    await openWith(SMALL, ({ committed, each }) => committed + 0.5 * each);
+    await whole.start();
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
+    expect(calls('launch')).toBe(0);
+  });
+});

@@ -1,0 +1,63 @@
+/** F19 a manifest that is found in the very moment in which its instance is given up. */
+import { describe, expect, it } from 'vitest';
+import { manifestKey } from '../../../shared/domain/keys.ts';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import type { Core } from '../../../orchestrator/control/core.ts';
+import { ManifestPoll } from '../../../orchestrator/control/manifest-poll.ts';
+import type { FleetStore } from '../../../orchestrator/control/stores.ts';
+import { createMemoryStores } from '../../../orchestrator/db/memory/create-memory-stores.ts';
+import { MemoryDatabase } from '../../../orchestrator/db/memory/memory-database.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { pino } from 'pino';
+import type { Bench } from '../db/harness.ts';
+import { NOW, createInstance, createRun } from '../db/harness.ts';
+
+describe('F19 a silent instance whose manifest is found', () => {
+  /** Polls the bucket; `before` runs right before the poll enters what it has found. */
+  async function poll(before: (bench: Bench, id: string) => Promise<unknown>) {
+    const memory = new MemoryDatabase();
+    const stores = createMemoryStores(memory);
+    const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
+    const fence = 'fence' in lock ? lock.fence : 0;
+    const bench = { stores, fence, memory, db: null as never, url: '' } as unknown as Bench;
+    const { id } = await createRun(bench, 1);
+    await createInstance(bench, id, 0);
+    const objects = new MemoryObjectStore();
+    await objects.putIfAbsent(manifestKey(id, 0, 1), Buffer.from('{}'));
+    const clock = new VirtualClock(NOW);
+    const { fleet } = stores;
+    const asked = Promise.withResolvers<void>();
+    const noteManifest: FleetStore['noteManifest'] = async (...args) => {
+      await before(bench, id);
+      const entered = await fleet.noteManifest(...args);
+      asked.resolve();
+      return entered;
+    };
+    const slow = Object.assign(Object.create(fleet) as FleetStore, {
+      get: (...args: Parameters<FleetStore['get']>) => fleet.get(...args),
+      noteManifest,
+    });
+    const log = pino({ level: 'silent' });
+    const core = { runId: id, fence, ...stores, fleet: slow, objects, clock, log } as unknown as Core;
+    const limits = limitsFor(4 * 3_600_000);
+    const manifests = new ManifestPoll(core);
+    await clock.advance(limits.lostMs);
+    const record = { ...(await fleet.get(id, 0, 1))!, publicKey: 'key' };
+    manifests.look([record], limits);
+    await asked.promise;
+    return fleet.get(id, 0, 1);
+  }
+
+  it('is closed by it while it is up', async () => {
+    const record = await poll(() => Promise.resolve());
+    expect(record).toMatchObject({ phase: 'crawling', manifestKey: expect.stringContaining('manifest') as string });
+  });
+
+  it('keeps no unchecked manifest when it is given up meanwhile: its products must go out again', async () => {
+    const record = await poll(({ stores, fence }, id) =>
+      stores.fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW, 'heartbeat-lost'),
+    );
+    expect(record).toMatchObject({ phase: 'lost', manifestKey: null, manifestSha256: null });
+  });
+});

@@ -1,0 +1,210 @@
+/** Work that moves between healthy instances, and instances beside the plan: F17, F19, F20, stragglers, returned addresses. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
+import type { Base, RunShape } from './run-stage.ts';
+import { WholeRun, usualResult } from './whole-run.ts';
+import { useBase } from './use-base.ts';
+
+/** Twenty products each: 20 s at the pace. */
+const FLEET: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000 };
+/** A page of a straggler: a tenth of the pace. */
+const SLOW_PAGE_MS = 10_000;
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+/** Every product accounted for, fetched once, nothing left running. */
+async function expectComplete({ fetchedOnce = true } = {}): Promise<void> {
+  const { products } = whole.run.plan;
+  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  expect(verdict.products).toMatchObject({ planned: products, open: 0 });
+  expect(await whole.rows()).toHaveLength(
+    Array.from({ length: products }, (_, i) => ({ n: i + 1, id: `p${i + 1}` })).filter(
+      (p) => usualResult(p).outcome === 'stored',
+    ).length,
+  );
+  expect(whole.cloud.compute.alive()).toEqual([]);
+  if (fetchedOnce) expect([...whole.fleet.fetches.values()]).toEqual(Array.from({ length: products }, () => 1));
+}
+
+const elapsedMs = (): number => whole.clock.now() - whole.run.startedAtMs;
+
+async function eventsOf(kind: string): Promise<string[]> {
+  const events = await base.stores.runs.events(whole.run.id, 1_000);
+  return events.filter((e) => e.kind === kind).map((e) => e.detail ?? '');
+}
+
+/** The instance of this slot takes ten times as long for each page. */
+function slowDown(slot: number): void {
+  whole.fleet.onBoot = (instance) => {
+    if (instance.slot === slot) instance.pageMs = SLOW_PAGE_MS;
+  };
+}
+
+describe('a straggler at a tenth of the pace', () => {
+  it('gives back what it has not begun, and the others are through long before it would be', async () => {
+    whole = await WholeRun.open(base, FLEET);
+    slowDown(1);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    // Alone it would take 200 s for its share; all together 29 s.
+    expect(elapsedMs()).toBeLessThan(60_000);
+    expect(whole.fleet.of(1).fetched).toBeLessThan(8);
+    expect((await eventsOf('chunk')).join('\n')).toMatch(/slot 1 has given back \d+ products/);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('keeps the others from going home while they could take over work', async () => {
+    whole = await WholeRun.open(base, { ...FLEET, products: 30 });
+    slowDown(1);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toHaveLength(3);
+  });
+
+  it('gives each product to one instance only when heartbeats and replies are lost all the time', async () => {
+    whole = await WholeRun.open(base, FLEET);
+    slowDown(1);
+    let turn = 0;
+    whole.fleet.network = (path) => {
+      if (path !== HEARTBEAT_PATH) return null;
+      turn++;
+      return turn % 3 === 0 ? { lose: 'reply' } : turn % 5 === 0 ? { copiesAfterMs: [700, 1_500] } : null;
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect((await eventsOf('chunk')).length).toBeGreaterThan(0);
+  });
+});
+
+describe('a main server killed in the middle of a hand-over', () => {
+  const calls = ['work.takeChunks', 'runs.addEvent', 'work.grant', 'fleet.heartbeat', 'offers.send'];
+  it.each(calls.flatMap((call) => [['before', call] as const, ['after', call] as const]))(
+    '%s %s is followed by one that brings it to an end, with no product fetched twice',
+    async (when, call) => {
+      whole = await WholeRun.open(base, FLEET);
+      slowDown(1);
+      let given = false;
+      let killed = false;
+      await whole.start((name) => {
+        given ||= name === 'work.takeChunks';
+        if (!given || killed || name !== call) return false;
+        killed = true;
+        return when;
+      });
+      await whole.untilDead();
+      expect(killed).toBe(true);
+      await whole.clock.advance(2_000);
+      await whole.start();
+      await whole.untilEnd();
+      await expectComplete();
+      expect(whole.fleet.of(1).fetched).toBeLessThan(10);
+    },
+  );
+});
+
+describe('an instance killed in the middle of a hand-over', () => {
+  it('goes on without what it gave back', async () => {
+    whole = await WholeRun.open(base, FLEET);
+    slowDown(1);
+    let crashed = false;
+    whole.fleet.onAnswer = (path, { slot }) => {
+      if (crashed || path !== HEARTBEAT_PATH || slot !== 1 || elapsedMs() < 15_000) return;
+      crashed = true;
+      whole.fleet.of(1).crash(2_000);
+    };
+    await whole.start();
+    await whole.untilEnd();
+    expect(crashed).toBe(true);
+    await expectComplete({ fetchedOnce: false });
+    expect(Math.max(...whole.fleet.fetches.values())).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('F17: a balancer that gives two chunks to one instance and none to another', () => {
+  it('leaves shards even to within one chunk', async () => {
+    whole = await WholeRun.open(base, FLEET);
+    const order = [0, 0, 1, 0, 0, 1, 1, 2];
+    whole.fleet.route = (targets, turn) => targets[order[turn % order.length]! % targets.length];
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    const shards = whole.fleet.instances.map((i) => i.fetched);
+    expect(Math.max(...shards) - Math.min(...shards)).toBeLessThanOrEqual(FLEET.chunkSize);
+    expect(await eventsOf('chunk')).toEqual([]);
+  });
+});
+
+describe('an address that is back from its cool-down', () => {
+  it('takes over work from those that have got its share', async () => {
+    const site = { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 12_000 } };
+    whole = await WholeRun.open(base, { ...FLEET, products: 180, site });
+    let banned = false;
+    whole.fleet.mood = ({ slot }) => {
+      if (slot !== 2 || banned || elapsedMs() < 8_000) return 'fine';
+      banned = true;
+      return 'ban';
+    };
+    await whole.start();
+    await whole.until('the end of the cool-down', () => elapsedMs() > 30_000);
+    const before = whole.fleet.of(2).fetched;
+    await whole.untilEnd();
+    await expectComplete();
+    expect(banned).toBe(true);
+    expect(whole.fleet.of(2).fetched).toBeGreaterThan(before + 10);
+    // 60 s at the pace and 12 s of a third of the fleet; without taking over it were 90 s.
+    expect(elapsedMs()).toBeLessThan(90_000);
+  });
+});
+
+describe('F19 and F20: instances that are lost', () => {
+  it('have their products crawled by others, and the run is on time', async () => {
+    whole = await WholeRun.open(base, { ...FLEET, instances: 4, products: 80 });
+    await whole.start();
+    await whole.until('half of it', () => whole.fleet.instances.some((i) => i.fetched >= 10));
+    for (const slot of [1, 2]) whole.fleet.of(slot).dead = true;
+    await whole.untilEnd();
+    // What the lost ones had not uploaded is fetched again.
+    await expectComplete({ fetchedOnce: false });
+  });
+});
+
+describe('instances beside the plan', () => {
+  /** 120 products at 1 s each and a deadline of 100 s: two instances need 60 s, and one of them takes ten times as long. */
+  const TIGHT: RunShape = { products: 120, instances: 2, chunkSize: 2, intervalMs: 1_000, deadlineMs: 100_000 };
+
+  it('are launched when the planned ones will not be through in time', async () => {
+    whole = await WholeRun.open(base, TIGHT);
+    slowDown(1);
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines().length).toBeGreaterThan(2);
+    expect((await eventsOf('decision')).join('\n')).toMatch(/launched beside the plan of 2/);
+    expect(elapsedMs()).toBeLessThan(100_000);
+  });
+
+  it('are not launched when that would cost more than run.max_cost', async () => {
+    whole = await WholeRun.open(base, { ...TIGHT, maxCost: 0.000_001 });
+    await whole.start();
+    await whole.untilEnd();
+    expect(whole.machines()).toEqual([]);
+  });
+
+  it('are not launched beyond site.max_rate', async () => {
+    whole = await WholeRun.open(base, { ...TIGHT, site: { maxRatePerSecond: 2 } });
+    slowDown(1);
+    await whole.start();
+    await whole.untilEnd();
+    expect(whole.machines()).toEqual(['0.1', '1.1']);
+    expect(await whole.record()).toMatchObject({ exitCode: 15 });
+  });
+});

@@ -1,0 +1,188 @@
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { manifestKey } from '../../../shared/domain/keys.ts';
+import { importPrivateKey, importPublicKey } from '../../../shared/wire/signature.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/finish.ts';
+import {
+  closeRebuilt,
+  isOver,
+  listEpochs,
+  loadEpochs,
+  noteUnknownEpochs,
+  rebuiltRun,
+} from '../../../orchestrator/control/recover.ts';
+import {
+  readProductIds,
+  readRunDescription,
+  writeRunDescription,
+} from '../../../orchestrator/control/run-description.ts';
+import type { NewRun } from '../../../orchestrator/control/stores.ts';
+import { createResultTable } from '../../../orchestrator/db/result-table.ts';
+import { onBothEngines } from '../db/harness.ts';
+import { ResultsStage, aNewRun, idsOf, titled, unreadable } from './results-stage.ts';
+
+onBothEngines('A run that the database has lost', (bench, engine) => {
+  let tables = 0;
+
+  /** Its description and three parts are in the bucket; slot 0 is closed by its instance, slot 1 was never closed. */
+  async function inBucket(): Promise<{ stage: ResultsStage; run: NewRun }> {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`lost_${engine}_${++tables}`, 6);
+    await writeRunDescription(stage.objects, run, idsOf(run), systemClock);
+    const parts = [
+      await stage.putPart(run, 0, 0, [titled(1, 'one'), titled(2, 'two')]),
+      await stage.putPart(run, 0, 1, [unreadable(3)]),
+    ];
+    await stage.putManifest(run, 0, parts);
+    await stage.putPart(run, 1, 0, [titled(4, 'four')]);
+    return { stage, run };
+  }
+
+  /** What `load` does; `dies` ends it after so many steps. */
+  async function recover(stage: ResultsStage, runId: string, dies = Infinity): Promise<void> {
+    const { stores, db, fence } = bench();
+    const description = (await readRunDescription(stage.objects, runId))!;
+    const epochs = await listEpochs(stage.objects, runId);
+    const core = stage.core(runId);
+    const steps = [
+      async () => {
+        if (await stores.runs.get(runId)) return;
+        const run = rebuiltRun(description);
+        await createResultTable(db, run.settings.results.table, run.settings.mapping);
+        await stores.runs.create(run, await readProductIds(stage.objects, description), fence, stage.clock.now());
+      },
+      () => loadEpochs(core, epochs),
+      async () => closeRebuilt(core, (await stores.runs.get(runId))!, epochs),
+      async () => publishRun(core, (await stores.runs.get(runId))!),
+    ];
+    for (const step of steps.slice(0, dies)) await step();
+  }
+
+  it('is rebuilt from the bucket with its rows, its counts and a proof that holds', async () => {
+    const { stage, run } = await inBucket();
+    await recover(stage, run.id);
+    expect(await stage.rows(run)).toEqual([
+      ['p1', 'one', run.id],
+      ['p2', 'two', run.id],
+      ['p4', 'four', run.id],
+    ]);
+    const report = await buildReport(stage.core(run.id), run.id);
+    expect(report).toMatchObject({
+      products: { planned: 6, stored: 3, gone: 0, failed: 3, reasons: { parse: 1, 'lost-instance': 2 } },
+      politeness: { minGapMs: 10_050 },
+      state: 'completed',
+      exitCode: 12,
+    });
+    expect(stage.alarms.join()).toContain('the signatures of 1 manifests could not be checked');
+    expect(await stage.verdict(run.id)).toMatchObject({ holds: true, differences: [], manifests: 2, parts: 3 });
+  });
+
+  it.each([1, 2, 3])('F46: is loaded to the end when a first load died after step %i, each row once', async (step) => {
+    const { stage, run } = await inBucket();
+    await recover(stage, run.id, step);
+    await recover(stage, run.id);
+    await recover(stage, run.id);
+    expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
+    expect(await stage.verdict(run.id)).toMatchObject({ holds: true });
+  });
+
+  it('leaves a broken part out with an alarm', async () => {
+    const { stage, run } = await inBucket();
+    const part = await stage.putPart(run, 1, 1, [titled(5, 'five')]);
+    stage.objects.objects.set(part.key, Buffer.from('rubbish'));
+    await recover(stage, run.id);
+    expect(stage.alarms.join()).toContain(part.key);
+    expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
+    expect((await stage.verdict(run.id)).differences).toEqual([]);
+  });
+
+  it('is not over while an instance may still upload', async () => {
+    const { stage, run } = await inBucket();
+    const epochs = await listEpochs(stage.objects, run.id);
+    const now = stage.clock.now();
+    expect(await isOver(stage.objects, run, epochs, now)).toBe(false);
+    expect(await isOver(stage.objects, run, epochs, run.deadlineAtMs + run.settings.run.graceMs + 1)).toBe(true);
+    await stage.putManifest(run, 1, []);
+    // Every epoch that is known is closed, but two products have no result: a replacement may be crawling them.
+    expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(false);
+    const part = await stage.putPart(run, 1, 1, [titled(5, 'five'), titled(6, 'six')]);
+    expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(true);
+    stage.objects.objects.set(part.key, Buffer.from('rubbish'));
+    expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(false);
+  });
+
+  it('is loaded although a manifest is damaged, with an alarm', async () => {
+    const { stage, run } = await inBucket();
+    stage.objects.objects.set(manifestKey(run.id, 0, 1), Buffer.from('rubbish'));
+    await recover(stage, run.id);
+    await recover(stage, run.id);
+    expect(stage.alarms.join()).toContain(`the object ${manifestKey(run.id, 0, 1)} is not a manifest`);
+    expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
+    expect(await bench().stores.runs.get(run.id)).toMatchObject({ phase: 'completed' });
+    expect((await bench().stores.fleet.instances(run.id)).map((i) => i.phase)).toEqual(['terminated', 'terminated']);
+  });
+
+  it('F36: is described in a bucket that says SlowDown for a while, and not in one that always does', async () => {
+    const { stage, run } = await inBucket();
+    const other = { ...aNewRun('y', 1), settings: run.settings };
+    const pauses: number[] = [];
+    const clock = { ...systemClock, sleep: async (ms: number) => void pauses.push(ms) };
+    let refusals = 6;
+    stage.objects.onCall = (operation) => {
+      if (operation === 'put' && refusals-- > 0) throw new Error('SlowDown');
+    };
+    await writeRunDescription(stage.objects, other, ['a'], clock);
+    expect(pauses).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000]);
+    expect(await readRunDescription(stage.objects, other.id)).toMatchObject({ planned: other.planned });
+    refusals = Infinity;
+    await expect(writeRunDescription(stage.objects, aNewRun('z', 1), ['a'], clock)).rejects.toThrow('SlowDown');
+  });
+
+  it('has a description without secrets, whole and signed, and lists that name every product', async () => {
+    const { stage, run } = await inBucket();
+    const secret = { pid: 1, controlToken: 'secret-token', dataDir: '/d' };
+    const other = { ...aNewRun('x', 3), settings: { ...run.settings, sandbox: secret } };
+    await writeRunDescription(stage.objects, other, ['a', '日本\n"x"', 'c '], systemClock);
+    const description = (await readRunDescription(stage.objects, other.id))!;
+    expect(await readProductIds(stage.objects, description)).toEqual(['a', '日本\n"x"', 'c ']);
+    expect(rebuiltRun(description)).toEqual({
+      ...other,
+      privateKey: '',
+      settings: { ...other.settings, sandbox: null },
+    });
+    const text = Buffer.from(stage.objects.objects.get(`runs/${other.id}/run.json`)!).toString();
+    expect(text).not.toContain('secret-token');
+    expect(text).not.toContain(other.privateKey);
+    expect(importPublicKey(description.publicKey).export({ type: 'spki', format: 'der' })).toEqual(
+      importPublicKey(other.publicKey).export({ type: 'spki', format: 'der' }),
+    );
+    expect(importPrivateKey(other.privateKey).type).toBe('private');
+    stage.objects.objects.set(
+      `runs/${other.id}/run.json`,
+      Buffer.from(text.replace('\\"planned\\":6', '\\"planned\\":7').replace('\\"planned\\":3', '\\"planned\\":4')),
+    );
+    await expect(readRunDescription(stage.objects, other.id)).rejects.toMatchObject({ code: 'object-corrupt' });
+    expect(await readRunDescription(stage.objects, 'nobody')).toBeNull();
+  });
+});
+
+onBothEngines('A run that the database knows in part', (bench, engine) => {
+  it('gets the parts it has missed; epochs it does not know are lost ones, to be closed', async () => {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`part_${engine}`, 4);
+    await stage.create(run);
+    await stage.putPart(run, 0, 0, [titled(1, 'one')]);
+    await stage.putPart(run, 0, 0, [titled(2, 'two')], 2);
+    const epochs = await listEpochs(stage.objects, run.id);
+    const core = stage.core(run.id);
+    const record = (await bench().stores.runs.get(run.id))!;
+    for (const expected of [2, 0]) {
+      await noteUnknownEpochs(core, record, epochs);
+      expect(await loadEpochs(core, epochs)).toMatchObject({ parts: expected, stored: expected });
+    }
+    expect((await bench().stores.fleet.instances(run.id)).map((i) => [i.epoch, i.phase, i.reason])).toEqual([
+      [1, 'lost', 'rebuilt'],
+      [2, 'lost', 'rebuilt'],
+    ]);
+  });
+});

@@ -1,0 +1,141 @@
+/** Runs on a real database with their parts in a bucket in memory, for tests of what becomes of results: held, published, recovered. */
+import { gzipSync } from 'node:zlib';
+import { pino } from 'pino';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import { encodeManifest } from '../../../shared/wire/part.ts';
+import type { KeyPair } from '../../../shared/wire/signature.ts';
+import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
+import { noMarks } from '../../../orchestrator/control/core.ts';
+import type { RecoverCore } from '../../../orchestrator/control/recover.ts';
+import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import type { NewRun } from '../../../orchestrator/control/stores.ts';
+import type { Verdict } from '../../../orchestrator/control/verify.ts';
+import { verifyRun } from '../../../orchestrator/control/verify.ts';
+import { createResultTable } from '../../../orchestrator/db/result-table.ts';
+import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
+import { START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
+import type { Bench } from '../db/harness.ts';
+
+const HOUR_MS = 3_600_000;
+let made = 0;
+
+/** The row of a run of `products` products that began `startMs` after the first; not stored yet. */
+export function aNewRun(
+  table: string,
+  products: number,
+  change: { startMs?: number; instances?: number } = {},
+): NewRun {
+  const { settings, ...template } = aRun({ id: `20260101-00${String(++made).padStart(4, '0')}-res`, ...newRunKeys() });
+  const startedAtMs = START_MS + (change.startMs ?? made);
+  return {
+    id: template.id,
+    parentId: null,
+    startedAtMs,
+    deadlineAtMs: startedAtMs + HOUR_MS,
+    dryRun: true,
+    settings: { ...settings, results: { table, onGone: 'keep', guard: { minFill: 0.5 } } },
+    plan: aPlan({ products, instances: change.instances ?? 2, chunkSize: 2 }),
+    planned: products,
+    duplicates: 0,
+    privateKey: template.privateKey,
+    publicKey: template.publicKey,
+  };
+}
+
+export const idsOf = (run: NewRun): string[] => Array.from({ length: run.planned }, (_, i) => `p${i + 1}`);
+
+export class ResultsStage {
+  readonly bench: Bench;
+  readonly objects = new MemoryObjectStore();
+  readonly clock = new VirtualClock(START_MS + 60_000);
+  readonly alarms: string[] = [];
+
+  constructor(bench: Bench) {
+    this.bench = bench;
+  }
+
+  core(runId: string): RecoverCore {
+    return {
+      runId,
+      ...this.bench.stores,
+      fence: this.bench.fence,
+      clock: this.clock,
+      log: pino({ level: 'silent' }),
+      marks: noMarks(),
+      objects: this.objects,
+      alarm: (detail) => {
+        this.alarms.push(detail);
+        return Promise.resolve();
+      },
+    };
+  }
+
+  async create(run: NewRun): Promise<void> {
+    await createResultTable(this.bench.db, run.settings.results.table, run.settings.mapping);
+    await this.bench.stores.runs.create(run, idsOf(run), this.bench.fence, run.startedAtMs);
+  }
+
+  async putPart(run: NewRun, slot: number, seq: number, results: readonly ItemResult[], epoch = 1): Promise<PartRef> {
+    const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
+    const sha256 = sha256Hex(bytes);
+    const key = partKey(run.id, slot, epoch, seq, sha256);
+    await this.objects.putIfAbsent(key, bytes);
+    return { seq, key, sha256, sizeBytes: bytes.length, products: results.length };
+  }
+
+  /** The manifest of an instance; signed by its own key unless told otherwise. */
+  async putManifest(run: NewRun, slot: number, parts: PartRef[], keys: KeyPair = createKeyPair()): Promise<void> {
+    const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
+    const closed = { closedBy: 'instance', closedAt: new Date(this.clock.now()).toISOString() } as const;
+    const progress = { ...NO_PROGRESS, requests: 3, minGapMs: 10_050 };
+    const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress }, keys.privateKey);
+    await this.objects.putIfAbsent(manifestKey(run.id, slot, 1), bytes);
+  }
+
+  /** Loads the results as one part, and brings the run to `loading`; `rest`: why the other products were left. */
+  async load(run: NewRun, results: readonly ItemResult[], rest?: FailureReason): Promise<void> {
+    const { stores, fence } = this.bench;
+    const part = await this.putPart(run, 0, 0, results);
+    await stores.results.register(run.id, 0, 1, [part], fence);
+    await stores.results.load(run.id, { slot: 0, epoch: 1, seq: 0 }, results, fence, this.clock.now());
+    const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
+    for (let i = 0; i + 1 < phases.length; i++) {
+      const detail = rest !== undefined && phases[i + 1] === 'releasing' ? { reason: rest } : {};
+      await stores.runs.move(run.id, phases[i]!, phases[i + 1]!, fence, this.clock.now(), detail);
+    }
+  }
+
+  async rows(run: NewRun): Promise<[unknown, unknown, unknown][]> {
+    const rows = (await this.bench.db.knex(run.settings.results.table).orderBy('product_id')) as Record<
+      string,
+      unknown
+    >[];
+    return rows.map((row) => [row.product_id, row.title, row.run_id]);
+  }
+
+  async verdict(runId: string): Promise<Verdict> {
+    const { runs, fleet, results } = this.bench.stores;
+    const [facts, instances, parts] = await Promise.all([
+      readVerifyFacts(this.bench.db, runId),
+      fleet.instances(runId),
+      results.parts(runId),
+    ]);
+    return verifyRun({ run: (await runs.get(runId))!, facts, instances, parts, objects: this.objects });
+  }
+}
+
+export function titled(n: number, title: string | null): ItemResult {
+  const common = { n, id: `p${n}`, url: `https://shop.example/p${n}`, at: '2026-01-01T00:00:00.000Z', attempts: 1 };
+  return { ...common, outcome: 'stored', rows: [{ key: null, row: { title } }] };
+}
+
+export function unreadable(n: number): ItemResult {
+  const common = { n, id: `p${n}`, url: `https://shop.example/p${n}`, at: '2026-01-01T00:00:00.000Z', attempts: 2 };
+  return { ...common, outcome: 'failed', reason: 'parse', detail: 'title is missing' };
+}

@@ -1,0 +1,37 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- threads have no origin */
+/** The thread of an arrival relay: hands all bytes on as they are, and puts the time into the head of each request. */
+import net from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { parentPort, workerData } from 'node:worker_threads';
+
+const { address, port, header } = workerData as { address: string; port: number; header: string };
+
+const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+  const stub = net.connect({
+    host: address,
+    port,
+    // The stub is to see who asks.
+    localAddress: client.remoteAddress!,
+    allowHalfOpen: true,
+    noDelay: true,
+  });
+  // Pages are asked for with GET, the next one after the reply, and a head comes in one piece.
+  client.on('data', (bytes) => stub.write(withArrival(bytes)));
+  client.on('end', () => stub.end());
+  stub.pipe(client);
+  resetWith(stub, client);
+  resetWith(client, stub);
+});
+server.listen(0, address, () => parentPort!.postMessage((server.address() as AddressInfo).port));
+
+function withArrival(head: Buffer): Buffer {
+  const atMs = performance.now();
+  const [line, ...fields] = head.toString('latin1').split('\r\n');
+  return Buffer.from([line, `${header}: ${atMs}`, ...fields].join('\r\n'), 'latin1');
+}
+
+/** A connection that breaks on one side breaks on the other. */
+function resetWith(broken: Socket, other: Socket): void {
+  broken.on('error', () => other.resetAndDestroy());
+  broken.on('close', () => other.destroySoon());
+}

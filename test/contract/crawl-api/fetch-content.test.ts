@@ -1,0 +1,264 @@
+/** What bodies become: compressed, too large, of the wrong type, or no page at all. */
+import { fork } from 'node:child_process';
+import zlib from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
+import type { Step as FieldStep } from '../../../shared/domain/mapping.ts';
+import { cleanups, createFetcher, fetchPage, html, noHooks, page, serve, serveBytes } from './fetch-stage.ts';
+
+const PAGE = `<h1>Tea 茶</h1>${' '.repeat(50_000)}`;
+
+type Coder = (body: string | Uint8Array) => Buffer;
+const coders: Record<string, Coder> = {
+  gzip: (body) => zlib.gzipSync(body),
+  br: (body) => zlib.brotliCompressSync(body),
+  deflate: (body) => zlib.deflateSync(body),
+  zstd: (body) => zlib.zstdCompressSync(body),
+};
+
+describe('a compressed page', () => {
+  it.each<[string, Coder]>([
+    ['gzip', coders.gzip!],
+    ['x-gzip', coders.gzip!],
+    ['GZIP', coders.gzip!],
+    ['br', coders.br!],
+    ['deflate', coders.deflate!],
+    ['deflate', (text) => zlib.deflateRawSync(text)],
+    ['zstd', coders.zstd!],
+    ['identity', (text) => Buffer.from(text)],
+    ['utf-8', (text) => Buffer.from(text)],
+    ['gzip, br', (text) => coders.br!(coders.gzip!(text))],
+    ['br, gzip', (text) => coders.gzip!(coders.br!(text))],
+    ['identity, gzip', coders.gzip!],
+    ['gzip,gzip,zstd', (text) => coders.zstd!(coders.gzip!(coders.gzip!(text)))],
+  ])('is decoded from %s', async (encoding, compress) => {
+    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, compress(PAGE));
+    expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
+  });
+
+  it.each(['gzip', 'br', 'deflate', 'zstd', 'gzip, br'])('is read as it is when it only says %s', async (encoding) => {
+    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, PAGE);
+    expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
+  });
+
+  it('is decoded when it comes byte by byte', async () => {
+    const bytes = zlib.gzipSync('<p>Tea 茶');
+    const shop = await serve((_request, response) => {
+      response.writeHead(200, { ...html, 'content-encoding': 'gzip' });
+      const write = (at: number): void => {
+        if (at >= bytes.length) response.end();
+        else response.write(bytes.subarray(at, at + 1), () => setImmediate(write, at + 1));
+      };
+      write(0);
+    });
+    expect(await fetchPage(shop.url)).toMatchObject(page('<p>Tea 茶'));
+  });
+
+  it.each(['gzip', 'br', 'deflate', 'zstd'])('is not trusted when it is cut off, as %s', async (encoding) => {
+    const body = coders[encoding]!(PAGE + Math.random()).subarray(0, -3);
+    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, body);
+    expect(await fetchPage(shop.url)).toMatchObject({
+      kind: 'failed',
+      reason: 'network',
+      detail: expect.stringContaining(`broken ${encoding}`) as string,
+    });
+  });
+
+  it('is not trusted when it is damaged', async () => {
+    const body = zlib.gzipSync(PAGE);
+    body.fill(0xff, 20, 30);
+    const shop = await serveBytes({ ...html, 'content-encoding': 'gzip' }, body);
+    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'network' });
+  });
+
+  it('is not read under more layers than anybody means', async () => {
+    const shop = await serveBytes({ ...html, 'content-encoding': 'gzip, gzip, gzip, gzip' }, 'x');
+    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'content-type' });
+  });
+
+  it('of an error is read too', async () => {
+    const shop = await serveBytes({ ...html, 'content-encoding': 'br' }, coders.br!('<p>Access denied'), 403);
+    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'http-status', reply: { body: '<p>Access denied' } });
+  });
+});
+
+describe('pages that are too much', () => {
+  it.each(['identity', 'gzip', 'br', 'zstd', 'deflate'])('fail over the cap, as %s (F33)', async (encoding) => {
+    const text = `<h1>x</h1>${' '.repeat(2_000_000)}`;
+    const body = coders[encoding]?.(text) ?? text;
+    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, body);
+    expect(await fetchPage(shop.url)).toMatchObject({
+      kind: 'failed',
+      reason: 'too-large',
+      detail: 'more than 100000 bytes',
+      reply: { status: 200, complete: false },
+    });
+  });
+
+  it('fail over the cap when there are 50 MB of them (F33)', async () => {
+    const shop = await serveBytes(html, Buffer.alloc(50_000_000, '<p>more</p>'));
+    expect(await fetchPage(shop.url, { maxPageBytes: 5_000_000 })).toMatchObject({ reason: 'too-large' });
+  });
+
+  it('fail when they never end (F33)', async () => {
+    const shop = await serve((_request, response) => {
+      response.writeHead(200, html);
+      const pour = (): void =>
+        void (response.destroyed || response.write('<p>more</p>'.repeat(1_000), () => setImmediate(pour)));
+      pour();
+    });
+    expect(await fetchPage(shop.url)).toMatchObject({ reason: 'too-large' });
+  });
+
+  it.each<[string, FieldStep, string]>([
+    ['a tree of 10^6 nodes', { type: 'xpath', expression: '//h1' }, '<i>x</i>'.repeat(500_000)],
+    ['tags that nest too deep', { type: 'css', selector: 'h1' }, '<b>'.repeat(100_000)],
+  ])('fail at %s (F33)', async (_what, step, body) => {
+    const field = { name: 'title', steps: [step], required: true };
+    const mapping = await compileMapping({
+      pages: [{ name: 'item', urlPatterns: [], urlParsers: [], rows: null, fields: [field] }],
+    });
+    const openExtractor: OpenExtractor = (kind, url) => new PageExtractor(mapping, kind, url);
+    const shop = await serve((request, response) => {
+      response.writeHead(200, html).end(request.url === '/good' ? '<h1>Tea' : body);
+    });
+    const fetcher = createFetcher(shop.url, { maxPageBytes: 20_000_000, openExtractor });
+    const signal = new AbortController().signal;
+    expect(await fetcher.fetch(`${shop.url}/bad`, noHooks, signal)).toMatchObject({
+      kind: 'failed',
+      reason: 'too-large',
+      reply: { status: 200, complete: false },
+    });
+    expect(await fetcher.fetch(`${shop.url}/good`, noHooks, signal)).toMatchObject({
+      kind: 'page',
+      extraction: { rows: [{ key: null, row: { title: 'Tea' } }], missing: null },
+    });
+  });
+
+  it('or too odd for the extractor, fail with parse', async () => {
+    const broken = { write: () => undefined, end: () => fail() } as unknown as PageExtractor;
+    const fail = (): never => {
+      throw new TypeError('a fault of ours');
+    };
+    const shop = await serveBytes(html, '<h1>Tea');
+    expect(await fetchPage(shop.url, { openExtractor: () => broken })).toMatchObject({
+      reason: 'parse',
+      detail: 'a fault of ours',
+      reply: { body: '<h1>Tea' },
+    });
+  });
+
+  // One gzip file may be many behind each other, so a gigabyte takes no longer to make than 16 MB.
+  const gigabyte = (): Buffer => Buffer.concat(Array<Buffer>(64).fill(zlib.gzipSync(Buffer.alloc(16_777_216))));
+
+  it.each<[string, string, () => Buffer]>([
+    ['1 GB', 'gzip', gigabyte],
+    ['1 GB', 'gzip, gzip', () => zlib.gzipSync(gigabyte())],
+    ['128 MB', 'br', () => compressQuickly(Buffer.alloc(134_217_728))],
+    ['128 MB', 'zstd', () => zlib.zstdCompressSync(Buffer.alloc(134_217_728))],
+  ])('leave memory flat when a bomb of %s goes off, as %s (F33)', async (_size, encoding, makeBomb) => {
+    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, makeBomb());
+    const { result, grownMb } = await fetchElsewhere(`${shop.url}/`, 5_000_000);
+    expect(result).toMatchObject({ reason: 'too-large', detail: 'more than 5000000 bytes' });
+    expect(grownMb).toBeLessThan(60);
+  });
+});
+
+const compressQuickly = (body: Buffer): Buffer =>
+  zlib.brotliCompressSync(body, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } });
+
+/** In a process of its own, as the memory of this one is that of its tests. */
+async function fetchElsewhere(url: string, maxPageBytes: number): Promise<{ result: unknown; grownMb: number }> {
+  const child = fork(new URL('fetch-child.ts', import.meta.url), [url, String(maxPageBytes)], { execArgv: [] });
+  cleanups.push(() => child.kill('SIGKILL'));
+  return new Promise((resolve, reject) => {
+    child.once('message', (message) => resolve(message as { result: unknown; grownMb: number }));
+    child.once('disconnect', () => reject(new Error('the process ended without a word')));
+  });
+}
+
+describe('the kind of a page', () => {
+  const HTML = '<!doctype html><h1>Tea';
+  const JSON_TEXT = '{"name": "Tea"}';
+  const XML = '<?xml version="1.0"?><products/>';
+  const RSS = '<?xml version="1.0"?>\n<!-- x --><rss><item/></rss>';
+
+  it.each<[string | null, string, 'html' | 'xml' | 'json']>([
+    ['text/html', HTML, 'html'],
+    ['application/xhtml+xml', HTML, 'html'],
+    [null, HTML, 'html'],
+    [null, 'Tea', 'html'],
+    ['text/plain', HTML, 'html'],
+    ['text/plain; charset=utf-8', `\n\n  ${HTML}`, 'html'],
+    ['text/plain', 'price=12', 'html'],
+    ['application/octet-stream', HTML, 'html'],
+    ['html', HTML, 'html'],
+    ['application/xml', XML, 'xml'],
+    ['text/xml', '<products/>', 'xml'],
+    ['application/rss+xml', RSS, 'xml'],
+    ['text/plain', XML, 'xml'],
+    ['text/html', RSS, 'xml'],
+    ['text/html', '<?xml version="1.0"?><!DOCTYPE html><html>', 'html'],
+    ['application/json', JSON_TEXT, 'json'],
+    ['application/ld+json', '[1]', 'json'],
+    ['text/html', JSON_TEXT, 'json'],
+    ['text/plain', ' [{"a": 1}]', 'json'],
+    ['application/javascript', JSON_TEXT, 'json'],
+    ['application/octet-stream', JSON_TEXT, 'json'],
+    ['application/json', HTML, 'html'],
+    ['application/xml', HTML, 'html'],
+    ['application/xml', JSON_TEXT, 'json'],
+    ['text/html', '{{ template }}', 'html'],
+    ['text/html', '[Tea] <h1>Tea', 'html'],
+  ])('%s with %j is %s', async (type, body, kind) => {
+    const shop = await serveBytes(type === null ? {} : { 'content-type': type }, body);
+    expect(await fetchPage(shop.url)).toMatchObject(page(body, kind));
+  });
+
+  it.each<[string, string | Buffer, Record<string, string>?]>([
+    ['image/png', 'x'],
+    ['image/svg+xml', '<svg/>'],
+    ['video/mp4', 'x'],
+    ['application/pdf', '%PDF-1.7'],
+    ['application/zip', 'PK'],
+    ['font/woff2', 'x'],
+    ['text/html', '%PDF-1.7\n%rest'],
+    ['text/html', Buffer.from('89504e470d0a1a0a', 'hex')],
+    ['text/plain', Buffer.from('504b030414', 'hex')],
+    ['text/html', Buffer.from('000000186674797069736f6d', 'hex')],
+    ['text/html', zlib.gzipSync('<h1>packed twice, said once')],
+    ['text/plain', 'a\0b'],
+    ['application/octet-stream', 'MZ anything'],
+    ['application/octet-stream', HTML, { 'content-disposition': 'attachment; filename=x' }],
+  ])('%s with %j is no page', async (type, body, headers = {}) => {
+    const shop = await serveBytes({ 'content-type': type, ...headers }, body);
+    expect(await fetchPage(shop.url)).toMatchObject({ kind: 'failed', reason: 'content-type', reply: { status: 200 } });
+  });
+
+  it('no page is not read, and the next one is fetched all the same', async () => {
+    let sent = 0;
+    const shop = await serve((request, response) => {
+      if (request.url === '/page') {
+        response.writeHead(200, html).end(HTML);
+        return;
+      }
+      response.writeHead(200, { 'content-type': 'video/mp4' });
+      const pour = (): void => {
+        if (response.destroyed) return;
+        sent += 65_536;
+        response.write(Buffer.alloc(65_536), () => setImmediate(pour));
+      };
+      pour();
+    });
+    const fetcher = createFetcher(shop.url, {});
+    const signal = new AbortController().signal;
+    expect(await fetcher.fetch(`${shop.url}/video`, noHooks, signal)).toMatchObject({
+      reason: 'content-type',
+      detail: 'content-type video/mp4',
+    });
+    expect(await fetcher.fetch(`${shop.url}/page`, noHooks, signal)).toMatchObject(page(HTML));
+    expect(sent).toBeLessThan(20_000_000);
+  });
+});

@@ -1,0 +1,180 @@
+/** robots.txt read from real servers: a policy comes of whatever they do (F30). */
+import type http from 'node:http';
+import zlib from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
+import { fetchRobots, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import { serve, serveBytes, serveRaw } from './fetch-stage.ts';
+import { ownAddress } from './http-stub.ts';
+import { freePort } from '../../support/free-port.ts';
+
+const TEXT = 'User-agent: *\nDisallow: /private\nCrawl-delay: 3';
+const plain = { 'content-type': 'text/plain' };
+
+function read(origin: string, options: Partial<RobotsRequest> = {}): Promise<RobotsPolicy> {
+  return fetchRobots({
+    origin,
+    userAgent: 'examplebot/1.0 (+https://example.jp/bot)',
+    timeoutMs: 5_000,
+    clock: systemClock,
+    allowPrivate: false,
+    productUrl: `${origin}/item/{id}`,
+    ...options,
+  });
+}
+
+describe('robots.txt', () => {
+  it('is read from its place, by our name', async () => {
+    const seen: http.IncomingMessage[] = [];
+    const localAddress = ownAddress();
+    const shop = await serve((request, response) => {
+      seen.push(request);
+      response.writeHead(200, plain).end(TEXT);
+    });
+    const policy = await read(shop.url, { localAddress });
+    expect(policy).toEqual({
+      version: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      access: 'rules',
+      rules: [{ allow: false, pattern: '/private' }],
+      crawlDelayMs: 3_000,
+      source: `${shop.url}/robots.txt: 1 rule for examplebot, Crawl-delay 3 s`,
+    });
+    expect(seen).toHaveLength(1);
+    expect(seen[0]).toMatchObject({ method: 'GET', url: '/robots.txt' });
+    expect(seen[0]!.headers['user-agent']).toBe('examplebot/1.0 (+https://example.jp/bot)');
+  });
+
+  it.each<[string, (text: string) => Buffer]>([
+    ['gzip', (text) => zlib.gzipSync(text)],
+    ['br', (text) => zlib.brotliCompressSync(text)],
+    ['gzip', (text) => Buffer.from(text)],
+  ])('is decoded from %s', async (encoding, compress) => {
+    const shop = await serveBytes({ ...plain, 'content-encoding': encoding }, compress(TEXT));
+    expect(await read(shop.url)).toMatchObject({ access: 'rules', crawlDelayMs: 3_000 });
+  });
+
+  it.each([
+    [404, 'all'],
+    [403, 'all'],
+    [429, 'all'],
+    [500, 'none'],
+    [503, 'none'],
+  ])('of status %i gives access to %s', async (status, access) => {
+    const shop = await serveBytes(plain, TEXT, status);
+    expect(await read(shop.url)).toMatchObject({ access, rules: [], crawlDelayMs: null });
+  });
+
+  it('has a version that changes with its rules and with nothing else', async () => {
+    let text = TEXT;
+    const shop = await serve((_request, response) => void response.writeHead(200, plain).end(text));
+    const first = await read(shop.url);
+    text = `# another comment\n${TEXT}`;
+    expect((await read(shop.url)).version).toBe(first.version);
+    text = TEXT.replace('/private', '/');
+    expect((await read(shop.url)).version).not.toBe(first.version);
+    expect(withVersion(first)).toEqual(first);
+  });
+
+  it('is read to its limit only, when it is larger', async () => {
+    let sent = 0;
+    const shop = await serve((_request, response) => {
+      response.writeHead(200, plain).write('User-agent: *\n');
+      const pour = (): void => {
+        if (response.destroyed) return;
+        sent += 65_536;
+        response.write('Disallow: /aaaa\n'.repeat(4_096), () => setImmediate(pour));
+      };
+      pour();
+    });
+    const { access, rules } = await read(shop.url);
+    expect(access).toBe('rules');
+    expect(rules.length).toBe(Math.floor((512_000 - 14) / 16));
+    expect(sent).toBeLessThan(20_000_000);
+  });
+
+  it('is read to its limit only, when it is a bomb', async () => {
+    const bomb = zlib.gzipSync(Buffer.alloc(100_000_000, 'Disallow: /a\n'));
+    const shop = await serveBytes({ ...plain, 'content-encoding': 'gzip' }, bomb);
+    expect(await read(shop.url)).toMatchObject({ access: 'all', rules: [] });
+  });
+});
+
+describe('redirects of robots.txt', () => {
+  it('are followed, to other hosts too', async () => {
+    const other = await serveBytes(plain, TEXT);
+    const shop = await serve((request, response) => {
+      const hop = Number(/\d+$/.exec(request.url!)?.[0] ?? 0);
+      const location = hop === 4 ? `http://localhost:${other.port}/r.txt` : `/hop/${hop + 1}`;
+      response.writeHead(302, { location }).end();
+    });
+    const lookup: RobotsRequest['lookup'] = (_host, _options, callback) =>
+      callback(null, [{ address: other.address, family: 4 }]);
+    expect(await read(shop.url, { allowPrivate: true, lookup })).toMatchObject({ access: 'rules' });
+    expect([shop.requests, other.requests]).toEqual([5, 1]);
+  });
+
+  it('are given up after five', async () => {
+    const shop = await serveBytes({ location: '/robots.txt' }, '', 301);
+    expect(await read(shop.url)).toMatchObject({
+      access: 'all',
+      source: `${shop.url}/robots.txt leads nowhere: more than 5 redirects`,
+    });
+    expect(shop.requests).toBe(6);
+  });
+
+  it.each(['', 'ftp://shop.example/robots.txt', 'http://'])('to %j lead nowhere', async (location) => {
+    const shop = await serveBytes({ location }, '', 302);
+    expect(await read(shop.url)).toMatchObject({ access: 'all' });
+    expect(shop.requests).toBe(1);
+  });
+
+  it('to private addresses are refused', async () => {
+    const trap = await serveBytes(plain, TEXT);
+    const shop = await serveBytes({ location: `${trap.url}/robots.txt` }, '', 302);
+    const { access, source } = await read(shop.url);
+    expect(access).toBe('none');
+    expect(source).toContain('not a public address');
+    expect(trap.requests).toBe(0);
+  });
+});
+
+describe('a server that has no robots.txt to give', () => {
+  it.each<[string, Parameters<typeof serveRaw>[0]]>([
+    ['never answers', () => undefined],
+    ['never ends', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nUser-agent: *\n')],
+    ['never ends a refusal', (socket) => socket.write('HTTP/1.1 500 No\r\ncontent-length: 99\r\n\r\nx')],
+  ])('is not crawled when it %s', async (_what, act) => {
+    const { url } = await serveRaw(act);
+    const policy = await read(url.slice(0, -1), { timeoutMs: 200 });
+    expect(policy).toMatchObject({ access: 'none', rules: [] });
+  });
+
+  it.each<[string, Parameters<typeof serveRaw>[0]]>([
+    ['resets', (socket) => socket.resetAndDestroy()],
+    ['speaks no HTTP', (socket) => socket.end('SMTP ready\r\n\r\n')],
+    ['breaks off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nUser-agent: *\n')],
+    [
+      'sends broken gzip',
+      (socket) =>
+        socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\n\x1f\x00', 'latin1'),
+    ],
+    ['sends lzma', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: lzma\r\ncontent-length: 1\r\n\r\nx')],
+  ])('is not crawled when it %s', async (_what, act) => {
+    const { url } = await serveRaw(act);
+    const { access, source } = await read(url.slice(0, -1));
+    expect(access).toBe('none');
+    expect(source).toMatch(/robots\.txt cannot be had: ./);
+  });
+
+  it('is not crawled when nobody listens, and when its name is unknown', async () => {
+    const address = ownAddress();
+    expect(await read(`http://${address}:${await freePort(address)}`)).toMatchObject({ access: 'none' });
+    const lookup: RobotsRequest['lookup'] = (_host, _options, callback) =>
+      callback(Object.assign(new Error('getaddrinfo ENOTFOUND shop.example'), { code: 'ENOTFOUND' }), []);
+    const { access, source } = await read('http://shop.example', { lookup });
+    expect(access).toBe('none');
+    expect(source).toContain('ENOTFOUND');
+  });
+});

@@ -1,0 +1,102 @@
+/** A fetcher whose extractor gives back the text it was fed, servers for it to ask, and what cleans both up. */
+import type http from 'node:http';
+import net from 'node:net';
+import { afterEach } from 'vitest';
+import type { PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
+import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
+import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
+import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
+import type { Lookup } from '../../../shared/adapters/http/guarded-lookup.ts';
+import { createTargetDispatcher } from '../../../shared/adapters/http/target-dispatcher.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { Stub } from './http-stub.ts';
+import { ownAddress, startStub } from './http-stub.ts';
+
+export const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+export const html = { 'content-type': 'text/html; charset=utf-8' };
+export const noHooks: FetchHooks = { onStart: () => undefined, onFirstByte: () => undefined };
+
+export async function serve(
+  handle: (request: http.IncomingMessage, response: http.ServerResponse) => void,
+  address = ownAddress(),
+): Promise<Stub> {
+  const stub = await startStub((request, _body, response) => handle(request, response), address);
+  cleanups.push(stub.close);
+  return stub;
+}
+
+/** Answers every request with these bytes. */
+export function serveBytes(headers: http.OutgoingHttpHeaders, body: Uint8Array | string, status = 200): Promise<Stub> {
+  return serve((_request, response) => void response.writeHead(status, headers).end(body));
+}
+
+/** A server that speaks no HTTP of its own: `act` is called when the first bytes of a connection arrive. */
+export async function serveRaw(act: (socket: net.Socket) => void): Promise<{ url: string }> {
+  const address = ownAddress();
+  const open = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    open.add(socket);
+    socket.on('error', () => undefined);
+    socket.once('close', () => open.delete(socket));
+    socket.once('data', () => act(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  cleanups.push(() => {
+    for (const socket of open) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://${address}:${(server.address() as net.AddressInfo).port}/` };
+}
+
+/** As a mapping with the one field `text`, which is all of the page, and `kind`, how it was read. */
+const echo: OpenExtractor = (kind: PageKind) => {
+  let text = '';
+  const extractor: Pick<PageExtractor, 'write' | 'end'> = {
+    write: (piece) => void (text += piece),
+    end: () => ({ rows: [{ key: null, row: { kind, text } }], missing: null, links: [] }),
+  };
+  return extractor as PageExtractor;
+};
+
+export interface FetchOptions {
+  template?: string;
+  timeoutMs?: number;
+  maxPageBytes?: number;
+  localAddress?: string;
+  allowPrivate?: boolean;
+  forbidden?: { address: string; port: number }[];
+  lookup?: Lookup;
+  openExtractor?: OpenExtractor;
+  hooks?: FetchHooks;
+  signal?: AbortSignal;
+}
+
+export function createFetcher(template: string, options: FetchOptions): PageFetcher {
+  const { timeoutMs = 5_000, maxPageBytes = 100_000, allowPrivate = false, forbidden = [] } = options;
+  const dispatcher = createTargetDispatcher({
+    localAddress: options.localAddress ?? ownAddress(),
+    guard: createAddressGuard({ productUrl: template, allowPrivate, forbidden }),
+    connectTimeoutMs: timeoutMs,
+    ...(options.lookup ? { lookup: options.lookup } : {}),
+  });
+  const settings = { userAgent: 'testbot/1.0', timeoutMs, maxPageBytes };
+  const fetcher = new PageFetcher(dispatcher, settings, systemClock, options.openExtractor ?? echo);
+  cleanups.push(() => fetcher.close());
+  return fetcher;
+}
+
+export function fetchPage(url: string, options: FetchOptions = {}): Promise<PageResult> {
+  const fetcher = createFetcher(options.template ?? url, options);
+  return fetcher.fetch(url, options.hooks ?? noHooks, options.signal ?? new AbortController().signal);
+}
+
+/** A page with this text, read as this kind. */
+export const page = (text: string, kind: PageKind = 'html'): object => ({
+  kind: 'page',
+  extraction: { rows: [{ key: null, row: { kind, text } }], missing: null },
+});

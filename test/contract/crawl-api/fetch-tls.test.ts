@@ -1,0 +1,52 @@
+/** The HTTP fetcher over TLS: a trusted certificate is read, any other is refused. */
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { afterEach, describe, expect, it } from 'vitest';
+import { makeSelfSigned } from '../../support/self-signed.ts';
+import { cleanups, fetchPage, html, page } from './fetch-stage.ts';
+import { ownAddress } from './http-stub.ts';
+
+const before = getCACertificates('default');
+afterEach(() => setDefaultCACertificates(before));
+
+/** A site with a certificate for `named`; its URL, the certificate and what it was asked for. */
+async function serveTls(named?: string) {
+  const address = ownAddress();
+  const { key, cert } = makeSelfSigned(named ?? address);
+  const asked: string[] = [];
+  const server = createServer({ key, cert }, (request, response) => {
+    asked.push(request.url ?? '');
+    response.writeHead(200, html).end('<h1>safe</h1>');
+  });
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  cleanups.push(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `https://${address}:${(server.address() as AddressInfo).port}/p/1`, cert, asked };
+}
+
+describe('the HTTP fetcher over TLS', () => {
+  it('reads the page of a site whose certificate is trusted, and tells start and first byte once', async () => {
+    const { url, cert } = await serveTls();
+    setDefaultCACertificates([...before, cert]);
+    const events: string[] = [];
+    const hooks = { onStart: () => void events.push('start'), onFirstByte: () => void events.push('first byte') };
+    expect(await fetchPage(url, { hooks })).toMatchObject(page('<h1>safe</h1>'));
+    expect(events).toEqual(['start', 'first byte']);
+  });
+
+  it('asks for nothing when nobody trusts the certificate', async () => {
+    const { url, asked } = await serveTls();
+    expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
+    expect(asked).toEqual([]);
+  });
+
+  it('asks for nothing when the certificate is for another host', async () => {
+    const { url, cert, asked } = await serveTls('other.example');
+    setDefaultCACertificates([...before, cert]);
+    expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
+    expect(asked).toEqual([]);
+  });
+});

@@ -1,0 +1,183 @@
+/** F13 to F17 between the main server and an instance: a balancer that is slow, unsure, uneven and loses answers. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Balancer } from '../../../orchestrator/cloud/load-balancer.ts';
+import { HttpOfferSender } from '../../../orchestrator/cloud/http-offer-sender.ts';
+import type { OfferResult } from '../../../orchestrator/control/dispatch.ts';
+import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.ts';
+import { waitFor } from '../../support/processes.ts';
+import { SUBNETS, VPC, uploadBundle } from '../../support/sandbox/boot.ts';
+import { TEST_BUNDLE_PORT, userDataFor } from '../../support/sandbox/test-bundle.ts';
+import type { SandboxCloud } from './sandbox-cloud.ts';
+import { SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
+import { TAKER, TAKER_SHA256 } from './taker-bundle.ts';
+
+interface Target {
+  id: string;
+  url: string;
+}
+
+describe('the balancer', () => {
+  let cloud: SandboxCloud;
+  let userData: string;
+  let names = 0;
+  let chunks = 0;
+  useSandboxCloud((given) => (cloud = given), { allowBundles: [TAKER_SHA256] });
+  beforeAll(async () => {
+    const bundleUrl = await uploadBundle(cloud.clients, TAKER);
+    userData = Buffer.from(userDataFor({ bundleUrl, sha256: TAKER_SHA256 }), 'base64').toString('utf8');
+  });
+
+  async function balancer(): Promise<Balancer> {
+    const name = `faults-${++names}`;
+    const { balancers } = cloud.adapters;
+    const made = await balancers.ensure({
+      name,
+      vpcId: VPC,
+      subnetIds: [...SUBNETS],
+      securityGroupIds: ['sg-0c0a0f1ee70000001'],
+      listenPort: 8_080,
+      targetPort: TEST_BUNDLE_PORT,
+      healthPath: '/healthz',
+      tags: {},
+    });
+    await waitFor(() => balancers.isActive(made), { what: 'an active balancer' });
+    return made;
+  }
+
+  async function target(subnetId: string = SUBNET.a): Promise<Target> {
+    const request = cloud.request({ userData, subnetId });
+    await cloud.launched(request);
+    const { id, privateAddress } = await cloud.inState(request, 'running');
+    const url = `http://${privateAddress}:${TEST_BUNDLE_PORT}`;
+    await waitFor(() => fetch(`${url}/healthz`), { what: 'the program to serve' });
+    return { id, url };
+  }
+
+  const healthOf = async (at: Balancer, { id }: Target) => (await cloud.adapters.balancers.health(at)).get(id);
+  const inHealth = (at: Balancer, of: Target, health: string) =>
+    waitFor(async () => (await healthOf(at, of)) === health, { what: `${of.id} to be ${health}` });
+
+  async function withTargets(...targets: Target[]): Promise<Balancer> {
+    const at = await balancer();
+    for (const { id } of targets) expect(await cloud.adapters.balancers.register(at, id)).toBe('registered');
+    for (const each of targets) await inHealth(at, each, 'healthy');
+    return at;
+  }
+
+  const tell = (of: Target, what: string) => fetch(`${of.url}/${what}`, { method: 'POST' });
+  const held = async (of: Target): Promise<string[]> => (await (await fetch(`${of.url}/held`)).json()) as string[];
+
+  /** Offers as many chunks as asked, `atOnce` at a time, each over whatever connection is free. */
+  async function offer(at: Balancer, count = 1, atOnce = 1): Promise<{ chunk: string; result: OfferResult }[]> {
+    const sender = new HttpOfferSender();
+    const run = { id: 'run', privateKey: exportPrivateKey(createKeyPair().privateKey) };
+    const offers = Array.from({ length: count }, () => ({
+      chunk: `${++chunks}-1`,
+      share: 9,
+      products: [{ n: 1, id: 'p' }],
+    }));
+    const results: { chunk: string; result: OfferResult }[] = [];
+    while (offers.length > 0)
+      results.push(
+        ...(await Promise.all(
+          offers.splice(0, atOnce).map(async (o) => ({ chunk: o.chunk, result: await sender.send(at.url, run, o) })),
+        )),
+      );
+    await sender.close();
+    return results;
+  }
+
+  it('F13: shows a target as unhealthy that never passes, and as unused in a zone that it does not have', async () => {
+    const at = await balancer();
+    const [sick, far] = [await target(), await target(SUBNET.d)];
+    await tell(sick, 'well?is=false');
+    for (const { id } of [sick, far]) await cloud.adapters.balancers.register(at, id);
+    await inHealth(at, sick, 'unhealthy');
+    expect(await healthOf(at, far)).toBe('unused');
+  });
+
+  it('F13: shows a target that flaps as it is, down and up again', async () => {
+    const flapping = await target();
+    const at = await withTargets(flapping);
+    await cloud.misbehave({ what: 'failed-check', instance: flapping.id, count: 2 });
+    await inHealth(at, flapping, 'unhealthy');
+    await inHealth(at, flapping, 'healthy');
+  });
+
+  it('F14: refuses an instance that does not run yet, and takes it when it does', async () => {
+    const at = await balancer();
+    const request = cloud.request({ userData });
+    await cloud.be({ pendingMs: 4_000 });
+    const { id } = await cloud.launched(request);
+    expect(await cloud.adapters.balancers.register(at, id)).toBe('not-running');
+    await cloud.inState(request, 'running');
+    expect(await cloud.adapters.balancers.register(at, id)).toBe('registered');
+  });
+
+  it('F8 F14: refuses an instance that ELBv2 has not heard of yet, and takes it later', async () => {
+    const at = await balancer();
+    await cloud.be({ unknownMs: 600_000 });
+    const { id } = await cloud.launched(cloud.request({ userData }));
+    expect(await cloud.adapters.balancers.register(at, id)).toBe('not-running');
+    await cloud.be({ unknownMs: 1 });
+    await waitFor(async () => (await cloud.adapters.balancers.register(at, id)) === 'registered', {
+      what: 'the registration',
+    });
+  });
+
+  it('F15: delivers to unhealthy targets when there are no others: what they answer is no receipt', async () => {
+    const sick = await target();
+    const at = await withTargets(sick);
+    await tell(sick, 'well?is=false');
+    await inHealth(at, sick, 'unhealthy');
+    for (const [status, kind] of [
+      [503, 'not-ready'],
+      [409, 'refused'],
+    ] as const) {
+      await tell(sick, `answer?status=${status}`);
+      expect((await offer(at))[0]!.result.kind).toBe(kind);
+    }
+    expect(await held(sick)).toEqual([]);
+  });
+
+  it('F15: is not ready when it has no target at all', async () => {
+    expect((await offer(await balancer()))[0]!.result).toEqual({ kind: 'not-ready', message: 'HTTP 503' });
+  });
+
+  it.each([502, 504] as const)(
+    'F16: may have delivered what it answers with %s: nobody knows who holds it',
+    async (status) => {
+      const taker = await target();
+      const at = await withTargets(taker);
+      await cloud.misbehave({ what: 'lost-delivery', status, path: '/products', count: 1 });
+      const [lost] = await offer(at);
+      expect(lost!.result).toMatchObject({ kind: 'unknown', message: expect.stringContaining(String(status)) });
+      expect(await held(taker)).toEqual([lost!.chunk]);
+    },
+  );
+
+  it('F17: does not share out evenly when it has several nodes: each receipt names who has the chunk', async () => {
+    const takers = [await target(), await target()];
+    const at = await withTargets(...takers);
+    await cloud.be({ balancerNodes: 4 });
+    // Four new connections, one to each node: each node begins with the same target.
+    const results = await offer(at, 4, 4);
+    const receipts = results.map(({ chunk, result }) => [chunk, result.kind === 'taken' && result.receipt.instanceId]);
+    const holdings = await Promise.all(takers.map(held));
+    for (const [i, { id }] of takers.entries()) {
+      const named = receipts.filter(([, instance]) => instance === id).map(([chunk]) => chunk);
+      expect(new Set(holdings[i])).toEqual(new Set(named));
+    }
+    expect(Math.max(...holdings.map((h) => h.length))).toBe(4);
+  });
+
+  it('F19: gives a frozen instance up, and delivers to it again when it is thawed', async () => {
+    const frozen = await target();
+    const at = await withTargets(frozen);
+    await cloud.befall(frozen.id, 'freeze');
+    await inHealth(at, frozen, 'unhealthy');
+    await cloud.befall(frozen.id, 'thaw');
+    await inHealth(at, frozen, 'healthy');
+    expect((await offer(at))[0]!.result.kind).toBe('taken');
+  }, 90_000);
+});

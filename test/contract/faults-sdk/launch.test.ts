@@ -1,0 +1,209 @@
+/** F1 to F9 on the launch itself: what the EC2 adapter makes of an AWS that loses replies, refuses and forgets. */
+import { describe, expect, it } from 'vitest';
+import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
+import { waitFor } from '../../support/processes.ts';
+import type { SandboxCloud } from './sandbox-cloud.ts';
+import { CREDENTIALS, SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
+
+/** What one launch() of the adapter tries, with the SDK's own retries. */
+const SDK_ATTEMPTS = 3;
+
+describe('a launch through the SDK', () => {
+  let cloud: SandboxCloud;
+  useSandboxCloud((given) => (cloud = given));
+  const launch = (request: Parameters<SandboxCloud['launched']>[0]) => cloud.adapters.compute.launch(request);
+
+  describe('whose reply is lost', () => {
+    it('F1: finds its instance by the tags when every reply is lost, and gets the same one when it asks again', async () => {
+      const request = cloud.request();
+      await cloud.misbehave({ what: 'lost-reply', action: 'RunInstances', count: SDK_ATTEMPTS });
+      expect((await launch(request)).kind).toBe('unknown');
+      const [instance, ...more] = await cloud.shown(request);
+      expect(more).toEqual([]);
+      expect((await cloud.launched(request)).id).toBe(instance!.id);
+      expect(await cloud.shown(request)).toHaveLength(1);
+    });
+
+    it('F1: launches once when the request never arrived, as far as anybody here can know', async () => {
+      const request = cloud.request();
+      await cloud.misbehave({ what: 'lost-request', action: 'RunInstances', count: SDK_ATTEMPTS });
+      expect((await launch(request)).kind).toBe('unknown');
+      expect(await cloud.shown(request)).toEqual([]);
+      await cloud.launched(request);
+      expect(await cloud.shown(request)).toHaveLength(1);
+    });
+
+    it('F1: does not take a fault of EC2 for a refusal', async () => {
+      const request = cloud.request();
+      const rule = { what: 'error', action: 'RunInstances', code: 'InternalError', count: SDK_ATTEMPTS } as const;
+      await cloud.misbehave(rule);
+      expect((await launch(request)).kind).toBe('unknown');
+    });
+
+    it('F1: gives up waiting for a late answer, and finds the instance all the same', async () => {
+      const { region, endpoint } = cloud.sandbox;
+      const hasty = new Ec2Compute({ region, endpoint, credentials: CREDENTIALS, timeoutMs: 1_500, maxAttempts: 1 });
+      const request = cloud.request();
+      await cloud.misbehave({ what: 'delay', action: 'RunInstances', ms: 6_000, count: 1 });
+      expect((await hasty.launch(request)).kind).toBe('unknown');
+      hasty.close();
+      expect(await cloud.shown(request)).toHaveLength(1);
+    });
+
+    it('F2: sends one token in all tries, those of the SDK and ours: one instance', async () => {
+      const request = cloud.request();
+      const before = cloud.calls('RunInstances').length;
+      await cloud.misbehave({ what: 'lost-reply', action: 'RunInstances', count: 2 * SDK_ATTEMPTS });
+      expect((await launch(request)).kind).toBe('unknown');
+      expect((await launch(request)).kind).toBe('unknown');
+      await cloud.launched(request);
+      expect(cloud.calls('RunInstances').length - before).toBe(2 * SDK_ATTEMPTS + 1);
+      expect(await cloud.shown(request)).toHaveLength(1);
+    });
+  });
+
+  describe('where capacity is short', () => {
+    it('F4: gives as many slots as the pool has, and the others from another zone', async () => {
+      await cloud.be({ pools: [{ type: 't4g.nano', zone: 'ap-northeast-1a', left: 2 }] });
+      const slots = [1, 2, 3, 4].map(() => cloud.request());
+      const results = [];
+      for (const slot of slots) results.push(await launch(slot));
+      expect(results.map((r) => (r.kind === 'refused' ? r.cause : r.kind))).toEqual([
+        'launched',
+        'launched',
+        'pool',
+        'pool',
+      ]);
+      for (const slot of slots.slice(2)) {
+        const elsewhere = { ...slot, subnetId: SUBNET.c, clientToken: `${slot.clientToken}-c` };
+        expect(await cloud.launched(elsewhere)).toMatchObject({ zone: 'ap-northeast-1c' });
+      }
+    });
+
+    it('F5: is refused for the pool alone: another type works, and so does the same one when it has recovered', async () => {
+      const pool = { type: 't4g.nano', zone: 'ap-northeast-1a', left: 0 };
+      await cloud.be({ pools: [pool] });
+      expect(await launch(cloud.request())).toMatchObject({
+        kind: 'refused',
+        cause: 'pool',
+        message: expect.stringContaining('ap-northeast-1a'),
+      });
+      await cloud.launched(cloud.request({ instanceType: 't4g.small' }));
+      await cloud.be({ pools: [{ ...pool, recoversAfterMs: 300 }] });
+      const request = cloud.request();
+      await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'the pool to recover' });
+    });
+
+    it('F5: leaves nothing behind when no pool has anything', async () => {
+      await cloud.be({ pools: [{ type: '*', zone: '*', left: 0 }] });
+      const before = (await cloud.instances()).length;
+      for (const subnetId of [SUBNET.a, SUBNET.c])
+        for (const instanceType of ['t4g.nano', 't4g.small'])
+          expect(await launch(cloud.request({ subnetId, instanceType }))).toMatchObject({ cause: 'pool' });
+      expect(await cloud.instances()).toHaveLength(before);
+    });
+
+    it('F6: is told the number of the vCPU quota, and gets its place when AWS has given back what ended', async () => {
+      const used = (await cloud.instances()).filter((i) => i.state === 'running' || i.state === 'pending').length * 2;
+      await cloud.be({ vcpuQuota: used + 2, vcpuReleaseMs: 600_000 });
+      const first = cloud.request();
+      const { id } = await cloud.launched(first);
+      const second = cloud.request();
+      expect(await launch(second)).toMatchObject({
+        kind: 'refused',
+        cause: 'quota',
+        message: expect.stringContaining(`vCPU limit of ${used + 2}`),
+      });
+      await cloud.adapters.compute.terminate([id]);
+      await cloud.inState(first, 'terminated');
+      expect(await launch(second)).toMatchObject({ cause: 'quota' });
+      await cloud.be({ vcpuReleaseMs: 1 });
+      await waitFor(async () => (await launch(second)).kind === 'launched', { what: 'the quota to be released' });
+    });
+  });
+
+  it('F7: is throttled, not refused for good, when RunInstances comes too often', async () => {
+    // A burst of one, and one more each second: what 5 and 2 a second are to a large fleet.
+    await cloud.be({ requestLimits: 0.2 });
+    const requests = [1, 2, 3].map(() => cloud.request());
+    const results = await Promise.all(requests.map(launch));
+    for (const result of results)
+      if (result.kind !== 'launched') expect(result).toMatchObject({ kind: 'refused', cause: 'throttled' });
+    expect(results.filter((r) => r.kind !== 'launched').length).toBeGreaterThan(0);
+    for (const request of requests)
+      await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'a token', everyMs: 500 });
+    await cloud.be({ requestLimits: null });
+    for (const request of requests) expect(await cloud.shown(request)).toHaveLength(1);
+  });
+
+  describe('that EC2 has not heard of everywhere yet', () => {
+    it('F8: is seen late, and never launched a second time', async () => {
+      await cloud.be({ unknownMs: 600_000 });
+      const request = cloud.request();
+      const { id } = await cloud.launched(request);
+      expect(await cloud.shown(request)).toEqual([]);
+      expect((await cloud.launched(request)).id).toBe(id);
+      await cloud.be({ unknownMs: 1 });
+      expect(await cloud.inState(request, 'running')).toMatchObject({ id });
+      expect(await cloud.shown(request)).toHaveLength(1);
+    });
+
+    it('F8: shows its tags late', async () => {
+      await cloud.be({ untaggedMs: 600_000 });
+      const request = cloud.request();
+      await cloud.launched(request);
+      expect(await cloud.shown(request)).toEqual([]);
+      await cloud.be({ untaggedMs: 1 });
+      expect((await cloud.inState(request, 'running')).tags).toEqual(request.tags);
+    });
+
+    it('F8: is not dead because a terminate says NotFound', async () => {
+      await cloud.be({ unknownMs: 600_000 });
+      const request = cloud.request();
+      const { id } = await cloud.launched(request);
+      await cloud.adapters.compute.terminate([id]);
+      await cloud.be({ unknownMs: 1 });
+      await cloud.inState(request, 'running');
+      await cloud.adapters.compute.terminate([id]);
+      await cloud.inState(request, 'terminated');
+    });
+  });
+
+  describe('under a token that was used before', () => {
+    it('F9: is unknown with other parameters; the tags lead to what the token launched', async () => {
+      const request = cloud.request();
+      const { id } = await cloud.launched(request);
+      const other = { ...request, userData: '#!/bin/sh\n# other\n' };
+      expect(await launch(other)).toMatchObject({ kind: 'unknown', tokenUsed: true });
+      expect(await cloud.shown(request)).toMatchObject([{ id }]);
+    });
+
+    it('F9: is refused once its instance has ended, and a new epoch with a new token launches', async () => {
+      const request = cloud.request();
+      const { id } = await cloud.launched(request);
+      await cloud.adapters.compute.terminate([id]);
+      await cloud.inState(request, 'terminated');
+      expect(await launch(request)).toMatchObject({ kind: 'refused', cause: 'spent' });
+      const next = await cloud.launched({ ...request, clientToken: `${request.clientToken}-2` });
+      expect(next.id).not.toBe(id);
+    });
+
+    it('F9: launches again in another zone: a token counts in its zone only', async () => {
+      const request = cloud.request();
+      const first = await cloud.launched(request);
+      const second = await cloud.launched({ ...request, subnetId: SUBNET.c });
+      expect(second.id).not.toBe(first.id);
+      expect(await cloud.shown(request)).toHaveLength(2);
+    });
+  });
+
+  it('F34: shows two instances behind one public address, each with a private one of its own', async () => {
+    await cloud.be({ instancesPerAddress: 2 });
+    const requests = [1, 2, 3].map(() => cloud.request());
+    for (const request of requests) await cloud.launched(request);
+    const [a, b, c] = await Promise.all(requests.map((request) => cloud.inState(request, 'running')));
+    expect(b!.publicAddress).toBe(a!.publicAddress);
+    expect(c!.publicAddress).not.toBe(a!.publicAddress);
+    expect(new Set([a, b, c].map((i) => i!.privateAddress)).size).toBe(3);
+  });
+});

@@ -1,0 +1,169 @@
+/** Whole runs on a cloud that misbehaves: the real command, the real SDK, real instances; each ends with every product accounted for. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DescribeLoadBalancersCommand } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ConditionsChange } from '../../../sandbox/conditions.ts';
+import type { BillLine } from '../../../sandbox/ec2/billing.ts';
+import type { FaultRule } from '../../../sandbox/faults.ts';
+import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts';
+import { envelopeHeaders, importPrivateKey, signMessage } from '../../../shared/wire/signature.ts';
+import { buildBundle } from '../../../userdata/bundle.ts';
+import { waitFor } from '../../support/processes.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import { clientsFor } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { productIds } from '../../support/shop/product.ts';
+import type { Shop } from '../../support/shop/start-shop.ts';
+import { startShop } from '../../support/shop/start-shop.ts';
+import { countSlowBoots, withoutSlowBoots } from '../../support/slow-boots.ts';
+import type { Fleet } from '../../system/fleet.ts';
+import { makeFleet, readReport } from '../../system/fleet.ts';
+
+const IDS = productIds(36);
+/** A crawl long enough for a test to do something in the middle of it. */
+const MANY_IDS = productIds(90);
+
+interface Status {
+  instances: { id: string; state: string; address: string; pid: number | null }[];
+}
+
+describe('a run', { timeout: 120_000 }, () => {
+  let shop: Shop;
+  let sandbox: TestSandbox;
+  let clients: SandboxClients;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    shop = await startShop({ products: 100 });
+  });
+  afterAll(() => shop?.stop());
+  beforeEach(async () => {
+    await shop.reset();
+    sandbox = await startSandbox({ allowBundles: [(await buildBundle()).sha256] });
+    clients = clientsFor(sandbox);
+    const config = { aws: { endpoint: sandbox.endpoint } };
+    fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: IDS, config });
+  });
+  afterEach(async () => {
+    await fleet?.remove();
+    clients?.destroy();
+    await sandbox?.stop();
+  });
+
+  const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);
+  const misbehave = (...rules: FaultRule[]) => sandbox.control('POST', 'faults', rules);
+  const status = async (): Promise<Status> => (await sandbox.control('GET', 'status')) as Status;
+  const bill = async (): Promise<BillLine[]> => (await sandbox.control('GET', 'billing')) as BillLine[];
+  const untilCrawling = (requests = 6) =>
+    waitFor(async () => (await shop.stats()).requests >= requests, { what: 'the crawl to begin', timeoutMs: 60_000 });
+
+  /** Every product has its row, `verify` agrees, nothing runs any more, and no address was faster than its pace. */
+  async function expectAllStored(ids = IDS): Promise<void> {
+    const rows = await fleet.query('select product_id from product_snapshots');
+    expect(new Set(rows.map((r) => String(r.product_id)))).toEqual(new Set(ids));
+    expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+    const alive = (await status()).instances.filter((i) => i.state !== 'terminated' && i.state !== 'shutting-down');
+    expect(alive).toEqual([]);
+    expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
+  }
+
+  it('F8: launches nobody twice while EC2 does not know its own instances and their tags are on their way', async () => {
+    await be({ unknownMs: 2_000, untaggedMs: 3_000 });
+    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(withoutSlowBoots(report), stderr).toMatchObject({
+      exitCode: 0,
+      instances: { planned: 3, launched: 3, replaced: 0 },
+    });
+    expect(exitCode).toBe(0);
+    expect(await bill()).toHaveLength(3 + countSlowBoots(report));
+    await expectAllStored();
+  });
+
+  it('F7: gets through request limits as tight as a large fleet meets', async () => {
+    await be({ requestLimits: 0.25 });
+    const { report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(report, stderr).toMatchObject({ exitCode: 0, instances: { launched: 3 } });
+    await expectAllStored();
+  });
+
+  it('F16 F17: crawls each product once though the balancer loses answers and shares out unevenly', async () => {
+    await be({ balancerNodes: 3 });
+    await misbehave({ what: 'lost-delivery', status: 502, count: 3 }, { what: 'lost-delivery', status: 504, count: 3 });
+    const { report, stderr } = await fleet.dryRun();
+    expect(report, stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
+    expect(await sandbox.control('GET', 'faults')).toEqual([]);
+    const asked = (await shop.log()).flatMap((a) => a.id ?? []);
+    expect(asked).toHaveLength(IDS.length);
+    await expectAllStored();
+  });
+
+  it.each(['retire', 'crash'])(
+    'F19: sends out again what an instance had not crawled that was lost by %s',
+    async (what) => {
+      await fleet.addProducts(MANY_IDS.slice(IDS.length));
+      const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
+      await untilCrawling();
+      const victim = (await status()).instances.find((i) => i.pid !== null)!;
+      await sandbox.control('POST', `instances/${victim.id}`, { do: what });
+      const result = await run.finished;
+      const report = readReport(result);
+      expect(report, result.stderr).toMatchObject({
+        exitCode: 0,
+        products: { planned: MANY_IDS.length, stored: MANY_IDS.length },
+      });
+      expect(report.notes.join('\n')).toContain(`${victim.id}) was given up`);
+      await expectAllStored(MANY_IDS);
+    },
+  );
+
+  it('F43: asks again when a terminate was accepted and not carried out, until every instance has ended', async () => {
+    await misbehave({ what: 'ignored-terminate', count: 1 });
+    const { report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(report, stderr).toMatchObject({ exitCode: 0, instances: { launched: 3, terminated: 3 } });
+    await expectAllStored();
+  });
+
+  it('F18: refuses offers that are too large, malformed, unsigned or for another run, and goes on', async () => {
+    await fleet.addProducts(MANY_IDS.slice(IDS.length));
+    const run = fleet.start('run', '--dry-run', '--json');
+    await untilCrawling();
+    const { LoadBalancers } = await clients.elb.send(new DescribeLoadBalancersCommand({}));
+    const url = `http://${LoadBalancers![0]!.DNSName}:8080`;
+    const [row] = await fleet.query('select id, private_key from crawlfleet_runs');
+    const id = String(row!.id);
+    /** As the main server sends an offer, signed by the run for that path. */
+    const post = async (body: string, run = id, signed = true): Promise<number> => {
+      const envelope = { method: 'POST', path: offerPath(run), run };
+      const signature = signMessage(importPrivateKey(String(row!.private_key)), envelope, body);
+      const headers = { 'content-type': 'application/json', ...(signed ? envelopeHeaders(envelope, signature) : {}) };
+      return (await fetch(url + envelope.path, { method: 'POST', body, headers })).status;
+    };
+    const offer = JSON.stringify({ chunk: '999-1', share: 9, products: [{ n: 1, id: 'p' }] });
+    expect(await post(offer, id, false)).toBe(401);
+    expect(await post('{"chunk":')).toBe(400);
+    expect(await post(JSON.stringify({ chunk: '999-1' }))).toBe(400);
+    expect(await post(offer, 'other-run')).toBe(404);
+    expect(await post('x'.repeat(MAX_OFFER_BYTES + 1))).toBe(413);
+    expect(readReport(await run.finished)).toMatchObject({ exitCode: 0, products: { stored: MANY_IDS.length } });
+    await expectAllStored(MANY_IDS);
+  });
+
+  it('F52: launches nothing for an empty list, and one instance a product at most', async () => {
+    await fleet.query('update products set active = 0');
+    const { report, exitCode } = await fleet.dryRun();
+    expect(exitCode).toBe(0);
+    expect(report).toMatchObject({ products: { planned: 0 }, instances: { launched: 0 } });
+    const log = readFileSync(join(sandbox.dataDir, 'sandbox.log'), 'utf8');
+    expect(log).not.toContain('"action":"RunInstances"');
+  });
+
+  it('F51: refuses, before anything is launched, a result table that lacks a column', async () => {
+    await fleet.query('create table product_snapshots (product_id varchar(500) primary key, note integer)');
+    const result = await fleet.run('run', '--dry-run', '--json');
+    expect(result.exitCode).toBe(4);
+    expect((JSON.parse(result.stdout) as { error: { message: string } }).error.message).toContain('product_snapshots');
+    expect((await status()).instances).toEqual([]);
+  });
+});

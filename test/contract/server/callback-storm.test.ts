@@ -1,0 +1,131 @@
+/** F40: what strangers send costs the database nothing, or little, and does not keep the run's own instances waiting. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { limitConnections, markProved } from '../../../orchestrator/server/connection-limit.ts';
+import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
+import type { CallbackStage } from './callback-stage.ts';
+import { useCallbackStage } from './use-callback-stage.ts';
+
+const FORGED = 'A'.repeat(86);
+
+describe('F40: a storm of call-backs', () => {
+  let stage: CallbackStage;
+  useCallbackStage((given) => (stage = given));
+
+  /** Counts from here on what call-backs ask of the fleet's tables, and what they are held up by. */
+  function countLookups(hold: Promise<void> = Promise.resolve()): () => number {
+    let lookups = 0;
+    stage.core.fleet = new Proxy(stage.core.fleet, {
+      get(target, name) {
+        const real: unknown = Reflect.get(target, name, target);
+        if (typeof real !== 'function') return real;
+        return async (...given: unknown[]) => {
+          lookups++;
+          if (name === 'get') await hold;
+          return (real as (...all: unknown[]) => unknown).apply(target, given);
+        };
+      },
+    });
+    return () => lookups;
+  }
+
+  it('with forged signatures of known instances asks the database nothing, and raises one alarm each', async () => {
+    const [a, b] = [await stage.ready(0), await stage.ready(1)];
+    const lookups = countLookups();
+    for (let i = 0; i < 40; i++) {
+      const caller = i % 2 ? a : b;
+      const reply = await caller.post(caller.envelope(HEARTBEAT_PATH, 1_000 + i), '{}', FORGED);
+      expect(reply.status).toBe(401);
+      expect((await caller.hello({}, 'f'.repeat(64))).status).toBe(401);
+    }
+    expect(lookups()).toBe(0);
+    expect(stage.core.alarms).toHaveLength(4);
+  });
+
+  it('of another run asks the database nothing', async () => {
+    const caller = await stage.ready(0);
+    const lookups = countLookups();
+    const envelope = { ...caller.envelope(HEARTBEAT_PATH, 9), run: 'another-run' };
+    expect((await caller.post(envelope, '{}', FORGED)).status).toBe(404);
+    expect(lookups()).toBe(0);
+  });
+
+  it('of instances that nobody knows gets a few look-ups at a time; those that are known are served meanwhile', async () => {
+    const caller = await stage.ready(0);
+    const strangers = await stage.launched(1);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const lookups = countLookups(held);
+    const storm = Array.from({ length: 100 }, (_, i) =>
+      strangers.post({ ...strangers.envelope(HEARTBEAT_PATH, 1), epoch: 100 + i }, '{}', FORGED),
+    );
+    const answered: number[] = [];
+    for (const reply of storm) void reply.then(({ status }) => answered.push(status));
+    while (answered.length < 96) await new Promise((resolve) => setImmediate(resolve));
+    expect(answered.every((status) => status === 503)).toBe(true);
+    expect(lookups()).toBe(4);
+    // The gate knows this one from hello; its own row is read as soon as the database lets it.
+    const heartbeat = caller.heartbeat();
+    release();
+    expect(await heartbeat).toMatchObject({ status: 200, authentic: true });
+    expect((await Promise.all(storm)).filter(({ status }) => status === 404)).toHaveLength(4);
+    // The very one that was turned away for the others' sake comes in later.
+    expect(await strangers.hello()).toMatchObject({ status: 200 });
+  });
+
+  it('of instances that nobody knows gets fifty look-ups a second and no more', async () => {
+    const caller = await stage.ready(0);
+    const lookups = countLookups();
+    const ask = (epoch: number) => caller.post({ ...caller.envelope(HEARTBEAT_PATH, 1), epoch }, '{}', FORGED);
+    const statuses: number[] = [];
+    for (let epoch = 100; epoch < 170; epoch++) statuses.push((await ask(epoch)).status);
+    expect(lookups()).toBeLessThanOrEqual(50);
+    expect(statuses.slice(0, 40)).not.toContain(503);
+    expect(statuses.at(-1)).toBe(503);
+    await stage.clock.advance(1_000);
+    expect((await ask(200)).status).toBe(404);
+  });
+});
+
+describe('F40: connections of one address', () => {
+  let server: Server;
+  const sockets: Socket[] = [];
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  it('beyond the bound the oldest that has proved nothing makes room, and one that has stays', async () => {
+    const accepted: Socket[] = [];
+    server = createServer((_request, response) => response.end('served'));
+    limitConnections(server, 3);
+    server.on('connection', (socket) => accepted.push(socket));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const open = async (): Promise<Socket> => {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      sockets.push(socket);
+      const before = accepted.length;
+      while (accepted.length === before) await new Promise((resolve) => setImmediate(resolve));
+      return socket;
+    };
+    const first = await open();
+    markProved(accepted[0]!);
+    const second = await open();
+    const third = await open();
+    await open();
+    // The first was due and has proved itself; the next in line goes when the next comes.
+    const gone = new Promise((resolve) => second.once('close', resolve));
+    const newest = await open();
+    await gone;
+    expect([first.destroyed, third.destroyed]).toEqual([false, false]);
+    newest.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const [reply] = (await once(newest, 'data')) as [Buffer];
+    expect(reply.toString()).toContain('served');
+  });
+});

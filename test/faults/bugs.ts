@@ -1,0 +1,305 @@
+/**
+ * Named bugs, each put between the core and its world: with one of them switched on the runs must break an invariant, or the
+ * checks have no teeth. Production code knows nothing of them.
+ */
+import { TAG } from '../../orchestrator/cloud/compute.ts';
+import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
+import type { Stores } from '../contract/control/run-stage.ts';
+import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
+
+export interface Bug {
+  what: string;
+  /** Invariants that may show it. */
+  breaks: readonly string[];
+  /** Faults in which it shows; empty: in every run. */
+  faults: readonly string[];
+  wrongs: Wrongs;
+}
+
+/** The same object with some methods of its own. */
+function overlay<T extends object>(inner: T, own: Partial<T>): T {
+  return new Proxy(inner, {
+    get(target, name) {
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name) as unknown;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+const inStores =
+  <K extends keyof Stores>(name: K, own: (store: Stores[K], world: FaultWorld) => Partial<Stores[K]>) =>
+  (stores: Stores, world: FaultWorld): Stores => ({
+    ...stores,
+    [name]: overlay(stores[name], own(stores[name], world)),
+  });
+
+const inCloud =
+  <K extends keyof FaultyCloud>(name: K, own: (part: FaultyCloud[K], world: FaultWorld) => Partial<FaultyCloud[K]>) =>
+  (cloud: FaultyCloud, world: FaultWorld): FaultyCloud => ({
+    ...cloud,
+    [name]: overlay(cloud[name], own(cloud[name], world)),
+  });
+
+let tokens = 0;
+
+export const BUGS: Record<string, Bug> = {
+  'no-client-token': {
+    what: 'every RunInstances call has a token of its own',
+    breaks: ['I7'],
+    faults: ['F1', 'F8'],
+    wrongs: {
+      cloud: inCloud('compute', (compute) => ({
+        launch: (request) => compute.launch({ ...request, clientToken: `${request.clientToken}-${tokens++}` }),
+        // Its tags are not looked up either, or that would save it.
+        list: async (tag) => (await compute.list(tag)).filter((i) => compute.launchedAnswered.has(i.id)),
+      })),
+    },
+  },
+  'no-tag-look-up': {
+    what: 'a machine whose launch was not answered is never found by its tags',
+    breaks: ['I2'],
+    faults: ['F1', 'F2'],
+    wrongs: {
+      cloud: inCloud('compute', (compute) => ({
+        list: async (tag) => (await compute.list(tag)).filter((i) => compute.launchedAnswered.has(i.id)),
+      })),
+    },
+  },
+  'no-fencing': {
+    what: 'a main server that has lost the lock goes on writing',
+    breaks: ['I9'],
+    faults: ['F41'],
+    wrongs: {
+      stores: (stores, world) => {
+        const own = world.db.lease.fence;
+        const unfenced = <T extends object>(name: string, store: T): T =>
+          new Proxy(store, {
+            get(target, method) {
+              const value: unknown = Reflect.get(target, method, target);
+              if (typeof value !== 'function') return value;
+              return (...args: unknown[]): unknown => {
+                const now = world.db.lease.fence;
+                if (args.includes(own) && own !== now) world.noteWrite(`${name}.${String(method)}`, false);
+                const passed = args.map((arg) => (arg === own ? now : arg));
+                return (value as (...args: unknown[]) => unknown).apply(target, passed);
+              };
+            },
+          });
+        return {
+          runs: unfenced('runs', stores.runs),
+          fleet: unfenced('fleet', stores.fleet),
+          work: unfenced('work', stores.work),
+          results: unfenced('results', stores.results),
+        };
+      },
+    },
+  },
+  'no-part-ledger': {
+    what: 'a part that is loaded already is loaded again',
+    breaks: ['I3'],
+    faults: ['F3', 'F19', 'F46'],
+    wrongs: {
+      stores: inStores('results', (results, world) => ({
+        parts: async (runId) => (await results.parts(runId)).map((p) => ({ ...p, state: 'seen' as const })),
+        load: async (runId, part, ...rest) => {
+          const known = world.db.run(runId).parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
+          if (known) known.state = 'seen';
+          return results.load(runId, part, ...rest);
+        },
+      })),
+    },
+  },
+  'commit-after-1205': {
+    what: 'a lock wait timeout rolls back one statement, and the rest is committed: outcomes without rows',
+    breaks: ['I3'],
+    faults: ['F47'],
+    wrongs: {
+      stores: inStores('results', (results, world) => {
+        let loads = 0;
+        return {
+          load: async (...call) => {
+            const counts = await results.load(...call);
+            if (loads++ % 2 === 0) for (const result of call[2]) world.db.run(call[0]).staging?.delete(result.id);
+            return counts;
+          },
+        };
+      }),
+    },
+  },
+  'grant-to-two': {
+    what: 'a chunk is granted to everybody who asks for it',
+    breaks: ['I10'],
+    faults: ['F16'],
+    wrongs: {
+      stores: inStores('work', (work, world) => ({
+        grant: async (runId, slot, epoch, ids, ...rest) => {
+          await work.grant(runId, slot, epoch, ids, ...rest);
+          world.noteGrants(slot, epoch, ids);
+          return [...ids];
+        },
+      })),
+    },
+  },
+  'accept-replays': {
+    what: 'a counter may come twice',
+    breaks: ['I9'],
+    faults: ['F39'],
+    wrongs: {
+      stores: inStores('fleet', (fleet) => ({
+        get: async (...at) => {
+          const record = await fleet.get(...at);
+          return record && { ...record, counter: -1 };
+        },
+        heartbeat: async (...beat) => {
+          await fleet.heartbeat(...beat);
+          return true;
+        },
+      })),
+    },
+  },
+  'no-signatures': {
+    what: 'the owner of a token is whoever uses it: another machine may say hello with it',
+    breaks: ['I9'],
+    faults: ['F11'],
+    wrongs: {
+      stores: inStores('fleet', (fleet) => ({
+        hello: async (...call) => {
+          const result = await fleet.hello(...call);
+          return result === 'other-instance' || result === 'other-key' ? 'repeated' : result;
+        },
+      })),
+    },
+  },
+  'terminate-any': {
+    what: 'a machine is taken for our own without a look at its owner',
+    breaks: ['I2'],
+    faults: ['F44'],
+    wrongs: {
+      cloud: inCloud('compute', (compute) => ({
+        terminate: (ids) =>
+          compute.terminate([
+            ...ids,
+            ...compute
+              .all()
+              .filter((m) => !m.tags[TAG.run])
+              .map((m) => m.id),
+          ]),
+      })),
+    },
+  },
+  'unseen-is-gone': {
+    what: 'a machine that EC2 does not show yet counts as terminated',
+    breaks: ['I7', 'I2', 'I8'],
+    faults: ['F8'],
+    wrongs: {
+      cloud: inCloud('compute', (compute) => ({
+        list: async (tag) => {
+          const shown = await compute.list(tag);
+          const unseen = compute
+            .all()
+            .filter((m) => m.tags[tag.key] === tag.value && !shown.some((s) => s.id === m.id));
+          return [...shown, ...unseen.map((m): CloudInstance => ({ ...m, state: 'terminated' }))];
+        },
+      })),
+    },
+  },
+  'publish-twice': {
+    what: 'rows are inserted without their key',
+    breaks: ['I3'],
+    faults: [],
+    wrongs: {
+      stores: inStores('results', (results, world) => ({
+        publish: async (runId, ...rest) => {
+          const published = await results.publish(runId, ...rest);
+          const table = world.db.table(world.run.settings.results.table);
+          for (const [key, row] of Array.from(table.entries())) table.set(`${key} again`, { ...row });
+          return published;
+        },
+      })),
+    },
+  },
+  'ignore-parts': {
+    what: 'the parts of a lost instance are not looked for in the bucket',
+    breaks: ['I3'],
+    faults: ['F19'],
+    wrongs: {
+      cloud: inCloud('objects', () => ({
+        async *list() {
+          // Nothing there.
+        },
+      })),
+      stores: inStores('results', (results) => ({
+        register: (runId, slot, epoch, parts, fence) => results.register(runId, slot, epoch, parts.slice(1), fence),
+      })),
+    },
+  },
+  'never-release': {
+    what: 'what a lost instance has not crawled stays its own',
+    breaks: ['I10'],
+    faults: ['F19', 'F20'],
+    wrongs: { stores: inStores('work', () => ({ release: () => Promise.resolve(0) })) },
+  },
+  'ban-page-stored': {
+    what: 'an instance takes the page of a ban for a product, and goes on',
+    breaks: ['I6', 'I8'],
+    faults: ['F28'],
+    wrongs: { instance: { keepsCrawlingBanned: true } },
+  },
+  'restart-forgets-pace': {
+    what: 'a process that starts again does not know when it last asked',
+    breaks: ['I6'],
+    faults: ['F21'],
+    wrongs: { instance: { forgetsPace: true } },
+  },
+  'no-dead-man': {
+    what: 'machines wait for the main server to end them',
+    breaks: ['I2'],
+    faults: ['F42'],
+    wrongs: { neverSwitchesOff: true },
+  },
+  'never-terminates': {
+    what: 'terminate calls do nothing, and machines do not switch themselves off either',
+    breaks: ['I2'],
+    faults: [],
+    wrongs: {
+      neverSwitchesOff: true,
+      cloud: inCloud('compute', () => ({ terminate: () => Promise.resolve() })),
+    },
+  },
+  'wrong-rows': {
+    what: 'the values of one product are stored under another',
+    breaks: ['I8'],
+    faults: [],
+    wrongs: {
+      stores: inStores('results', (results) => ({
+        load: (runId, part, loaded, ...rest) => {
+          const rows = loaded.map((r) => (r.outcome === 'stored' ? r.rows : [])).filter((r) => r.length > 0);
+          const shifted = loaded.map((r) =>
+            r.outcome === 'stored' ? { ...r, rows: rows.at(rows.indexOf(r.rows) - 1) ?? r.rows } : r,
+          );
+          return results.load(runId, part, shifted, ...rest);
+        },
+      })),
+    },
+  },
+  'deadline-ignored': {
+    what: 'products that nobody crawled are left without an outcome',
+    breaks: ['I1'],
+    faults: ['F6'],
+    wrongs: { stores: inStores('work', () => ({ failRest: () => Promise.resolve(0) })) },
+  },
+  'secret-in-the-log': {
+    what: 'the token of an instance stands in an alarm',
+    breaks: ['I12'],
+    faults: [],
+    wrongs: {
+      stores: inStores('fleet', (fleet, world) => ({
+        claim: (runId, claim, ...rest) => {
+          world.texts.push(`launching with ${claim.token}`);
+          return fleet.claim(runId, claim, ...rest);
+        },
+      })),
+    },
+  },
+};

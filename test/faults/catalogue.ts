@@ -1,0 +1,303 @@
+/** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
+import type { LaunchResult } from '../../orchestrator/cloud/compute.ts';
+import type { Random } from '../../shared/ports/random.ts';
+import type { Delivery } from '../contract/control/fake-fleet.ts';
+import type { FakeInstance } from '../contract/control/fake-instance.ts';
+import { ALLOW_ALL } from '../unit/control/builders.ts';
+import type { FaultWorld } from './fault-world.ts';
+import type { Moment } from './faulty-cloud.ts';
+import { intrude } from './intruder.ts';
+
+export interface FaultKind {
+  /** When it may strike. */
+  moments: readonly Moment[];
+  act: (world: FaultWorld, dice: Dice) => void;
+}
+
+/** Chance that belongs to one fault alone, so that a plan with fewer faults plays the others the same. */
+export class Dice {
+  readonly #random: Random;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** Whole, both ends possible. */
+  between(low: number, high: number): number {
+    return low + Math.floor(this.#random.next() * (high - low + 1));
+  }
+
+  pick<T>(list: readonly T[]): T | undefined {
+    return list[Math.floor(this.#random.next() * list.length)];
+  }
+
+  chance(share: number): boolean {
+    return this.#random.next() < share;
+  }
+}
+
+const living = (world: FaultWorld): FakeInstance[] => world.fleet.instances.filter((i) => !i.dead && !i.fenced);
+
+function refuse(world: FaultWorld, cause: 'pool' | 'quota' | 'throttled', ms: number, subnet: string | null): void {
+  const result: Exclude<LaunchResult, { kind: 'launched' }> = { kind: 'refused', cause, message: `made up: ${cause}` };
+  world.compute.refusal = { result, untilMs: world.clock.now() + ms, subnet };
+}
+
+/** Time limits of the run are prolonged by what the world was away. */
+function away(world: FaultWorld, ms: number): number {
+  world.outageMs += ms;
+  return world.clock.now() + ms;
+}
+
+function network(world: FaultWorld, ms: number, share: number, dice: Dice, make: () => Delivery): void {
+  const untilMs = away(world, ms);
+  const before = world.fleet.network;
+  world.fleet.network = (path, instance) => {
+    if (world.clock.now() >= untilMs || !dice.chance(share)) return before(path, instance);
+    return make();
+  };
+}
+
+function breakDatabase(
+  world: FaultWorld,
+  side: 'beforeCall' | 'afterCall',
+  ms: number,
+  share: number,
+  dice: Dice,
+): void {
+  const untilMs = away(world, ms);
+  const before = world.db[side];
+  world.db[side] = (method) => {
+    before(method);
+    if (world.clock.now() < untilMs && dice.chance(share)) throw new Error(`the database is gone (${method})`);
+  };
+}
+
+/** The life of a machine's process on the box. */
+const boxes = {
+  F19: (world: FaultWorld, dice: Dice) => {
+    const victim = dice.pick(living(world));
+    if (!victim) return;
+    if (dice.chance(0.5)) world.compute.kill(victim.id);
+    else world.compute.stop(victim.id);
+  },
+  F20: (world: FaultWorld, dice: Dice) => {
+    const all = living(world);
+    for (const victim of all.slice(0, dice.between(1, all.length))) world.compute.kill(victim.id);
+  },
+  F21: (world: FaultWorld, dice: Dice) => dice.pick(living(world))?.crash(dice.between(50, 1_500)),
+  F22: (world: FaultWorld, dice: Dice) => {
+    const victim = dice.pick(living(world));
+    if (!victim) return;
+    victim.frozen = true;
+    world.later(dice.between(1_000, 40_000), () => {
+      victim.frozen = false;
+    });
+  },
+  F27: (world: FaultWorld, dice: Dice) => dice.pick(living(world))?.crash(dice.between(100, 3_000), dice.between(1, 3)),
+};
+
+const ALL_MOMENTS = ['L', 'B', 'R', 'D', 'C', 'U', 'K', 'T', 'M'] as const;
+const ON_BOX = ['B', 'R', 'C', 'U', 'K', 'T', 'M'] as const;
+
+export const FAULTS: Record<string, FaultKind> = {
+  F1: {
+    moments: ['P', 'L', 'B', 'C', 'U'],
+    act: (world, dice) => void (world.compute.lostReplies += dice.between(1, 3)),
+  },
+  F2: { moments: ['P', 'L'], act: (world) => void (world.compute.lostReplies += 14) },
+  F3: { moments: ALL_MOMENTS, act: (world, dice) => world.kill(dice.between(0, 8_000)) },
+  F4: {
+    moments: ['P', 'L', 'B', 'C'],
+    act: (world, dice) => refuse(world, 'pool', dice.between(1_000, 15_000), null),
+  },
+  F5: {
+    moments: ['P', 'L', 'C'],
+    act: (world, dice) =>
+      refuse(world, 'pool', dice.between(60_000, 600_000), dice.chance(0.7) ? 'subnet-0000000a' : null),
+  },
+  F6: { moments: ['P', 'L', 'C'], act: (world, dice) => refuse(world, 'quota', dice.between(1_000, 600_000), null) },
+  F7: {
+    moments: ['P', 'L', 'C', 'T'],
+    act: (world, dice) => {
+      world.compute.throttledUntilMs = away(world, dice.between(1_000, 60_000));
+    },
+  },
+  F8: {
+    moments: ['P', 'L'],
+    act: (world, dice) => {
+      world.compute.invisibleMs = dice.between(1_000, 30_000);
+    },
+  },
+  F9: {
+    moments: ['L', 'B'],
+    act: (world, dice) => {
+      world.compute.lostReplies += 1;
+      world.later(dice.between(10, 2_000), () => {
+        const young = world.compute.alive().filter((m) => world.clock.now() - m.launchedAtMs < 5_000);
+        const victim = dice.pick(young);
+        if (victim) world.compute.kill(victim.id);
+      });
+    },
+  },
+  F10: {
+    moments: ['P', 'L', 'C'],
+    act: (world, dice) => {
+      let left = dice.between(1, 2);
+      const { boots } = world.fleet;
+      world.fleet.boots = (machine) => boots(machine) && left-- <= 0;
+    },
+  },
+  F11: { moments: ['B', 'C', 'U'], act: (world) => intrude(world, 'token') },
+  F12: {
+    moments: ['P', 'L'],
+    act: (world, dice) => {
+      const before = world.fleet.onBoot;
+      world.fleet.onBoot = (instance) => {
+        before(instance);
+        instance.skewMs = dice.between(-1_200_000, 1_200_000);
+      };
+    },
+  },
+  F13: {
+    moments: ['R', 'D', 'C'],
+    act: (world, dice) => {
+      const victim = dice.pick(living(world));
+      const untilMs = world.clock.now() + dice.between(1_000, 120_000);
+      world.balancers.unhealthy = { ids: new Set(victim ? [victim.id] : []), untilMs };
+    },
+  },
+  F14: { moments: ['P', 'R'], act: (world, dice) => void (world.balancers.invalidTargets += dice.between(1, 5)) },
+  F15: {
+    moments: ['R', 'D', 'C'],
+    act: (world, dice) => {
+      world.balancers.unhealthy = { ids: null, untilMs: away(world, dice.between(1_000, 20_000)) };
+    },
+  },
+  F16: {
+    moments: ['P', 'D', 'C'],
+    act: (world, dice) => {
+      const { onOffer } = world.fleet;
+      const untilMs = world.clock.now() + dice.between(1_000, 60_000);
+      world.fleet.onOffer = (result) =>
+        world.clock.now() < untilMs && dice.chance(0.7)
+          ? { kind: dice.chance(0.5) ? 'unknown' : 'not-ready', message: 'HTTP 502' }
+          : onOffer(result);
+    },
+  },
+  F17: {
+    moments: ['P', 'D'],
+    act: (world, dice) => {
+      const { route } = world.fleet;
+      world.fleet.route = (targets, turn) => (dice.chance(0.7) ? targets[0] : route(targets, turn));
+    },
+  },
+  F19: { moments: ON_BOX, act: boxes.F19 },
+  F20: { moments: ['C', 'U'], act: boxes.F20 },
+  F21: { moments: ON_BOX, act: boxes.F21 },
+  F22: { moments: ON_BOX, act: boxes.F22 },
+  F27: { moments: ['C', 'U'], act: boxes.F27 },
+  F28: {
+    moments: ['C', 'U'],
+    act: (world, dice) => {
+      const address = dice.chance(0.7) ? (dice.pick(living(world))?.address ?? '*') : '*';
+      world.bans.set(address, world.clock.now() + dice.between(1_000, 60_000));
+    },
+  },
+  F29: {
+    moments: ['C'],
+    act: (world, dice) => {
+      for (const instance of living(world)) instance.pageMs = dice.between(10, 3_000);
+    },
+  },
+  F30: {
+    moments: ['P', 'C'],
+    act: (world, dice) => {
+      const delayMs = dice.chance(0.5) ? dice.between(100, 3_000) : null;
+      const closed = { ...ALLOW_ALL, version: 'closed', access: 'none', source: 'HTTP 503' } as const;
+      world.robots = delayMs === null ? closed : { ...ALLOW_ALL, version: 'slower', crawlDelayMs: delayMs };
+      if (delayMs === null)
+        world.later(dice.between(1_000, 30_000), () => {
+          world.robots = ALLOW_ALL;
+        });
+    },
+  },
+  F35: {
+    moments: ['P'],
+    act: (world) => {
+      world.isLayoutChanged = true;
+    },
+  },
+  F36: {
+    moments: ['B', 'C', 'U', 'K', 'M'],
+    act: (world, dice) => {
+      world.objects.failsUntilMs = away(world, dice.between(500, 30_000));
+    },
+  },
+  F37: {
+    moments: ['P', 'C', 'U', 'K'],
+    act: (world, dice) => void (world.objects.lostPutReplies += dice.between(1, 4)),
+  },
+  F38: {
+    moments: ['U', 'M'],
+    act: (world, dice) => {
+      const parts = [...world.objects.objects.keys()].filter((key) => key.endsWith('.ndjson.gz'));
+      const victim = dice.pick(parts);
+      if (!victim) return;
+      if (dice.chance(0.5)) world.objects.objects.delete(victim);
+      else world.objects.objects.set(victim, Buffer.from('not a part'));
+      world.spoiled.add(victim);
+    },
+  },
+  F39: {
+    moments: ['P', 'B', 'C', 'U', 'K'],
+    act: (world, dice) => {
+      const ms = dice.between(1_000, 20_000);
+      const late = (): Delivery => ({ delayMs: dice.between(1, 4_000) });
+      const makes: (() => Delivery)[] = [
+        () => ({ lose: 'request' }),
+        () => ({ lose: 'reply' }),
+        () => ({ copiesAfterMs: [1, 5, 400, 5_000, 60_000] }),
+        late,
+      ];
+      network(world, ms, 0.4, dice, dice.pick(makes)!);
+      intrude(world, 'replay');
+      intrude(world, 'forged');
+    },
+  },
+  F41: { moments: ALL_MOMENTS, act: (world, dice) => rival(world, dice) },
+  F42: {
+    moments: ['C', 'U'],
+    act: (world) => {
+      world.abandoned = true;
+      world.kill(Infinity);
+    },
+  },
+  F43: {
+    moments: ['P', 'T'],
+    act: (world, dice) => {
+      const what = dice.between(0, 2);
+      if (what === 0) world.compute.terminateFails = dice.between(1, 4);
+      if (what === 1) world.compute.terminateRepliesLost = dice.between(1, 4);
+      if (what === 2) world.compute.stubbornUntilMs = away(world, dice.between(1_000, 60_000));
+    },
+  },
+  F44: { moments: ['P', 'L', 'C'], act: (world) => void world.addStranger() },
+  F46: {
+    moments: ALL_MOMENTS,
+    act: (world, dice) =>
+      breakDatabase(world, 'beforeCall', dice.between(500, 20_000), dice.chance(0.5) ? 1 : 0.3, dice),
+  },
+  F47: {
+    moments: ALL_MOMENTS,
+    act: (world, dice) => breakDatabase(world, 'afterCall', dice.between(500, 8_000), 0.3, dice),
+  },
+};
+
+/** A second main server takes the lock from the first one, which is still alive. */
+function rival(world: FaultWorld, dice: Dice): void {
+  world.later(dice.between(1, 3_000), async () => {
+    if (world.abandoned || world.clock.now() < world.downUntilMs) return;
+    await world.startServer().catch(() => undefined);
+  });
+}

@@ -1,0 +1,48 @@
+/** Plays one plan and says which invariants it broke. */
+import { seededRandom } from '../../shared/adapters/random.ts';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Violation } from '../../orchestrator/control/invariants/history.ts';
+import { checkInvariants } from '../../orchestrator/control/invariants/check-all.ts';
+import { BUGS } from './bugs.ts';
+import { Dice, FAULTS } from './catalogue.ts';
+import { FaultWorld } from './fault-world.ts';
+import type { FaultPlan } from './plan.ts';
+import { formatPlan, shapeOf } from './plan.ts';
+
+export interface Played {
+  line: string;
+  violations: Violation[];
+  /** How the run ended: its phase and exit code. */
+  end: string;
+  /** Calls of the main servers that change something. */
+  effects: string[];
+  virtualMs: number;
+}
+
+/** `bug`: the name of a switch that is on. */
+export async function play(plan: FaultPlan, bug: string | null = null): Promise<Played> {
+  const world = new FaultWorld(plan.seed, shapeOf(plan.seed), bug === null ? {} : BUGS[bug]!.wrongs);
+  world.crash = plan.crash;
+  for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
+    const dice = new Dice(seededRandom(plan.seed * 31 + i));
+    world.on(moment, () => {
+      // Before the first step of the run, or never in the middle of what brought the moment about.
+      if (moment === 'P' && afterMs === 0) FAULTS[name]!.act(world, dice);
+      else world.later(Math.max(1, afterMs), () => FAULTS[name]!.act(world, dice));
+    });
+  }
+  const line = formatPlan(plan);
+  const startMs = world.clock.now();
+  const common = { line, effects: world.effects };
+  try {
+    await world.play();
+    const history = await world.history();
+    const { phase, exitCode } = history.run;
+    const virtualMs = world.clock.now() - startMs;
+    return { ...common, violations: checkInvariants(history), end: `${phase} ${exitCode ?? '-'}`, virtualMs };
+  } catch (error) {
+    const sentence = `the run broke: ${describeError(error)}`;
+    const virtualMs = world.clock.now() - startMs;
+    return { ...common, violations: [{ invariant: 'I11', sentence }], end: 'broken', virtualMs };
+  }
+}

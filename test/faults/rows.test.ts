@@ -1,0 +1,60 @@
+/** The table in README.md: every row of the fault matrix is in it, and the tests it names are there and name their row. */
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { FAULTS } from './catalogue.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const ROWS = 56;
+
+interface Named {
+  row: string;
+  level: string;
+  file: string | null;
+  title: string;
+}
+
+const table = [
+  ...readFileSync(new URL('README.md', import.meta.url), 'utf8').matchAll(/^\| (F\d+) \|([^|]*)\|[^|]*\|(.*)\|$/gm),
+];
+const named: Named[] = table.flatMap(([, row, , tests]) =>
+  tests!.split('<br>').map((entry): Named => {
+    const found = /^([SNX]) (?:`(test\/[^`]+)`: (.+)|missing)$/.exec(entry.trim());
+    return { row: row!, level: found?.[1] ?? '?', file: found?.[2] ?? null, title: found?.[3] ?? entry.trim() };
+  }),
+);
+
+/** Titles of `it.each` stand in the source with a place for the row. */
+function hasTest({ row, file, title }: Named): boolean {
+  const url = new URL(file!, ROOT);
+  if (!existsSync(url)) return false;
+  const source = readFileSync(url, 'utf8');
+  return source.includes(title) || (row in FAULTS && source.includes(title.replace(row, '%s')));
+}
+
+describe('the table of faults', () => {
+  it('has every row once, in order', () => {
+    expect(table.map(([, row]) => row)).toEqual(Array.from({ length: ROWS }, (_, i) => `F${i + 1}`));
+  });
+
+  it('has a test or a word that there is none for each level of a row', () => {
+    const wanted = table.flatMap(([, row, levels]) =>
+      levels!
+        .trim()
+        .split(' ')
+        .map((level) => `${row} ${level}`),
+    );
+    expect(named.map(({ row, level }) => `${row} ${level}`)).toEqual(wanted);
+  });
+
+  it('names tests that are there, by titles with the row in them', () => {
+    const wrong = named
+      .filter((n) => n.file !== null)
+      .filter((n) => !new RegExp(`\\b${n.row}\\b`).test(n.title) || !hasTest(n));
+    expect(wrong).toEqual([]);
+  });
+
+  it('leaves no row without a test', () => {
+    const missing = named.filter((n) => n.file === null).map((n) => `${n.row} ${n.level}`);
+    expect(missing).toEqual([]);
+  });
+});

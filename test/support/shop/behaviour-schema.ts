@@ -1,0 +1,77 @@
+/** Every way to misbehave, and who answers for it. */
+import { z } from 'zod';
+import type { Exchange } from './behaviours/behaviour.ts';
+import { answerCharset, charsetShapes } from './behaviours/charset.ts';
+import { answerCompression, compressionShapes } from './behaviours/compression.ts';
+import { answerConnection, connectionShapes } from './behaviours/connection.ts';
+import { answerContent, contentShapes } from './behaviours/content.ts';
+import { answerFlood, floodShapes } from './behaviours/flood.ts';
+import { answerHostile, hostileShapes } from './behaviours/hostile.ts';
+import { answerOutward, outwardShapes } from './behaviours/outward.ts';
+import { answerRefusal, refusalShapes } from './behaviours/refusal.ts';
+import { answerScripted, scriptedShapes } from './behaviours/scripted.ts';
+import { answerStatus, statusShapes } from './behaviours/status.ts';
+
+export const behaviourSchema = z.discriminatedUnion('type', [
+  ...statusShapes,
+  ...refusalShapes,
+  ...connectionShapes,
+  ...contentShapes,
+  ...compressionShapes,
+  ...charsetShapes,
+  ...floodShapes,
+  ...scriptedShapes,
+  ...hostileShapes,
+  ...outwardShapes,
+]);
+export type Behaviour = z.output<typeof behaviourSchema>;
+/** With what has a default left out. */
+export type BehaviourInput = z.input<typeof behaviourSchema>;
+
+/** Answers the request as the behaviour says. */
+export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
+  switch (behaviour.type) {
+    case 'status':
+    case 'page':
+    case 'redirect':
+    case 'chain':
+      return answerStatus(exchange, behaviour);
+    case 'captcha':
+    case 'one-line-script':
+    case 'script-shell':
+    case 'login':
+      return answerRefusal(exchange, behaviour);
+    case 'hang':
+    case 'reset':
+    case 'slow':
+    case 'trickle':
+      return answerConnection(exchange, behaviour);
+    case 'missing-field':
+    case 'content-type':
+    case 'binary':
+    case 'empty':
+    case 'data':
+    case 'two-pages':
+      return answerContent(exchange, behaviour);
+    case 'compressed':
+    case 'falsely-compressed':
+    case 'gzip-bomb':
+      return answerCompression(exchange, behaviour);
+    case 'charset':
+      return answerCharset(exchange, behaviour);
+    case 'huge':
+    case 'endless':
+    case 'nodes':
+    case 'nesting':
+    case 'redos':
+      return answerFlood(exchange, behaviour);
+    case 'script-built':
+    case 'fetch-built':
+    case 'with-assets':
+      return answerScripted(exchange, behaviour);
+    case 'attack':
+      return answerHostile(exchange, behaviour);
+    case 'lure':
+      return answerOutward(exchange, behaviour);
+  }
+}

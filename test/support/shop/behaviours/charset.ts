@@ -1,0 +1,69 @@
+/** The page in another charset, declared in every way that sites do: rightly, wrongly, twice, not at all. */
+import { z } from 'zod';
+import { CHARSETS, CHARSET_SHORT_NAMES, byteOrderMark, encodeText } from '../charsets.ts';
+import { renderPage } from '../page.ts';
+import type { Exchange } from './behaviour.ts';
+
+export const charsetShapes = [
+  z.strictObject({
+    type: z.literal('charset'),
+    charset: z.enum(CHARSETS),
+    /** What the content-type header says; null says nothing. */
+    header: z.string().nullable().default(null),
+    /** What the meta element says; null leaves it out. */
+    meta: z.string().nullable().default(null),
+    bom: z.boolean().default(false),
+  }),
+] as const;
+
+export type CharsetBehaviour = z.output<(typeof charsetShapes)[number]>;
+
+export function answerCharset({ product, response }: Exchange, behaviour: CharsetBehaviour): void {
+  const { charset, header, meta, bom } = behaviour;
+  const page = renderPage(product).replace(
+    '<meta charset="utf-8">',
+    meta === null ? '' : `<meta http-equiv="Content-Type" content="text/html; charset=${meta}">`,
+  );
+  const body = Buffer.concat([bom ? byteOrderMark(charset) : Buffer.alloc(0), encodePage(page, charset)]);
+  response.writeHead(200, {
+    'content-type': header === null ? 'text/html' : `text/html; charset=${header}`,
+    'content-length': body.length,
+  });
+  response.end(body);
+}
+
+/** Markup has references for what the charset lacks; JSON in a script has escapes of its own. */
+function encodePage(page: string, charset: CharsetBehaviour['charset']): Buffer {
+  const parts = page.split(/(<script type="application\/ld\+json">[^<]*)/);
+  const jsonEscape = (character: string): string =>
+    [...Array(character.length).keys()]
+      .map((i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`)
+      .join('');
+  return Buffer.concat(
+    parts.map((part, index) => (index % 2 === 1 ? encodeText(part, charset, jsonEscape) : encodeText(part, charset))),
+  );
+}
+
+const DECLARED = {
+  /** By the header alone. */
+  '': (label: string) => ({ header: label }),
+  meta: (label: string) => ({ meta: label }),
+  none: () => ({}),
+  /** The header says UTF-8, and nothing says the truth. */
+  wrong: () => ({ header: 'utf-8' }),
+  /** The meta element says UTF-8, and nothing says the truth. */
+  wrongmeta: () => ({ meta: 'utf-8' }),
+  /** The header says UTF-8, the meta element the truth. */
+  clash: (label: string) => ({ header: 'utf-8', meta: label }),
+  bom: () => ({ bom: true }),
+} as const;
+
+/** `sjis-`, `sjismeta-`, `sjisnone-`, `sjiswrong-`, `sjiswrongmeta-`, `sjisclash-` and so on for each charset. */
+export const CHARSET_PREFIXES: Record<string, CharsetBehaviour> = Object.fromEntries(
+  Object.entries(CHARSET_SHORT_NAMES).flatMap(([short, charset]) =>
+    Object.entries(DECLARED).map(([how, declare]) => [
+      `${short}${how}-`,
+      { type: 'charset' as const, charset, header: null, meta: null, bom: false, ...declare(charset) },
+    ]),
+  ),
+);

@@ -1,0 +1,80 @@
+/** Pages that are too much: too long, without an end, too deep, too many parts, or text that makes patterns explode. */
+import { z } from 'zod';
+import { renderPage } from '../page.ts';
+import type { Exchange } from './behaviour.ts';
+import { HTML } from './behaviour.ts';
+
+export const floodShapes = [
+  /** The page, and behind it filler up to `bytes`, without a length. */
+  z.strictObject({ type: z.literal('huge'), bytes: z.int().positive() }),
+  /** The page, and behind it filler without an end. */
+  z.strictObject({ type: z.literal('endless') }),
+  /** So many elements side by side before the product: 3 bytes each. */
+  z.strictObject({ type: z.literal('nodes'), count: z.int().positive().default(1_000_000) }),
+  /** So many elements inside one another before the product. */
+  z.strictObject({ type: z.literal('nesting'), depth: z.int().positive().default(100_000) }),
+  /** Before the product, text on which patterns that backtrack take for ever. */
+  z.strictObject({ type: z.literal('redos'), length: z.int().positive().default(100_000) }),
+] as const;
+
+export type FloodBehaviour = z.output<(typeof floodShapes)[number]>;
+
+export function answerFlood(exchange: Exchange, behaviour: FloodBehaviour): void {
+  const page = renderPage(exchange.product);
+  switch (behaviour.type) {
+    case 'huge':
+      return send(exchange, [page, filler(behaviour.bytes - Buffer.byteLength(page))]);
+    case 'endless':
+      return send(exchange, [page, filler(Infinity)]);
+    case 'nodes':
+      return send(exchange, [before(page), repeated('<p>', behaviour.count), after(page)]);
+    case 'nesting':
+      return send(exchange, [before(page), repeated('<div>', behaviour.depth), after(page)]);
+    case 'redos': {
+      const { length } = behaviour;
+      const texts = ['a'.repeat(length) + '!', ' '.repeat(length) + 'x', '1,'.repeat(length / 2) + 'x'];
+      return send(exchange, [before(page), texts.map((text) => `<p>${text}</p>\n`), after(page)]);
+    }
+  }
+}
+
+const SPLIT = '<main>';
+const before = (page: string): string => page.slice(0, page.indexOf(SPLIT));
+const after = (page: string): string => page.slice(page.indexOf(SPLIT));
+
+const FILLER = Buffer.from('<p>more and more and more of the same</p>\n'.repeat(1_600));
+
+function* filler(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= FILLER.length) yield FILLER.subarray(0, Math.min(left, FILLER.length));
+}
+
+/** Pieces small enough that the shop's clock is never held up by one. */
+function* repeated(text: string, count: number): Generator<string> {
+  for (let left = count; left > 0; left -= 10_000) yield text.repeat(Math.min(left, 10_000));
+}
+
+/** Sends everything at the pace of the reader, who may hang up in the middle: which is what this is for. */
+export function send(
+  { response }: Pick<Exchange, 'response'>,
+  parts: (string | Iterable<string | Buffer>)[],
+  headers: Record<string, string> = { 'content-type': HTML },
+): void {
+  response.writeHead(200, headers);
+  const pieces = flatten(parts);
+  const more = (): void => {
+    while (!response.destroyed) {
+      const { done, value } = pieces.next();
+      if (done) return void response.end();
+      if (!response.write(value)) return void response.once('drain', more);
+    }
+  };
+  more();
+}
+
+function* flatten(parts: (string | Iterable<string | Buffer>)[]): Generator<string | Buffer, undefined> {
+  for (const part of parts) {
+    if (typeof part === 'string') yield part;
+    else yield* part;
+  }
+  return undefined;
+}

@@ -1,0 +1,77 @@
+/** Pages whose fields are not in what the server sends: a script builds them, which only a browser runs. */
+import { z } from 'zod';
+import { renderPage } from '../page.ts';
+import type { Exchange } from './behaviour.ts';
+import { sendHtml } from './behaviour.ts';
+
+export const scriptedShapes = [
+  /** An inline script puts the product in after `ms`. */
+  z.strictObject({ type: z.literal('script-built'), ms: z.int().min(0).default(50) }),
+  /** A script asks `/api/item/:id` for the product and puts it in. */
+  z.strictObject({ type: z.literal('fetch-built') }),
+  /** All fields are there, beside pictures, fonts and films that a crawler has no use for. */
+  z.strictObject({ type: z.literal('with-assets') }),
+] as const;
+
+export type ScriptedBehaviour = z.output<(typeof scriptedShapes)[number]>;
+
+export function answerScripted(exchange: Exchange, behaviour: ScriptedBehaviour): void {
+  const page = renderPage(exchange.product);
+  switch (behaviour.type) {
+    case 'script-built': {
+      const parts = forScript(partsOf(page));
+      return sendHtml(exchange, shell(`const parts=${parts};setTimeout(()=>show(parts),${behaviour.ms});`));
+    }
+    case 'fetch-built': {
+      const url = forScript(`/api/item/${encodeURIComponent(exchange.product.id)}`);
+      return sendHtml(exchange, shell(`fetch(${url}).then(r=>r.json()).then(show);`));
+    }
+    case 'with-assets':
+      return sendHtml(exchange, page.replace('</head>', `${ASSETS_HEAD}</head>`).replace('<main>', `${ASSETS}<main>`));
+  }
+}
+
+/** What a script needs to build the product's page. */
+export interface PageParts {
+  crumbs: string;
+  main: string;
+  jsonLd: string;
+}
+
+/** The parts of a rendered page that hold the fields. */
+export function partsOf(page: string): PageParts {
+  const between = (start: string, end: string): string => {
+    const from = page.indexOf(start) + start.length;
+    return page.slice(from, page.indexOf(end, from));
+  };
+  return {
+    crumbs: between('<nav class="breadcrumbs">', '</nav>'),
+    main: between('<main>', '</main>'),
+    jsonLd: between('<script type="application/ld+json">', '</script>'),
+  };
+}
+
+/** A value as a script's literal, with nothing in it that a parser of HTML could take for markup. */
+function forScript(value: unknown): string {
+  return JSON.stringify(value).replaceAll('<', '\\u003c');
+}
+
+function shell(script: string): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Demo Shop</title><link rel="icon" href="data:,"></head>
+<body><header><a href="/">Demo Shop</a></header><div id="app"><p>Loading&hellip;</p></div>
+<script>
+function show(parts){
+  const data=document.createElement('script');data.type='application/ld+json';data.textContent=parts.jsonLd;
+  document.head.append(data);
+  document.getElementById('app').innerHTML='<nav class="breadcrumbs">'+parts.crumbs+'</nav><main>'+parts.main+'</main>';
+}
+${script}
+</script></body></html>\n`;
+}
+
+const ASSETS_HEAD = `<style>@font-face{font-family:shop;src:url(/font/shop.woff2) format("woff2")}
+body{font-family:shop,sans-serif;background-image:url(/img/background.png)}</style>\n`;
+const ASSETS = `<img src="/img/first.jpg" width="10" height="10"><img src="/img/second.webp" width="10" height="10">
+<picture><source srcset="/img/third.avif" type="image/avif"><img src="/img/third.png" width="10" height="10"></picture>
+<video src="/media/film.mp4" autoplay muted></video><audio src="/media/sound.mp3" autoplay></audio>\n`;

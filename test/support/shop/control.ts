@@ -1,0 +1,83 @@
+/** What tests ask and tell the shop, below `/_shop/`; these requests count for nothing. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Arrivals } from './arrivals.ts';
+import type { Bans } from './bans.ts';
+import type { RobotsFile } from './robots-file.ts';
+import type { Rules } from './rules.ts';
+import type { Site } from './site.ts';
+import { sendNote } from './site.ts';
+
+export const CONTROL_PATH = '/_shop/';
+
+export interface ShopParts {
+  arrivals: Arrivals;
+  rules: Rules;
+  bans: Bans;
+  robots: RobotsFile;
+  site: Site;
+}
+
+const canarySchema = z.strictObject({ url: z.url() });
+const unbanSchema = z.strictObject({ addresses: z.unknown() });
+
+/** Answers a control request; a wrong one with 400 and what is wrong. */
+export async function answerControl(
+  parts: ShopParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    const route = `${request.method} ${(request.url ?? '').slice(CONTROL_PATH.length)}`;
+    const body = request.method === 'POST' ? await text(request) : '';
+    const answer = carryOut(parts, route, body === '' ? undefined : (JSON.parse(body) as unknown));
+    if (answer === null) return sendNote(response, 404, 'no such control');
+    if (answer === '') response.writeHead(204).end();
+    else response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(answer);
+  } catch (error) {
+    response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(String(error));
+  }
+}
+
+/** The answer's text, '' when there is nothing to say; null for an unknown route. */
+function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: string, body: unknown): string | null {
+  switch (route) {
+    case 'GET log':
+      return arrivals
+        .list()
+        .map((entry) => `${JSON.stringify(entry)}\n`)
+        .join('');
+    case 'GET stats':
+      return JSON.stringify({ ...arrivals.stats(), bans: bans.stats() });
+    case 'POST rules':
+      rules.set(body);
+      return '';
+    case 'POST products':
+      site.sell(z.array(z.string().min(1)).parse(body));
+      return '';
+    case 'POST robots':
+      robots.set(body);
+      return '';
+    case 'POST ban':
+      bans.ban(body, performance.now());
+      return '';
+    case 'POST ban-policies':
+      bans.setPolicies(body);
+      return '';
+    case 'POST unban':
+      bans.unban(unbanSchema.parse(body).addresses);
+      return '';
+    case 'POST canary':
+      site.setCanary(canarySchema.parse(body).url.replace(/\/$/, ''));
+      return '';
+    case 'POST reset':
+      arrivals.clear();
+      rules.clear();
+      bans.clear();
+      robots.set(null);
+      return '';
+    default:
+      return null;
+  }
+}

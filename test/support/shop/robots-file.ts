@@ -1,0 +1,37 @@
+/** The shop's robots.txt: whatever a test says it is, and however badly it is served. */
+import type { ServerResponse } from 'node:http';
+import { z } from 'zod';
+
+export const robotsSchema = z.strictObject({
+  text: z.string().default(''),
+  status: z.int().min(200).max(599).default(200),
+  /** Never answers. */
+  hang: z.boolean().default(false),
+  /** Comment lines before the text, up to so many bytes. */
+  paddingBytes: z.int().min(0).default(0),
+  /** For a redirect. */
+  location: z.string().optional(),
+});
+
+/** As posted to the shop. */
+export type Robots = z.input<typeof robotsSchema>;
+
+const NONE = robotsSchema.parse({ status: 404, text: 'no such page' });
+const COMMENT = '# nothing to see here, move on to the next line please\n';
+
+export class RobotsFile {
+  #robots = NONE;
+
+  /** null: there is none. Throws ZodError on what cannot be served. */
+  set(value: unknown): void {
+    this.#robots = value === null ? NONE : robotsSchema.parse(value);
+  }
+
+  answer(response: ServerResponse): void {
+    const { text, status, hang, paddingBytes, location } = this.#robots;
+    if (hang) return;
+    if (location !== undefined) response.setHeader('location', location);
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+    response.end(COMMENT.repeat(Math.ceil(paddingBytes / COMMENT.length)) + text);
+  }
+}

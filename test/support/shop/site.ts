@@ -1,0 +1,178 @@
+/** What the shop's visitors see: product pages, review pages, and what belongs to them. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ArrivalKind } from './arrivals.ts';
+import type { Bans } from './bans.ts';
+import type { Behaviour } from './behaviour-schema.ts';
+import { misbehave } from './behaviour-schema.ts';
+import type { Exchange } from './behaviours/behaviour.ts';
+import { sendHtml } from './behaviours/behaviour.ts';
+import { dataOf } from './behaviours/content.ts';
+import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
+import { partsOf } from './behaviours/scripted.ts';
+import { renderPage } from './page.ts';
+import { behaviourOfPrefix } from './prefixes.ts';
+import { STRANGE_IDS, expectedProduct, productIds } from './product.ts';
+import { renderReviews } from './reviews.ts';
+import type { RobotsFile } from './robots-file.ts';
+import type { Rules } from './rules.ts';
+
+export interface ShopSettings {
+  seed: number;
+  /** How many numbered products there are, beside STRANGE_IDS and IDs with a misbehaving prefix. */
+  products: number;
+}
+
+/** Where a visitor wants to go. */
+export interface Place {
+  kind: ArrivalKind;
+  /** Without the query. */
+  path: string;
+  query: URLSearchParams;
+  /** Product ID, decoded; null when the path is no page of a product. */
+  id: string | null;
+}
+
+/** Paths of what a page is made of. */
+const ASSETS = /^\/(?:img|font|media)\/|^\/(?:favicon\.ico|out|sw\.js)$/;
+const DATA = /^\/api\//;
+
+export function placeOf(url: string): Place {
+  const cut = url.indexOf('?');
+  const path = cut < 0 ? url : url.slice(0, cut);
+  const query = new URLSearchParams(cut < 0 ? '' : url.slice(cut));
+  if (path === '/robots.txt') return { kind: 'robots', path, query, id: null };
+  if (ASSETS.test(path)) return { kind: 'asset', path, query, id: null };
+  if (DATA.test(path)) return { kind: 'data', path, query, id: decodedId(path, '/api/item/') };
+  return { kind: 'page', path, query, id: decodedId(path, '/item/') ?? decodedId(path, '/reviews/') };
+}
+
+/** A slash that is part of an ID comes as %2F. */
+function decodedId(path: string, folder: string): string | null {
+  const encoded = path.startsWith(folder) ? path.slice(folder.length) : '';
+  if (encoded === '' || encoded.includes('/')) return null;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return null;
+  }
+}
+
+/** Pages without a product. They are there for banned addresses too: that is where those are sent. */
+const PLAIN_PAGES: ReadonlyMap<string, string> = new Map([
+  ['/verify', CAPTCHA_PAGE],
+  ['/login', LOGIN_PAGE],
+  [
+    '/home',
+    '<!doctype html><html lang="en"><head><title>Demo Shop</title></head><body><h1>Welcome</h1></body></html>\n',
+  ],
+]);
+
+export class Site {
+  readonly #settings: ShopSettings;
+  readonly #sold: Set<string>;
+  readonly #rules: Rules;
+  readonly #bans: Bans;
+  readonly #robots: RobotsFile;
+  #canaryUrl = 'http://127.255.255.254:9';
+
+  constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans; robots: RobotsFile }) {
+    this.#settings = settings;
+    this.#sold = new Set([...productIds(settings.products), ...STRANGE_IDS]);
+    this.#rules = parts.rules;
+    this.#bans = parts.bans;
+    this.#robots = parts.robots;
+  }
+
+  sell(ids: readonly string[]): void {
+    for (const id of ids) this.#sold.add(id);
+  }
+
+  /** Where pages lead to that tempt a visitor to leave the site. */
+  setCanary(url: string): void {
+    this.#canaryUrl = url;
+  }
+
+  /** Answers; `nowMs` is the arrival on the clock of the bans. */
+  serve(request: IncomingMessage, response: ServerResponse, place: Place, address: string, nowMs: number): void {
+    if (place.kind === 'robots') return this.#robots.answer(response);
+    const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
+    const plain = PLAIN_PAGES.get(place.path);
+    if (plain !== undefined) return sendHtml({ response }, plain);
+    if (refusal) return misbehave(this.#exchange(response, place), refusal);
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendNote(response, 405, 'method not allowed');
+    switch (place.kind) {
+      case 'asset':
+        return this.#sendAsset(response, place);
+      case 'data':
+        return this.#sendData(response, place);
+      case 'page':
+        return this.#sendProductPage(response, place);
+    }
+  }
+
+  #sendProductPage(response: ServerResponse, place: Place): void {
+    if (place.id === null || !this.#sells(place.id)) return sendNote(response, 404, 'no such page');
+    const behaviour: Behaviour | null = this.#rules.take(place.id);
+    const exchange = this.#exchange(response, place);
+    if (behaviour) misbehave(exchange, behaviour);
+    else exchange.sendPage();
+  }
+
+  #sells(id: string): boolean {
+    return this.#sold.has(id) || behaviourOfPrefix(id) !== null;
+  }
+
+  #exchange(response: ServerResponse, place: Place): Exchange {
+    const { seed } = this.#settings;
+    const product = expectedProduct(seed, place.id ?? place.path);
+    return {
+      product,
+      path: place.path,
+      query: place.query,
+      response,
+      canaryUrl: this.#canaryUrl,
+      sendPage: (without = []) => {
+        if (!place.path.startsWith('/reviews/')) return sendHtml({ response }, renderPage(product, without));
+        const page = renderReviews(seed, product.id, place.path, Number(place.query.get('page') ?? 1));
+        if (page === null) sendNote(response, 404, 'no such page');
+        else sendHtml({ response }, page);
+      },
+      later: (ms, then) => {
+        const end = (): void => clearTimeout(timer);
+        const timer = setTimeout(() => {
+          // A slow answer asks for hundreds of timers, one after the other.
+          response.off('close', end);
+          then();
+        }, ms);
+        response.once('close', end);
+      },
+    };
+  }
+
+  /** What scripts ask for; `/api/hang` never answers. */
+  #sendData(response: ServerResponse, { path, id }: Place): void {
+    if (path === '/api/hang') return;
+    if (id === null || !this.#sells(id)) return sendNote(response, 404, 'no such product');
+    const product = expectedProduct(this.#settings.seed, id);
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ ...dataOf(product), ...partsOf(renderPage(product)) }));
+  }
+
+  #sendAsset(response: ServerResponse, { path, query }: Place): void {
+    const to = query.get('to') ?? this.#canaryUrl;
+    if (path === '/out') {
+      response.writeHead(302, { location: to }).end();
+    } else if (path === '/sw.js') {
+      response.writeHead(200, { 'content-type': 'text/javascript' });
+      response.end(`fetch(${JSON.stringify(to)},{mode:'no-cors'}).catch(()=>{});\n`);
+    } else {
+      const download: Record<string, string> = path.endsWith('.zip') ? { 'content-disposition': 'attachment' } : {};
+      response.writeHead(200, { 'content-type': 'application/octet-stream', ...download }).end('an asset');
+    }
+  }
+}
+
+/** A page that only says what is the matter. */
+export function sendNote(response: ServerResponse, status: number, note: string): void {
+  sendHtml({ response }, `<!doctype html><title>${note}</title><h1>${note}</h1>`, status);
+}

@@ -1,0 +1,55 @@
+/** Which documents one visit may ask for. */
+import { describe, expect, it } from 'vitest';
+import { DocumentGate } from '../../../crawl-api/fetch/browser/document-gate.ts';
+
+const URL_ASKED = 'https://shop.example/item/1?a=%7e';
+const paused = (url: string, networkId: string, frameId = 'main') => ({ request: { url }, networkId, frameId });
+
+describe('the gate for documents', () => {
+  it('lets nothing through without a visit', () => {
+    const gate = new DocumentGate();
+    expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(false);
+    gate.open(URL_ASKED, () => {});
+    gate.shut();
+    expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(false);
+  });
+
+  it('begins with the page asked for, and tells where that leads first', () => {
+    const gate = new DocumentGate();
+    const report = gate.open(`${URL_ASKED}#top`, () => {});
+    expect(gate.admits(paused('https://shop.example/item/0', 'a'), 'main')).toBe(false);
+    expect(report.move).toBe(null);
+    expect(gate.admits(paused('https://shop.example/item/1?a=~', 'b'), 'main')).toBe(true);
+    expect(gate.admits(paused('https://shop.example/x', 'c'), 'main')).toBe(false);
+    expect(gate.admits(paused('https://shop.example/y', 'd'), 'main')).toBe(false);
+    expect(report.move).toBe('https://shop.example/x');
+  });
+
+  it('follows no redirect of the page asked for, and does not take it for a move of the page', () => {
+    const gate = new DocumentGate();
+    const report = gate.open(URL_ASKED, () => {});
+    expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(true);
+    expect(gate.admits(paused('https://www.shop.example/2', 'a'), 'main')).toBe(false);
+    expect(report.move).toBe(null);
+  });
+
+  it('lets frames load twenty documents, with the page itself', () => {
+    const gate = new DocumentGate();
+    gate.open(URL_ASKED, () => {});
+    gate.admits(paused(URL_ASKED, 'a'), 'main');
+    const admitted = Array.from({ length: 30 }, (_, n) =>
+      gate.admits(paused('https://x.example/', `f${n}`, 'f'), 'main'),
+    );
+    expect(admitted.filter(Boolean)).toHaveLength(19);
+  });
+
+  it('tells of a flood once', () => {
+    const gate = new DocumentGate();
+    let floods = 0;
+    gate.open(URL_ASKED, () => floods++);
+    for (let n = 0; n < 200; n++) gate.countReply();
+    expect(floods).toBe(0);
+    for (let n = 0; n < 200; n++) gate.countReply();
+    expect(floods).toBe(1);
+  });
+});

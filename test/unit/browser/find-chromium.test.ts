@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { findChromium } from '../../../shared/adapters/find-chromium.ts';
+
+const only =
+  (...files: string[]) =>
+  (file: string): boolean =>
+    files.includes(file);
+const noPlaywright = (): string => '';
+
+describe('the browser that is used', () => {
+  it.each([
+    [
+      'the one that is named',
+      { named: '/opt/mine', isExecutable: only('/opt/mine', '/usr/bin/chromium') },
+      '/opt/mine',
+    ],
+    ['the machine’s own', { isExecutable: only('/usr/bin/chromium') }, '/usr/bin/chromium'],
+    [
+      'the headless shell before it',
+      { isExecutable: only('/usr/bin/chromium', '/usr/lib/chromium/chromium-headless-shell') },
+      '/usr/lib/chromium/chromium-headless-shell',
+    ],
+    ['an empty name is none', { named: '', isExecutable: only('/usr/bin/google-chrome') }, '/usr/bin/google-chrome'],
+  ])('%s', (_, search, expected) => {
+    expect(findChromium({ playwrightPath: noPlaywright, ...search })).toBe(expected);
+  });
+
+  it('is Playwright’s own when there is no other', () => {
+    expect(findChromium({ playwrightPath: () => '/cache/chrome', isExecutable: only('/cache/chrome') })).toBe(
+      '/cache/chrome',
+    );
+  });
+
+  it('is not another one when the named one is not there', () => {
+    const search = { named: '/opt/mine', playwrightPath: noPlaywright, isExecutable: only('/usr/bin/chromium') };
+    expect(() => findChromium(search)).toThrow('/opt/mine is not there');
+  });
+
+  it('says what to install when there is none, also where Playwright knows none', () => {
+    const playwrightPath = (): string => {
+      throw new Error('unsupported');
+    };
+    expect(() => findChromium({ playwrightPath, isExecutable: () => false })).toThrow(
+      expect.objectContaining({ code: 'platform', hint: expect.stringContaining('apt-get install') }),
+    );
+  });
+});

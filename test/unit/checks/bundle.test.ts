@@ -1,0 +1,58 @@
+/** The check of what instances fetch: green only where the run can have it. */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bundle } from '../../../orchestrator/cli/checks/bundle.ts';
+import type { CheckContext } from '../../../orchestrator/cli/checks/check.ts';
+import { nodeToFetch } from '../../../orchestrator/cli/checks/node-for-instances.ts';
+import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
+import type { TempDir } from '../../support/temp-dir.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+/** An architecture that is not this machine's: its Node can only be in the cache or with npm. */
+const FOREIGN = process.arch === 'x64' ? 't4g.nano' : 't3.nano';
+const PLATFORM = process.arch === 'x64' ? 'linux-arm64' : 'linux-x64';
+const { packageName, integrity } = NODE_RELEASES[PLATFORM];
+
+let folder: TempDir;
+const path = process.env.PATH;
+beforeEach(() => (folder = tempDir()));
+afterEach(() => {
+  process.env.PATH = path;
+  folder.remove();
+});
+
+const context = (kind: 'aws' | 'sandbox'): CheckContext =>
+  ({
+    config: { file: folder.file('fleet.yaml'), values: { site: { render: 'http' } } },
+    target: { kind },
+    facts: { instanceType: () => FOREIGN },
+  }) as unknown as CheckContext;
+
+function npmThatSays(text: string): void {
+  mkdirSync(folder.file('bin'));
+  writeFileSync(folder.file('bin', 'npm'), `#!/bin/sh\necho '${text}'\n`);
+  chmodSync(folder.file('bin', 'npm'), 0o755);
+  process.env.PATH = `${folder.file('bin')}:/bin:/usr/bin`;
+}
+
+describe('the program of the instances', () => {
+  it('cannot be had on AWS without the Node in it', async () => {
+    process.env.PATH = '/nonexistent';
+    await expect(bundle.run(context('aws'))).rejects.toMatchObject({ code: 'runtime-unavailable' });
+  });
+
+  it('can be had where the registry has that Node, and says that it is fetched', async () => {
+    npmThatSays(integrity);
+    const findings = await bundle.run(context('aws'));
+    expect(findings.map((f) => f.level)).toEqual(['ok', 'ok']);
+    expect(findings[1]!.text).toContain(`fetches Node ${NODE_VERSION} for ${PLATFORM}`);
+  });
+
+  it('asks nobody when the cache has it, or in a dry run', async () => {
+    process.env.PATH = '/nonexistent';
+    expect(await nodeToFetch(context('sandbox'))).toBeNull();
+    mkdirSync(folder.file('.crawlfleet', 'cache'), { recursive: true });
+    writeFileSync(folder.file('.crawlfleet', 'cache', `${packageName}-${NODE_VERSION}.tgz`), '');
+    expect(await nodeToFetch(context('aws'))).toBeNull();
+  });
+});

@@ -1,0 +1,330 @@
+/** The rules of the checks before a run, on what AWS shows. */
+import { describe, expect, it } from 'vitest';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { SecurityGroup } from '../../../orchestrator/cloud/group-rules.ts';
+import type { RouteTable } from '../../../orchestrator/cloud/route-tables.ts';
+import { wayOut } from '../../../orchestrator/cloud/route-tables.ts';
+import { judgeBucket } from '../../../orchestrator/cli/checks/bucket-settings.ts';
+import { judgeAddress } from '../../../orchestrator/cli/checks/callback.ts';
+import { judgeDoor } from '../../../orchestrator/cli/checks/callback-doors.ts';
+import type { Finding } from '../../../orchestrator/cli/checks/check.ts';
+import { judgeRights } from '../../../orchestrator/cli/checks/ec2-rights.ts';
+import { isOlder } from '../../../orchestrator/cli/checks/node-version.ts';
+import { judgeGroups } from '../../../orchestrator/cli/checks/security-groups.ts';
+import { judgeSubnets } from '../../../orchestrator/cli/checks/subnets.ts';
+
+const levels = (findings: readonly Finding[]): string[] => findings.map((f) => f.level);
+const texts = (findings: readonly Finding[]): string => findings.map((f) => f.text).join('\n');
+
+const local = { DestinationCidrBlock: '10.0.0.0/16', GatewayId: 'local' };
+const everything = (way: object): object => ({ DestinationCidrBlock: '0.0.0.0/0', State: 'active', ...way });
+const table = (routes: object[], associations: object[]): RouteTable => ({
+  Routes: [local, ...routes],
+  Associations: associations,
+});
+const MAIN = { Main: true };
+
+describe('the way out of a subnet', () => {
+  it.each<[string, object[], string]>([
+    ['an internet gateway', [everything({ GatewayId: 'igw-1' })], 'internet'],
+    ['a NAT gateway', [everything({ NatGatewayId: 'nat-1' })], 'nat'],
+    ['a NAT instance', [everything({ InstanceId: 'i-1', NetworkInterfaceId: 'eni-1' })], 'nat'],
+    ['a transit gateway', [everything({ TransitGatewayId: 'tgw-1' })], 'other'],
+    ['a virtual private gateway', [everything({ GatewayId: 'vgw-1' })], 'other'],
+    ['a gateway that is gone', [everything({ GatewayId: 'igw-1', State: 'blackhole' })], 'none'],
+    ['IPv6 alone', [{ DestinationIpv6CidrBlock: '::/0', GatewayId: 'igw-1' }], 'none'],
+    ['nothing', [], 'none'],
+    ['S3 alone', [{ DestinationPrefixListId: 'pl-1', GatewayId: 'vpce-1', State: 'active' }], 'none'],
+    [
+      'two halves of everything',
+      ['0.0.0.0/1', '128.0.0.0/1'].map((DestinationCidrBlock) => ({ DestinationCidrBlock, GatewayId: 'igw-1' })),
+      'other',
+    ],
+    ['a prefix list', [{ DestinationPrefixListId: 'pl-2', NatGatewayId: 'nat-1', State: 'active' }], 'other'],
+  ])('by %s', (_, routes, kind) => {
+    expect(wayOut([table(routes, [MAIN])], 'subnet-a').kind).toBe(kind);
+  });
+
+  it('is that of its own table before that of the main one', () => {
+    const tables = [
+      table([everything({ GatewayId: 'igw-1' })], [MAIN]),
+      table([everything({ NatGatewayId: 'nat-1' })], [{ SubnetId: 'subnet-b' }]),
+    ];
+    expect(wayOut(tables, 'subnet-a').kind).toBe('internet');
+    expect(wayOut(tables, 'subnet-b')).toEqual({ kind: 'nat', target: 'nat-1' });
+  });
+
+  it('does not exist without a table', () => {
+    expect(wayOut([], 'subnet-a')).toEqual({ kind: 'none', target: null });
+  });
+});
+
+describe('subnets', () => {
+  const subnet = (id: string, zone: string) => ({ id, zone, vpcId: 'vpc-1', publicAddresses: true });
+  const two = [subnet('a', 'z1'), subnet('b', 'z2')];
+
+  it('are well in two zones behind an internet gateway', () => {
+    expect(levels(judgeSubnets(two, [table([everything({ GatewayId: 'igw-1' })], [MAIN])], true))).toEqual([
+      'ok',
+      'ok',
+    ]);
+  });
+
+  it('name those behind a NAT, and only those', () => {
+    const tables = [
+      table([everything({ GatewayId: 'igw-1' })], [MAIN]),
+      table([everything({ NatGatewayId: 'nat-1' })], [{ SubnetId: 'b' }]),
+    ];
+    const found = judgeSubnets(two, tables, true);
+    expect(levels(found)).toEqual(['ok', 'failed']);
+    expect(found[1]!.text).toMatch(/one address.*: b \(nat-1\)$/);
+  });
+
+  it('without a gateway fail on AWS and are only noted on an emulator, which needs none', () => {
+    expect(levels(judgeSubnets(two, [table([], [MAIN])], true))).toEqual(['ok', 'failed']);
+    expect(levels(judgeSubnets(two, [table([], [MAIN])], false))).toEqual(['ok', 'warning']);
+  });
+
+  it('in one zone fail', () => {
+    const one = [subnet('a', 'z1'), subnet('b', 'z1')];
+    expect(judgeSubnets(one, [table([everything({ GatewayId: 'igw-1' })], [MAIN])], true)[0]!.level).toBe('failed');
+  });
+});
+
+describe('security groups', () => {
+  const anywhere = [{ CidrIp: '0.0.0.0/0' }];
+  const out = { IpProtocol: '-1', IpRanges: anywhere };
+  const tcp = (port: number, from: object) => ({ IpProtocol: 'tcp', FromPort: port, ToPort: port, ...from });
+  const group = (GroupId: string, ingress: object[], egress: object[] = [out]): SecurityGroup => ({
+    GroupId,
+    IpPermissions: ingress,
+    IpPermissionsEgress: egress,
+  });
+  const from = (id: string) => ({ UserIdGroupPairs: [{ GroupId: id }] });
+  const open = group('sg-b', [tcp(8080, { IpRanges: [{ CidrIp: '198.51.100.7/32' }] })]);
+
+  it.each<[string, SecurityGroup, SecurityGroup[], number, RegExp]>([
+    [
+      'are well when they let the balancer in',
+      group('sg-i', [tcp(8080, from('sg-b'))]),
+      [open],
+      443,
+      /gets in on port 8080/,
+    ],
+    [
+      'are well when a range lets it in',
+      group('sg-i', [tcp(8080, { IpRanges: [{ CidrIp: '10.0.0.0/16' }] })]),
+      [open],
+      443,
+      /gets in/,
+    ],
+    [
+      'are well when any source is named for a balancer that is not known',
+      group('sg-i', [tcp(8080, from('sg-x'))]),
+      [],
+      443,
+      /gets in/,
+    ],
+    ['warn when nobody gets in', group('sg-i', [tcp(22, from('sg-b'))]), [open], 443, /lets the balancer reach/],
+    ['warn when only others get in', group('sg-i', [tcp(8080, from('sg-x'))]), [open], 443, /lets the balancer reach/],
+    [
+      'warn when everybody gets in',
+      group('sg-i', [tcp(8080, { IpRanges: anywhere })]),
+      [open],
+      443,
+      /open to everybody/,
+    ],
+    [
+      'warn when nobody reaches the balancer',
+      group('sg-i', [tcp(8080, from('sg-b'))]),
+      [group('sg-b', [])],
+      443,
+      /reach the balancer on port/,
+    ],
+    [
+      'warn when nothing gets out to S3',
+      group('sg-i', [tcp(8080, from('sg-b'))], []),
+      [open],
+      443,
+      /nothing out on port 443/,
+    ],
+    [
+      'warn when nothing gets out to the site',
+      group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { IpRanges: anywhere })]),
+      [open],
+      8443,
+      /nothing out on port 8443/,
+    ],
+  ])('%s', (_, instances, balancer, sitePort, text) => {
+    const found = judgeGroups({ instances: [instances], balancer, here: [] }, sitePort);
+    expect(texts(found)).toMatch(text);
+    expect(levels(found)).not.toContain('failed');
+  });
+});
+
+describe('the way of this machine to the balancer', () => {
+  const anywhere = [{ CidrIp: '0.0.0.0/0' }];
+  const all = { IpProtocol: '-1', IpRanges: anywhere };
+  /** As every VPC has it. */
+  const byDefault: SecurityGroup = {
+    GroupId: 'sg-d',
+    IpPermissions: [{ IpProtocol: '-1', UserIdGroupPairs: [{ GroupId: 'sg-d' }] }],
+    IpPermissionsEgress: [all],
+  };
+  const letting = (from: object): SecurityGroup => ({ ...byDefault, IpPermissions: [{ IpProtocol: '-1', ...from }] });
+  const main = letting({ UserIdGroupPairs: [{ GroupId: 'sg-main' }] });
+  const judge = (balancer: SecurityGroup, here: string[]): Finding[] =>
+    judgeGroups(
+      { instances: [byDefault, letting({ IpRanges: [{ CidrIp: '10.0.0.0/8' }] })], balancer: [balancer], here },
+      443,
+    );
+
+  it.each<[string, SecurityGroup, string[]]>([
+    ['the default group that it is in itself', byDefault, ['sg-d']],
+    ['one that names its group', main, ['sg-ssh', 'sg-main']],
+    ['one that names a group, where its own are not known: a VPN may be behind it', main, []],
+    ['one that names addresses', letting({ IpRanges: [{ CidrIp: '203.0.113.7/32' }] }), []],
+    ['one that names addresses, from inside', letting({ IpRanges: [{ CidrIp: '10.0.0.0/16' }] }), ['sg-ssh']],
+  ])('is open by %s', (_, balancer, here) => {
+    expect(texts(judge(balancer, here))).not.toContain('reach the balancer');
+  });
+
+  it.each<[string, SecurityGroup, string[], RegExp]>([
+    ['the default group, from elsewhere', byDefault, [], /--group-id sg-d .*--cidr ADDRESS/],
+    ['the default group, which it is not in', byDefault, ['sg-ssh'], /--group-id sg-d .*--source-group sg-ssh/],
+    ['the group of setup, which it does not carry', main, ['sg-ssh'], /groups that orchestrator setup makes/],
+  ])('is not open by %s', (_, balancer, here, remedy) => {
+    const found = judge(balancer, here);
+    expect(levels(found)).toEqual(['warning']);
+    expect(found[0]).toMatchObject({
+      text: expect.stringContaining('lets this machine reach the balancer') as string,
+      remedy: expect.stringMatching(remedy) as string,
+    });
+  });
+});
+
+describe('the way of instances to this machine', () => {
+  const letting = (from: object, port = 8700): SecurityGroup => ({
+    GroupId: 'sg-m',
+    IpPermissions: [{ IpProtocol: 'tcp', FromPort: port, ToPort: port, ...from }],
+  });
+  const instances = { UserIdGroupPairs: [{ GroupId: 'sg-i' }] };
+  const everybody = { IpRanges: [{ CidrIp: '0.0.0.0/0' }] };
+  const judge = (group: SecurityGroup, isPrivate: boolean): Finding =>
+    judgeDoor({ groups: [group], port: 8700, isPrivate }, ['sg-i']);
+
+  it.each<[string, SecurityGroup, boolean]>([
+    ['their group', letting(instances), true],
+    ['any address', letting(everybody), true],
+    ['any address, at the public one of this machine', letting(everybody), false],
+  ])('is open to %s', (_, group, isPrivate) => {
+    expect(judge(group, isPrivate).level).toBe('ok');
+  });
+
+  it.each<[string, SecurityGroup, boolean, RegExp]>([
+    ['no rule has the port', letting(instances, 22), true, /--group-id sg-m .*--port 8700 --source-group sg-i$/],
+    ['only others may come', letting({ UserIdGroupPairs: [{ GroupId: 'sg-x' }] }), true, /orchestrator setup/],
+    ['they come by public addresses, which no group holds for', letting(instances), false, /--cidr 0.0.0.0/],
+  ])('is shut where %s', (_, group, isPrivate, remedy) => {
+    expect(judge(group, isPrivate)).toMatchObject({
+      level: 'warning',
+      text: expect.stringContaining('lets instances in on port 8700') as string,
+      remedy: expect.stringMatching(remedy) as string,
+    });
+  });
+});
+
+describe('the settings of the bucket', () => {
+  const good = {
+    encryption: 'AES256',
+    publicAccessBlocked: true,
+    lifecycle: { abortsUploads: true, expiresRuns: true },
+  };
+  const about = { bucket: 'b', isFaithful: true };
+
+  it('are all well', () => {
+    expect(levels(judgeBucket(good, about))).toEqual(['ok', 'ok', 'ok']);
+  });
+
+  it('fail without encryption on AWS, and warn of it elsewhere', () => {
+    expect(levels(judgeBucket({ ...good, encryption: null }, about))).toEqual(['failed', 'ok', 'ok']);
+    expect(levels(judgeBucket({ ...good, encryption: null }, { ...about, isFaithful: false }))[0]).toBe('warning');
+  });
+
+  it('warn of a key of your own, which the instances need a right for', () => {
+    const kmsKey = 'arn:aws:kms:eu-west-1:123456789012:key/k';
+    const found = judgeBucket({ ...good, encryption: 'aws:kms', kmsKey }, about);
+    expect(levels(found)).toEqual(['ok', 'warning', 'ok', 'ok']);
+    expect(found[1]).toMatchObject({ remedy: expect.stringContaining('kms:GenerateDataKey') });
+    expect(JSON.stringify(found[1])).toContain(kmsKey);
+    for (const own of ['alias/aws/s3', 'arn:aws:kms:eu-west-1:123456789012:alias/aws/s3'])
+      expect(levels(judgeBucket({ ...good, encryption: 'aws:kms', kmsKey: own }, about))).toEqual(['ok', 'ok', 'ok']);
+  });
+
+  it('do not pass for encrypted when nobody could look for the moment', () => {
+    const throttled = new AppError('aws-throttled', 'SlowDown');
+    expect(judgeBucket({ ...good, encryption: throttled, lifecycle: throttled }, about)).toMatchObject([
+      { level: 'failed', code: 'aws-throttled' },
+      { level: 'ok' },
+      { level: 'warning' },
+    ]);
+  });
+
+  it('warn of public access and of what is never removed', () => {
+    const lifecycle = { abortsUploads: true, expiresRuns: false };
+    const found = judgeBucket({ ...good, publicAccessBlocked: false, lifecycle }, about);
+    expect(levels(found)).toEqual(['ok', 'warning', 'warning']);
+    expect(found[2]!.text).toContain('removes old runs:');
+  });
+});
+
+describe('rights', () => {
+  const answer = (verdict: Parameters<typeof judgeRights>[0][number]['verdict'], action = 'ec2:TerminateInstances') =>
+    judgeRights([{ action, verdict, message: 'said' }]);
+
+  it.each([
+    ['allowed', 'ok'],
+    ['denied', 'failed'],
+    ['wrong', 'failed'],
+    ['failed', 'failed'],
+    ['unproved', 'warning'],
+    ['missing', 'warning'],
+  ] as const)('%s is %s', (verdict, level) => {
+    expect(levels(answer(verdict))).toEqual([level]);
+  });
+
+  it('are there when only the machines are not', () => {
+    expect(levels(answer('pool', 'ec2:RunInstances'))).toEqual(['ok', 'warning']);
+  });
+});
+
+describe('the call-back address', () => {
+  const tables = [table([], [MAIN])];
+
+  it.each<[string, string[], string[]]>([
+    ['public', ['203.0.113.7'], []],
+    ['inside the VPC', ['10.0.3.4'], []],
+    ['private elsewhere', ['192.168.1.5'], ['warning']],
+    ['this machine alone', ['127.0.0.1'], ['failed']],
+    ['this machine alone, by IPv6', ['::1'], ['failed']],
+    ['link-local', ['fe80::1'], ['warning']],
+  ])('%s', (_, addresses, expected) => {
+    expect(levels(judgeAddress('http://main:8700', addresses, tables))).toEqual(expected);
+  });
+
+  it('is not said to be outside a VPC whose routes could not be read', () => {
+    expect(judgeAddress('http://main:8700', ['192.168.1.5'], null)).toEqual([]);
+    expect(levels(judgeAddress('http://main:8700', ['127.0.0.1'], null))).toEqual(['failed']);
+  });
+});
+
+describe('versions', () => {
+  it.each([
+    ['22.18.9', '22.19', true],
+    ['22.19.0', '22.19', false],
+    ['24.1.0', '22.19', false],
+    ['20.99.1', '22.19', true],
+  ])('%s against %s', (version, than, expected) => {
+    expect(isOlder(version, than)).toBe(expected);
+  });
+});

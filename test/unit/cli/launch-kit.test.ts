@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/cli/launch-kit.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { userDataFor } from '../../support/sandbox/test-bundle.ts';
+
+const AWS = { bucket: 'fleet', endpoint: null };
+
+function bundle(onOpen: () => void = () => {}) {
+  return {
+    sha256: 'a'.repeat(64),
+    sizeBytes: 3,
+    contents: [],
+    async *open() {
+      onOpen();
+      yield Uint8Array.of(1, 2, 3);
+    },
+  };
+}
+
+describe('putBundle', () => {
+  it('sends it once, and only looks from then on', async () => {
+    const store = new MemoryObjectStore();
+    const calls: string[] = [];
+    store.onCall = (operation, key) => void calls.push(`${operation} ${key}`);
+    let opened = 0;
+    const given = bundle(() => void opened++);
+    expect(await putBundle(store, given, AWS)).toBe('created');
+    expect(await putBundle(store, given, AWS)).toBe('exists');
+    const key = `bundles/${'a'.repeat(64)}.tar.gz`;
+    expect(calls).toEqual([`exists ${key}`, `put ${key}`, `exists ${key}`]);
+    expect(opened).toBe(1);
+    expect(store.objects.get(key)).toEqual(Uint8Array.of(1, 2, 3));
+  });
+
+  it('says which bucket it was, when that does not take it', async () => {
+    const store = new MemoryObjectStore();
+    store.onCall = () => {
+      throw Object.assign(new Error('no'), { name: 'AccessDenied', $metadata: { httpStatusCode: 403 } });
+    };
+    await expect(putBundle(store, bundle(), AWS)).rejects.toMatchObject({
+      code: 'aws-denied',
+      message: expect.stringContaining('putting the bundle into fleet'),
+    });
+  });
+});
+
+const claim = (sha256: string): Pick<InstanceRecord, 'request'> => {
+  const userData = Buffer.from(userDataFor({ bundleUrl: 'http://127.0.0.1/b', sha256 }), 'base64').toString('utf8');
+  return { request: { userData } as InstanceRecord['request'] };
+};
+
+describe('bundleToGoOnWith', () => {
+  const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
+  const noNode = (): Promise<never> => Promise.reject(new AppError('runtime-unavailable', 'there is no npm'));
+
+  it('is made anew', async () => {
+    const given = bundle();
+    const said: string[] = [];
+    const made = bundleToGoOnWith(
+      () => Promise.resolve(given),
+      [claim(b)],
+      new MemoryObjectStore(),
+      (t) => said.push(t),
+    );
+    expect(await made).toBe(given);
+    expect(said).toEqual([]);
+  });
+
+  it('is that of the newest claim which is in the bucket, where Node cannot be had, and says so', async () => {
+    const store = new MemoryObjectStore();
+    await store.putIfAbsent(`bundles/${a}.tar.gz`, Uint8Array.of(1));
+    const said: string[] = [];
+    const claims = [claim(a), claim(b)];
+    expect(await bundleToGoOnWith(noNode, claims, store, (t) => said.push(t))).toEqual({ sha256: a });
+    expect(said).toEqual(['there is no npm; further instances get the bundle that the run began with']);
+    store.objects.clear();
+    await expect(bundleToGoOnWith(noNode, claims, store, () => {})).rejects.toMatchObject({
+      code: 'runtime-unavailable',
+    });
+  });
+});
+
+describe('bundlesOf', () => {
+  it('names each bundle of the stored claims once, and passes over what cannot be read', () => {
+    const unread = { request: { userData: '#!/bin/sh' } as InstanceRecord['request'] };
+    const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
+    expect(bundlesOf([claim(a), claim(b), unread, claim(a)])).toEqual([a, b]);
+    expect(bundlesOf([])).toEqual([]);
+  });
+});

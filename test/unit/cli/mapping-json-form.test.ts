@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import type { Step } from '../../../shared/domain/mapping.ts';
+
+const CSS = { type: 'css', parameters: { selector: 'p' } };
+
+describe('the JSON form', () => {
+  it('reads every processor with its parameters, and adds nothing', () => {
+    const processors = [
+      { type: 'css', parameters: { selector: '.price', attribute: 'data-value' } },
+      { type: 'xpath', parameters: { expression: '//b' } },
+      { type: 'jsonpath', parameters: { expression: '$.a' } },
+      { type: 'json_ld', parameters: { path: 'a.b' } },
+      { type: 'regex', parameters: { pattern: 'a(b)', group: 0 } },
+      { type: 'regex', parameters: { pattern: 'a(b)' } },
+      { type: 'replace', parameters: { find: 'a', with: '' } },
+      { type: 'trim' },
+      { type: 'lower', parameters: {} },
+      { type: 'upper', parameters: null },
+      { type: 'split', parameters: { by: ',' } },
+      { type: 'url' },
+      { type: 'date', parameters: { format: 'yyyy-MM-dd' } },
+      { type: 'first' },
+      { type: 'default', parameters: { value: '2026-01-01' } },
+    ];
+    const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors }] });
+    expect(faults).toEqual([]);
+    expect(mapping.pages[0]!.fields).toEqual([
+      {
+        name: 'value',
+        required: false,
+        steps: [
+          { type: 'css', selector: '.price', attribute: 'data-value' },
+          { type: 'xpath', expression: '//b' },
+          { type: 'jsonpath', expression: '$.a' },
+          { type: 'json_ld', path: 'a.b' },
+          { type: 'regex', pattern: 'a(b)', group: 0 },
+          { type: 'regex', pattern: 'a(b)', group: 1 },
+          { type: 'replace', find: 'a', with: '' },
+          { type: 'trim' },
+          { type: 'lower' },
+          { type: 'upper' },
+          { type: 'split', by: ',' },
+          { type: 'url' },
+          { type: 'date', format: 'yyyy-MM-dd', locale: null },
+          { type: 'first' },
+          { type: 'default', value: '2026-01-01' },
+        ],
+      },
+    ]);
+  });
+
+  it.each(['number', 'integer', 'boolean'])('reads %s', (type) => {
+    const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors: [CSS, { type }] }] });
+    expect(faults).toEqual([]);
+    expect(mapping.pages[0]!.fields[0]!.steps[1]).toEqual({ type });
+  });
+
+  it.each<[string, object, Step]>([
+    ['join', { type: 'join', parameters: { by: '' } }, { type: 'join', by: '' }],
+    ['all', { type: 'all' }, { type: 'all' }],
+  ])('reads %s', (_name, processor, step) => {
+    const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors: [CSS, processor] }] });
+    expect(faults).toEqual([]);
+    expect(mapping.pages[0]!.fields[0]!.steps[1]).toEqual(step);
+  });
+
+  it('reads name, patterns, parsers and rows', () => {
+    const { mapping, faults } = readMapping({
+      name: 'reviews',
+      url_patterns: [{ type: 'regex', pattern: '/reviews' }],
+      url_parsers: [
+        { description: 'next page', processors: [{ ...CSS, parameters: { selector: 'a', attribute: 'href' } }] },
+      ],
+      rows: { each: CSS, key: 'user', empty: { type: 'xpath', parameters: { expression: '//i' } } },
+      fields: [{ name: 'user', processors: [CSS], required: true }],
+    });
+    expect(faults).toEqual([]);
+    expect(mapping.pages[0]).toMatchObject({
+      name: 'reviews',
+      urlPatterns: ['/reviews'],
+      urlParsers: [{ description: 'next page', steps: [{ type: 'css', selector: 'a', attribute: 'href' }] }],
+      rows: { each: { type: 'css', selector: 'p' }, key: 'user', empty: { type: 'xpath', expression: '//i' } },
+      fields: [{ name: 'user', required: true }],
+    });
+  });
+});
+
+describe('a file', () => {
+  const short = { name: 'a', url_patterns: ['/a'], fields: { title: 'h1' } };
+  const long = { name: 'b', fields: [{ name: 'title', processors: [CSS] }] };
+
+  it.each([
+    ['a list', [short, long]],
+    ['mappings:', { mappings: [short, long] }],
+  ])('holds several mappings as %s, in both forms', (_name, file) => {
+    const { mapping, faults } = readMapping(file);
+    expect(faults).toEqual([]);
+    expect(mapping.pages.map((page) => page.name)).toEqual(['a', 'b']);
+  });
+
+  it('numbers mappings without a name', () => {
+    const { mapping } = readMapping([{ url_patterns: ['/a'], fields: { a: 'b' } }, { fields: { a: 'b' } }]);
+    expect(mapping.pages.map((page) => page.name)).toEqual(['mapping 1', 'mapping 2']);
+  });
+});

@@ -1,0 +1,173 @@
+/* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
+import { describe, expect, it } from 'vitest';
+import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import type { Step } from '../../../shared/domain/mapping.ts';
+
+/** The chain that this field is read into; throws when it has faults. */
+function chainOf(field: unknown): Step[] {
+  const { mapping, faults } = readMapping({ fields: { value: field } });
+  if (faults.length > 0) throw new Error(faults.map((f) => `${f.path.join('.')}: ${f.message}`).join('\n'));
+  return mapping.pages[0]!.fields[0]!.steps;
+}
+
+const TRIM: Step = { type: 'trim' };
+
+describe('a field in the short form', () => {
+  it.each<[string, unknown, Step[]]>([
+    ['a bare text', 'h1', [{ type: 'css', selector: 'h1' }, TRIM]],
+    ['css', { css: 'h1' }, [{ type: 'css', selector: 'h1' }, TRIM]],
+    ['css with attr', { css: 'a', attr: 'href' }, [{ type: 'css', selector: 'a', attribute: 'href' }, TRIM]],
+    ['xpath', { xpath: '//h1' }, [{ type: 'xpath', expression: '//h1' }, TRIM]],
+    ['jsonpath', { jsonpath: '$.a' }, [{ type: 'jsonpath', expression: '$.a' }, TRIM]],
+    ['json_ld', { json_ld: 'offers.price' }, [{ type: 'json_ld', path: 'offers.price' }, TRIM]],
+    ['regex alone', { regex: 'a+' }, [{ type: 'regex', pattern: 'a+', group: 0 }, TRIM]],
+    ['regex with a group', { regex: 'a(b)' }, [{ type: 'regex', pattern: 'a(b)', group: 1 }, TRIM]],
+    ['regex with a group that only joins', { regex: 'a(?:b)' }, [{ type: 'regex', pattern: 'a(?:b)', group: 0 }, TRIM]],
+    [
+      'regex with a chosen group',
+      { regex: { pattern: '(a)(b)', group: 2 } },
+      [{ type: 'regex', pattern: '(a)(b)', group: 2 }, TRIM],
+    ],
+    ['trim switched off', { css: 'h1', trim: false }, [{ type: 'css', selector: 'h1' }]],
+    ['options that are false', { css: 'h1', number: false, all: false }, [{ type: 'css', selector: 'h1' }, TRIM]],
+    ['integer', { css: 'b', integer: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'integer' }]],
+    ['all', { css: 'b', all: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'all' }]],
+    [
+      'an ISO date',
+      { css: 'b', date: true },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: null, locale: null }],
+    ],
+    [
+      'a date with a format',
+      { css: 'b', date: 'yyyy-MM-dd' },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: 'yyyy-MM-dd', locale: null }],
+    ],
+    [
+      'a date with a locale',
+      { css: 'b', date: { format: 'd MMMM yyyy', locale: 'fr' } },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: 'd MMMM yyyy', locale: 'fr' }],
+    ],
+    [
+      'an empty default',
+      { css: 'b', default: '' },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'default', value: '' }],
+    ],
+    [
+      'two replacements',
+      {
+        css: 'b',
+        replace: [
+          { find: 'x', with: 'y' },
+          { find: 'z', with: '' },
+        ],
+      },
+      [
+        { type: 'css', selector: 'b' },
+        TRIM,
+        { type: 'replace', find: 'x', with: 'y' },
+        { type: 'replace', find: 'z', with: '' },
+        TRIM,
+      ],
+    ],
+  ])('reads %s', (_name, field, steps) => {
+    expect(chainOf(field)).toEqual(steps);
+  });
+
+  it('puts options into their fixed order, whatever the order in the file', () => {
+    const field = {
+      default: 'none',
+      join: '/',
+      lower: true,
+      split: ',',
+      replace: { find: 'x', with: '' },
+      regex: 'a.*',
+      css: 'p',
+    };
+    expect(chainOf(field).map((step) => step.type)).toEqual([
+      'css',
+      'regex',
+      'trim',
+      'replace',
+      'split',
+      'trim',
+      'lower',
+      'join',
+      'default',
+    ]);
+  });
+
+  it('takes `then` as it stands, without a trim of its own', () => {
+    const then = [
+      'trim',
+      { split: ',' },
+      { replace: { find: 'a', with: 'b' } },
+      { date: 'yyyy' },
+      { regex: '(.)' },
+      'all',
+    ];
+    expect(chainOf({ css: 'p', attr: 'title', then })).toEqual([
+      { type: 'css', selector: 'p', attribute: 'title' },
+      TRIM,
+      { type: 'split', by: ',' },
+      { type: 'replace', find: 'a', with: 'b' },
+      { type: 'date', format: 'yyyy', locale: null },
+      { type: 'regex', pattern: '(.)', group: 1 },
+      { type: 'all' },
+    ]);
+  });
+
+  it('lets `then` begin with the selector', () => {
+    expect(chainOf({ then: [{ css: { selector: 'a', attribute: 'href' } }, 'url'] })).toEqual([
+      { type: 'css', selector: 'a', attribute: 'href' },
+      { type: 'url' },
+    ]);
+  });
+
+  it('reads steps of `then` that say true', () => {
+    expect(chainOf({ css: 'p', then: [{ trim: true }, { date: true }] }).slice(1)).toEqual([
+      TRIM,
+      { type: 'date', format: null, locale: null },
+    ]);
+  });
+});
+
+describe('the parts beside the fields', () => {
+  it('are read', () => {
+    const { mapping, faults } = readMapping({
+      name: 'reviews',
+      url_patterns: ['/item/\\d+'],
+      url_parsers: ['a.next', { description: 'by number', css: '.pages a', attr: 'href', all: true }],
+      rows: { each: 'li.review', key: 'user', empty: { xpath: '//p[@class="none"]' } },
+      fields: { user: { css: '.user', required: true } },
+    });
+    expect(faults).toEqual([]);
+    expect(mapping.pages).toEqual([
+      {
+        name: 'reviews',
+        urlPatterns: ['/item/\\d+'],
+        urlParsers: [
+          { description: '', steps: [{ type: 'css', selector: 'a.next', attribute: 'href' }, TRIM] },
+          {
+            description: 'by number',
+            steps: [{ type: 'css', selector: '.pages a', attribute: 'href' }, TRIM, { type: 'all' }],
+          },
+        ],
+        rows: {
+          each: { type: 'css', selector: 'li.review' },
+          key: 'user',
+          empty: { type: 'xpath', expression: '//p[@class="none"]' },
+        },
+        fields: [{ name: 'user', steps: [{ type: 'css', selector: '.user' }, TRIM], required: true }],
+      },
+    ]);
+  });
+
+  it('have defaults', () => {
+    expect(readMapping({ fields: { a: 'b' } }).mapping.pages[0]).toMatchObject({
+      name: 'mapping',
+      urlPatterns: [],
+      urlParsers: [],
+      rows: null,
+    });
+  });
+});

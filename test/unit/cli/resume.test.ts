@@ -1,0 +1,42 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Resumption } from '../../../orchestrator/cli/commands/resume.ts';
+import { resumeRun } from '../../../orchestrator/cli/commands/resume.ts';
+import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { aRun } from '../control/builders.ts';
+
+describe('a run on AWS that is taken up', () => {
+  const folder = tempDir();
+  const path = process.env.PATH;
+  afterEach(() => {
+    process.env.PATH = path;
+    folder.remove();
+  });
+
+  it('asks for neither npm nor its cache before something is launched', async () => {
+    process.env.PATH = '/nonexistent';
+    const { settings } = aRun();
+    const listen = '127.0.0.1:0';
+    const run = aRun({
+      dryRun: false,
+      ...newRunKeys(),
+      phase: 'releasing',
+      settings: {
+        ...settings,
+        sandbox: null,
+        aws: { ...settings.aws, endpoint: null },
+        server: { ...settings.server, callbackListen: listen },
+      },
+    });
+    const reached = new Error('the loop is reached');
+    const said: string[] = [];
+    const output = { json: false, line: (text = '') => void said.push(text), document: () => undefined };
+    const stores = new Proxy({}, { get: () => new Proxy({}, { get: () => () => Promise.reject(reached) }) });
+    const interrupts = { leave: AbortSignal.abort(), onFirst: () => undefined, dispose: () => undefined };
+    const lock = { fence: 1, lost: new AbortController().signal };
+    const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };
+    const resumption = { run, stores, lock, config, interrupts, output } as unknown as Resumption;
+    await expect(resumeRun(resumption)).rejects.toBe(reached);
+    expect(said).toContain(`Run ${run.id} goes on from releasing.`);
+  }, 20_000);
+});

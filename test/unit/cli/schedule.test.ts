@@ -1,0 +1,220 @@
+/** What `orchestrator schedule` prints: unit file, crontab, due times; and what it refuses in the configuration. */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { scheduleCommand } from '../../../orchestrator/cli/commands/schedule.ts';
+import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import type { Output } from '../../../orchestrator/cli/output.ts';
+import { crontabLines } from '../../../orchestrator/cli/schedule/crontab.ts';
+import { systemdUnit, unitName } from '../../../orchestrator/cli/schedule/systemd-unit.ts';
+import { findProgram } from '../../support/find-program.ts';
+import type { TempDir } from '../../support/temp-dir.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+let folder: TempDir;
+let lines: string[];
+let documents: unknown[];
+const output: Output = {
+  json: true,
+  line: (text = '') => void lines.push(text),
+  document: (value) => void documents.push(value),
+};
+
+beforeEach(() => {
+  folder = tempDir('crawlfleet-schedule-');
+  [lines, documents] = [[], []];
+});
+afterEach(() => folder.remove());
+
+function configure(schedule: string): string {
+  const file = folder.file('fleet.yaml');
+  writeFileSync(
+    file,
+    `site: { product_url: "http://127.0.0.1:1/{id}", mapping: { fields: { title: h1 } } }
+products: { query: "select id from products" }
+database: { url: "sqlite:./data/fleet.db" }
+schedule: { ${schedule} }
+`,
+  );
+  return file;
+}
+
+const options = (configPath: string) => ({
+  configPath,
+  environment: {},
+  processEnvironment: {},
+  launcher: '/opt/crawlfleet/bin/orchestrator.js',
+  dryRun: false,
+  next: null,
+  printSystemd: false,
+  printCrontab: false,
+  carryOut: null,
+});
+
+describe('the section schedule', () => {
+  it('is a nightly run in UTC when it says nothing', () => {
+    expect(loadConfig(configure(''), {}).values.schedule).toEqual({
+      cron: '0 2 * * *',
+      timezone: 'UTC',
+      if_running: 'skip',
+      catch_up: 3_600_000,
+      name: null,
+      webhook: null,
+      webhook_on: 'all',
+      webhook_secret: null,
+    });
+  });
+
+  it.each([
+    ['cron: "0 26 * * *"', 'line 4: schedule.cron: must be a cron expression'],
+    ['cron: "0 2 30 2 *"', 'line 4: schedule.cron: is never due'],
+    ['timezone: Asia/Tokio', 'line 4: schedule.timezone: must be a time zone such as Asia/Tokyo'],
+    ['webhook: "file:///etc/passwd"', 'line 4: schedule.webhook: must be a URL that begins with http'],
+    ['if_running: both', 'line 4: schedule.if_running'],
+    ['catch_up: soon', 'line 4: schedule.catch_up: must be a duration'],
+  ])('with %s is refused', (text, fault) => {
+    expect(() => loadConfig(configure(text), {})).toThrow(fault);
+  });
+
+  it('can be switched off from making up, and comes from the environment too', () => {
+    const { schedule } = loadConfig(configure('catch_up: 0s'), { FLEET_SCHEDULE_CRON: '@hourly' }).values;
+    expect(schedule).toMatchObject({ catch_up: 0, cron: '@hourly' });
+  });
+});
+
+describe('schedule --next', () => {
+  it('prints due times and nothing else happens', async () => {
+    const configPath = configure('timezone: Asia/Tokyo');
+    expect(await scheduleCommand({ ...options(configPath), next: 3 }, output)).toBe(0);
+    const [document] = documents as { next: string[] }[];
+    expect(document!.next).toHaveLength(3);
+    for (const time of document!.next) expect(time).toMatch(/T17:00:00\.000Z$/);
+    expect(lines[0]).toContain('02:00:00 Asia/Tokyo');
+  });
+
+  it('is one of three, not two at a time', async () => {
+    const both = { ...options(configure('')), next: 1, printCrontab: true };
+    await expect(scheduleCommand(both, output)).rejects.toMatchObject({ code: 'usage' });
+  });
+});
+
+describe('npm, which some runs fetch the Node of their instances with', () => {
+  /** As it is printed by somebody who has npm in these folders. */
+  async function pathLine(kind: 'printCrontab' | 'printSystemd', path: string): Promise<string> {
+    const printing = { ...options(configure('')), processEnvironment: { PATH: path }, [kind]: true };
+    expect(await scheduleCommand(printing, output)).toBe(0);
+    const [printed] = documents.splice(0) as { crontab?: string; unit?: string }[];
+    return (printed!.crontab ?? printed!.unit)!;
+  }
+  function npmIn(name: string, mode = 0o755): string {
+    mkdirSync(folder.file(name), { recursive: true });
+    writeFileSync(folder.file(name, 'npm'), '#!/bin/sh\n');
+    chmodSync(folder.file(name, 'npm'), mode);
+    return folder.file(name);
+  }
+
+  it.each(['printCrontab', 'printSystemd'] as const)('is found without a shell, too: %s', async (kind) => {
+    const first = npmIn('nvm');
+    const path = [folder.file('nowhere'), 'relative', '', npmIn('no-program', 0o644), first, npmIn('other')].join(':');
+    const printed = await pathLine(kind, path);
+    const usual = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+    expect(printed).toMatch(new RegExp(`^(Environment=)?PATH=${first}:${dirname(process.execPath)}:${usual}$`, 'm'));
+    expect(printed).not.toMatch(/^# No npm/m);
+  });
+
+  it.each(['printCrontab', 'printSystemd'] as const)('is said to be missing where it is: %s', async (kind) => {
+    const printed = await pathLine(kind, folder.file('nowhere'));
+    expect(printed).toMatch(/^# No npm is on your PATH/m);
+    expect(printed).toMatch(new RegExp(`^(Environment=)?PATH=${dirname(process.execPath)}:/usr/local/sbin:`, 'm'));
+  });
+});
+
+const PLACE = {
+  node: '/opt/node 24/bin/node',
+  launcher: '/opt/crawlfleet/bin/orchestrator.js',
+  configFile: "/srv/100% shop's/$HOME/fleet.yaml",
+  workingDirectory: "/srv/100% shop's/$HOME",
+  programs: { path: '/opt/node 24/bin:/usr/local/sbin:/usr/bin', npm: null },
+};
+
+const analyze = await findProgram('systemd-analyze');
+
+describe('schedule --print-systemd', () => {
+  it('names everything absolutely and escapes what systemd would read', () => {
+    const unit = systemdUnit({
+      ...PLACE,
+      folders: [PLACE.workingDirectory],
+      user: 'crawl',
+      name: 'my shop',
+      dryRun: true,
+    });
+    expect(unit).toContain(
+      `ExecStart="/opt/node 24/bin/node" /opt/crawlfleet/bin/orchestrator.js schedule --config "/srv/100%% shop's/$$HOME/fleet.yaml" --dry-run\n`,
+    );
+    expect(unit).toContain(`WorkingDirectory=/srv/100%% shop's/$HOME\n`);
+    expect(unit).toContain(`ReadWritePaths="/srv/100%% shop's/$HOME"\n`);
+    expect(unitName('my_shop')).toBe('crawlfleet-my_shop.service');
+    expect(unit).toContain('KillMode=process\n');
+    // A program that a run starts is found and can keep its files: /opt and the home folder cannot be written to.
+    expect(unit).toContain(`Environment="PATH=/opt/node 24/bin:/usr/local/sbin:`);
+    expect(unit).toContain(`Environment="npm_config_cache=/srv/100%% shop's/$HOME/.crawlfleet/npm"\n`);
+  });
+
+  it('has a file name of its own for each schedule', () => {
+    const units = ['my shop', 'my-shop', 'my/shop', '商品', '価格'].map((name) => unitName(name));
+    expect(new Set(units).size).toBe(units.length);
+    for (const name of units) expect(name).toMatch(/^crawlfleet-[A-Za-z0-9_-]+\.service$/);
+    const envs = ['商品', '価格'].map((name) => {
+      const unit = systemdUnit({ ...PLACE, folders: ['/srv'], user: 'crawl', name, dryRun: false });
+      return /EnvironmentFile=-(\S+)/.exec(unit)?.[1];
+    });
+    expect(envs[0]).not.toBe(envs[1]);
+  });
+
+  it.skipIf(analyze === null)('is a unit that systemd-analyze accepts', async () => {
+    const configPath = configure('');
+    expect(await scheduleCommand({ ...options(configPath), printSystemd: true }, output)).toBe(0);
+    const [{ unit }] = documents as [{ unit: string }];
+    mkdirSync(folder.file('units'));
+    const file = folder.file('units', 'crawlfleet-test.service');
+    // It looks for the files that a unit names.
+    writeFileSync(file, unit.replace('/opt/crawlfleet/bin/orchestrator.js', process.execPath));
+    const checked = spawnSync(analyze!, ['verify', '--man=no', '--recursive-errors=no', file], { encoding: 'utf8' });
+    expect(checked.stderr.split('\n').filter((line) => line.includes('crawlfleet-test'))).toEqual([]);
+    expect(checked.status).toBe(0);
+    expect(unit).toContain(`ReadWritePaths=${folder.path} ${folder.file('data')}\n`);
+    expect(unit).toContain('Restart=always');
+  });
+});
+
+describe('schedule --print-crontab', () => {
+  const crontab = (cron: string): string => crontabLines({ ...PLACE, cron, timezone: 'Asia/Tokyo', dryRun: false });
+
+  it('is two lines that cron and the shell read as they are meant', () => {
+    const printed = crontab('0 2 * * *')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'));
+    expect(printed.slice(0, 2)).toEqual(['CRON_TZ=Asia/Tokyo', `PATH=${PLACE.programs.path}`]);
+    expect(printed).toHaveLength(4);
+    // cron turns \% into % and hands the rest to the shell.
+    const command = printed[2]!.slice('0 2 * * * '.length).replaceAll('\\%', '%');
+    expect(printed[2]!.replaceAll('\\%', '')).not.toContain('%');
+    const shown = command.replace(/^cd (.*?) && mkdir -p \.crawlfleet && /, '').replace(/ >>.*$/, '');
+    const said = spawnSync('sh', ['-c', `set -- ${shown}; printf '%s\\n' "$@"`], { encoding: 'utf8' });
+    const { node, launcher, configFile } = PLACE;
+    expect(said.stdout.trim().split('\n')).toEqual([node, launcher, 'run', '--yes', '--json', '--config', configFile]);
+    expect(printed[3]).toMatch(/^@reboot .* resume --json /);
+  });
+
+  it.each(['0 2 * * MON-FRI', '@daily', '*/15 1-5 * JAN,JUL *'])('takes %s', (cron) => {
+    expect(crontab(cron)).toContain(`\n${cron} cd `);
+  });
+
+  it.each(['*/5 * * * * *', '0 2 L * *', '0 2 15W * *', '0 2 l * *', '0 2 * * 5l', '0 2 * * MON#2'])(
+    'refuses %s, which cron does not know',
+    (cron) => {
+      expect(() => crontab(cron)).toThrow('cron does not understand schedule.cron');
+    },
+  );
+});

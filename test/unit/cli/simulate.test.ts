@@ -1,0 +1,74 @@
+/** The command as a user meets it, without a configuration: what it prints, what it returns, what it refuses. */
+import { describe, expect, it } from 'vitest';
+import type { SimulateOptions } from '../../../orchestrator/cli/commands/simulate.ts';
+import { simulateCommand } from '../../../orchestrator/cli/commands/simulate.ts';
+
+const OPTIONS: SimulateOptions = {
+  configPath: undefined,
+  flags: [],
+  deadlineMs: 3_600_000,
+  maxCost: undefined,
+  products: 500,
+  intervalMs: 10_000,
+  instances: undefined,
+  chances: {},
+  runs: 3,
+  seed: 1,
+  dryRun: true,
+  environment: {},
+};
+
+async function run(change: Partial<SimulateOptions>) {
+  const lines: string[] = [];
+  const documents: Record<string, unknown>[] = [];
+  const exitCode = await simulateCommand(
+    { ...OPTIONS, ...change },
+    {
+      json: false,
+      line: (text = '') => void lines.push(text),
+      document: (value) => void documents.push(value as Record<string, unknown>),
+    },
+  );
+  return { exitCode, text: lines.join('\n'), document: documents[0]! };
+}
+
+describe('orchestrator simulate', () => {
+  it('tells what the runs have in common', async () => {
+    const { exitCode, text, document } = await run({});
+    expect(exitCode).toBe(0);
+    expect(text).toMatch(/^runs +3; all end with exit code 0$/m);
+    expect(text).toMatch(/^products +500 planned: 495 stored, 5 gone, 0 failed on average$/m);
+    expect(document).toMatchObject({ seed: 1, runs: 3, exitCode: 0, onTimeShare: 1, exitCodes: { 0: 3 } });
+    expect(document).not.toHaveProperty('timeline');
+  });
+
+  it('tells the story of a single run in the order of time', async () => {
+    const { text, document } = await run({ runs: 1, chances: { loss: 1 } });
+    expect(text).toMatch(/^0:00:00 {2}the run is launching$/m);
+    expect(text).toMatch(/dies/);
+    const timeline = document.timeline as { atMs: number }[];
+    expect(timeline.map((t) => t.atMs)).toEqual(timeline.map((t) => t.atMs).sort((a, b) => a - b));
+  });
+
+  it('gives the same for the same seed', async () => {
+    const chances = { loss: 0.3, slow: 0.3, bootFailure: 0.1 };
+    expect((await run({ chances })).document).toEqual((await run({ chances })).document);
+    expect((await run({ chances, seed: 2 })).document).not.toEqual((await run({ chances })).document);
+  });
+
+  it('refuses what the plan refuses, with its reasons', async () => {
+    const { exitCode, text } = await run({ products: 10, intervalMs: 3_600_000, deadlineMs: 60_000, dryRun: false });
+    expect(exitCode).toBe(16);
+    expect(text).toContain('This cannot be done');
+  });
+
+  it('plays with too few instances when told to, and ends as that run would', async () => {
+    const { exitCode, document } = await run({ products: 1_000, instances: 1, runs: 1 });
+    expect(document).toMatchObject({ instances: { planned: 1 } });
+    expect([0, 15]).toContain(exitCode);
+  });
+
+  it('names a configuration that is not there', async () => {
+    await expect(run({ configPath: '/nonexistent/fleet.yaml' })).rejects.toMatchObject({ code: 'config-missing' });
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import type { EndpointProfile } from '../../../orchestrator/cloud/probe.ts';
+import { needsStandIn, renderParts } from '../../../orchestrator/cloud/probe.ts';
+
+const endpoint = 'http://127.0.0.1:4566';
+const profile = (change: Partial<EndpointProfile>): EndpointProfile => ({
+  endpoint,
+  name: 'moto',
+  version: null,
+  instances: 'mock',
+  balancer: 'mock',
+  ...change,
+});
+
+describe('who plays which part', () => {
+  it('names the sandbox for all of it', () => {
+    const sandbox = profile({ name: 'sandbox', instances: 'real', balancer: 'real' });
+    expect(renderParts(sandbox)).toEqual([`EC2, ELBv2 and S3 are played by the sandbox at ${endpoint}.`]);
+    expect(needsStandIn(sandbox)).toBe(false);
+  });
+
+  it('names the endpoint for EC2 and S3, and the sandbox for machines and balancer', () => {
+    expect(renderParts(profile({}))).toEqual([
+      `EC2 and S3: moto at ${endpoint}.`,
+      "Instances: those of moto are mock, so the sandbox's host boots each of them here.",
+      "ELBv2: the sandbox's balancer; that of moto passes nothing on.",
+    ]);
+    expect(needsStandIn(profile({}))).toBe(true);
+  });
+
+  it('says that an endpoint has no balancer at all', () => {
+    const lines = renderParts(profile({ name: 'localstack', version: '4.14.0', balancer: 'missing' }));
+    expect(lines[0]).toBe(`EC2 and S3: LocalStack 4.14.0 at ${endpoint}.`);
+    expect(lines[2]).toBe("ELBv2: the sandbox's balancer; LocalStack has none.");
+  });
+});

@@ -1,0 +1,76 @@
+import { createReadStream } from 'node:fs';
+import type { RequestListener, Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+const SHA256 = '0'.repeat(64);
+
+describe('S3ObjectStore', () => {
+  const servers: Server[] = [];
+  const stores: S3ObjectStore[] = [];
+  afterEach(() => {
+    for (const store of stores.splice(0)) store.close();
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  async function storeOn(listener: RequestListener, pauses: number[] = []): Promise<S3ObjectStore> {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    servers.push(server);
+    await new Promise((resolve) => server.once('listening', resolve));
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const clock = { sleep: (ms: number) => Promise.resolve(void pauses.push(ms)) };
+    const store = new S3ObjectStore({ region: 'eu-west-1', bucket: 'b', endpoint, credentials, clock });
+    stores.push(store);
+    return store;
+  }
+
+  it('signs a URL for seven days at most, which is all that S3 takes', async () => {
+    const store = new S3ObjectStore({ region: 'eu-west-1', bucket: 'b', endpoint: null, credentials });
+    stores.push(store);
+    const lifeS = async (ms: number): Promise<string | null> =>
+      new URL(await store.presignGet('k', ms)).searchParams.get('X-Amz-Expires');
+    expect(await lifeS(DAY_MS)).toBe('86400');
+    expect(await lifeS(8 * DAY_MS)).toBe('604800');
+  });
+
+  it('ends an upload with what kept its source from being read, and does not try again', async () => {
+    const store = await storeOn((request) => void request.resume().on('error', () => {}));
+    let opened = 0;
+    const source = {
+      sizeBytes: 3_000_000,
+      sha256: SHA256,
+      async *open() {
+        opened++;
+        yield Buffer.alloc(1_000_000);
+        yield* createReadStream('/nonexistent/file') as AsyncIterable<Buffer>;
+      },
+    };
+    await expect(store.putSourceIfAbsent('k', source, 'application/gzip')).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(opened).toBe(1);
+  });
+
+  it('pauses before each further attempt', async () => {
+    const pauses: number[] = [];
+    let calls = 0;
+    const store = await storeOn((request, response) => {
+      calls++;
+      request.resume().on('end', () => response.writeHead(503).end());
+    }, pauses);
+    const source = {
+      sizeBytes: 3,
+      sha256: SHA256,
+      async *open() {
+        yield Uint8Array.of(1, 2, 3);
+      },
+    };
+    await expect(store.putSourceIfAbsent('k', source, 'application/gzip')).rejects.toMatchObject({
+      $metadata: { httpStatusCode: 503 },
+    });
+    expect(calls).toBe(3);
+    expect(pauses).toEqual([1_000, 4_000]);
+  });
+});

@@ -1,0 +1,299 @@
+import { describe, expect, it } from 'vitest';
+import {
+  canTakeBack,
+  haltReason,
+  isBanOver,
+  isBeingReplaced,
+  isReturnExpected,
+  judgeSuspicion,
+  mustRelease,
+} from '../../../orchestrator/control/ban-policy.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+
+/** Ten minutes in: every address has had time for right pages. */
+const NOW = START_MS + 600_000;
+const SINCE = NOW - 10_000;
+
+type Shape =
+  | 'fine'
+  | 'right-since'
+  | 'banned'
+  | 'suspect'
+  | 'banned-long'
+  | 'over'
+  | 'long-over'
+  | 'all-gone'
+  | 'booting'
+  | 'claimed'
+  | 'throttled'
+  | 'refused'
+  | 'lost'
+  | 'done';
+
+/** An instance as a word. Those that crawl got their last right page just before the trouble, `right-since` after it. */
+function of(shape: Shape, slot: number): InstanceRecord {
+  const progress = { ...NO_PROGRESS, assigned: 10, pending: 5, okAgoMs: shape === 'right-since' ? 1_000 : 12_000 };
+  const base = { lastHeartbeatAtMs: NOW, progress, phase: 'crawling' as const };
+  switch (shape) {
+    case 'fine':
+    case 'right-since':
+      return anInstance(slot, base);
+    case 'banned':
+      return anInstance(slot, { ...base, phase: 'banned', trouble: aTrouble({ atMs: SINCE }) });
+    case 'banned-long':
+      return anInstance(slot, {
+        ...base,
+        phase: 'banned',
+        trouble: aTrouble({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
+      });
+    case 'suspect':
+      return anInstance(slot, { ...base, trouble: aTrouble({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
+    case 'over':
+      return anInstance(slot, { ...base, trouble: aTrouble({ atMs: SINCE, releasedAtMs: NOW, overAtMs: NOW }) });
+    case 'long-over':
+      return anInstance(slot, {
+        ...base,
+        trouble: aTrouble({ atMs: NOW - 600_001, releasedAtMs: NOW, overAtMs: NOW }),
+      });
+    case 'all-gone':
+      return anInstance(slot, { ...base, phase: 'banned', trouble: aTrouble({ atMs: SINCE, rule: 'all-gone' }) });
+    case 'booting':
+      return anInstance(slot, { phase: 'booting', publicKey: null, progress: null, lastHeartbeatAtMs: null });
+    case 'claimed':
+      return anInstance(slot, { phase: 'claimed', publicKey: null, instanceId: null, progress: null });
+    case 'throttled':
+    case 'refused':
+      return anInstance(slot, {
+        phase: 'claimed',
+        publicKey: null,
+        instanceId: null,
+        progress: null,
+        lastError: shape === 'refused' ? 'refused capacity: none' : 'waiting throttled: RequestLimitExceeded',
+      });
+    case 'lost':
+      return anInstance(slot, { phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm', progress });
+    case 'done':
+      return anInstance(slot, { phase: 'terminated', manifestKey: 'm', progress: { ...progress, pending: 0 } });
+  }
+}
+
+function world(
+  shapes: readonly Shape[],
+  onBan: 'cool-down' | 'replace' | 'stop' = 'cool-down',
+  change: Partial<World> = {},
+): World {
+  const run = aRun();
+  run.settings.site.onBan = onBan;
+  run.plan.instances = shapes.length;
+  const work = { chunks: 60, waiting: 10, granted: 50, bySlot: [] };
+  return aWorld({ run, nowMs: NOW, instances: shapes.map(of), work, ...change });
+}
+
+describe('haltReason', () => {
+  it.each<[string, Shape[], 'cool-down' | 'replace' | 'stop', 'banned' | 'site-changed' | null]>([
+    ['nobody in trouble', ['fine', 'fine'], 'cool-down', null],
+    ['one of two banned', ['banned', 'fine'], 'cool-down', null],
+    ['one of two banned, which is to stop the run', ['banned', 'fine'], 'stop', 'banned'],
+    ['all banned', ['banned', 'banned'], 'cool-down', 'banned'],
+    ['all banned, to be replaced', ['banned', 'banned'], 'replace', 'banned'],
+    ['the only one banned, to be replaced', ['banned'], 'replace', null],
+    ['the only one banned, which can rest', ['banned'], 'cool-down', null],
+    ['the only one banned until the end', ['banned-long'], 'cool-down', 'banned'],
+    ['two of five banned', ['banned', 'banned', 'fine', 'fine', 'fine'], 'cool-down', 'banned'],
+    ['two of five banned, both to be replaced', ['banned', 'banned', 'fine', 'fine', 'fine'], 'replace', 'banned'],
+    ['two of six banned', ['banned', 'banned', 'fine', 'fine', 'fine', 'fine'], 'cool-down', null],
+    ['one of two banned, two more booting', ['banned', 'fine', 'booting', 'booting'], 'cool-down', null],
+    ['two of five with nothing but missing pages', ['all-gone', 'all-gone', 'fine', 'fine', 'fine'], 'cool-down', null],
+    ['two of five banned, one long ago', ['banned', 'long-over', 'fine', 'fine', 'fine'], 'cool-down', null],
+    ['one of two banned, and the other one a few minutes before', ['banned', 'over'], 'cool-down', 'banned'],
+    ['all banned, another one booting', ['banned', 'booting'], 'cool-down', null],
+    ['all banned, another one being asked for', ['banned', 'claimed'], 'cool-down', null],
+    ['all banned, another one that EC2 puts off', ['banned', 'throttled'], 'cool-down', null],
+    ['all banned, another one that EC2 refuses', ['banned', 'banned', 'refused'], 'cool-down', 'banned'],
+    ['all banned, a lost one about to be replaced', ['banned', 'lost'], 'cool-down', null],
+    ['the last one banned, which can rest', ['banned', 'done'], 'cool-down', null],
+    ['the last two banned', ['banned', 'banned', 'done'], 'cool-down', 'banned'],
+    ['the last one suspect', ['suspect', 'done'], 'cool-down', null],
+    ['one suspect, one fine', ['suspect', 'fine'], 'cool-down', null],
+    ['all suspect', ['suspect', 'suspect'], 'cool-down', 'site-changed'],
+    ['the only one suspect', ['suspect'], 'cool-down', 'site-changed'],
+    ['suspect or banned, all of them', ['suspect', 'banned'], 'cool-down', null],
+    ['all suspect, another one booting', ['suspect', 'booting'], 'cool-down', null],
+    ['nobody', [], 'cool-down', null],
+  ])('%s', (_name, shapes, onBan, expected) => {
+    expect(haltReason(world(shapes, onBan))).toBe(expected);
+  });
+
+  it('F6: does not wait for a claim that the quota holds back', () => {
+    const refused = {
+      ...of('done', 2),
+      instanceId: null,
+      publicKey: null,
+      reason: 'launch-refused',
+      lastError: 'refused quota: VcpuLimitExceeded',
+      launchedAtMs: NOW - 60_000,
+    };
+    const all = world(['suspect', 'suspect', 'done', 'claimed']);
+    expect(haltReason(all)).toBeNull();
+    expect(haltReason({ ...all, instances: all.instances.map((r) => (r.slot === 2 ? refused : r)) })).toBe(
+      'site-changed',
+    );
+  });
+
+  it('is none for a run that ends anyway', () => {
+    const stopped = world(['banned'], 'cool-down');
+    expect(haltReason({ ...stopped, run: { ...stopped.run, request: 'stop' } })).toBeNull();
+  });
+
+  it('is none when everything is crawled', () => {
+    const idle = world(['banned'], 'cool-down', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
+    idle.instances[0]!.progress!.pending = 0;
+    expect(haltReason(idle)).toBeNull();
+  });
+
+  it('stops launching, offering and everything else that would lead to a request', () => {
+    const actions = decide(world(['banned', 'banned']));
+    expect(actions).toContainEqual({ kind: 'halt', reason: 'banned' });
+    expect(actions.map((a) => a.kind)).not.toContain('offer');
+    expect(actions.map((a) => a.kind)).not.toContain('claim');
+  });
+});
+
+describe('judgeSuspicion', () => {
+  it.each<[string, Shape[], 'banned' | null]>([
+    ['another address got a right page since', ['suspect', 'right-since'], 'banned'],
+    ['the others got theirs before', ['suspect', 'fine'], null],
+    ['all are suspect', ['suspect', 'suspect'], null],
+    ['the others are banned', ['suspect', 'banned', 'banned'], 'banned'],
+    ['the others have finished', ['suspect', 'done'], 'banned'],
+    ['another one is booting', ['suspect', 'booting'], null],
+    ['it is the only one', ['suspect'], null],
+    ['no suspicion', ['fine', 'right-since'], null],
+    ['a right page of one that is given up', ['suspect', 'lost'], null],
+  ])('when %s', (_name, shapes, expected) => {
+    const seen = world(shapes);
+    expect(judgeSuspicion(seen, seen.instances[0]!)).toBe(expected);
+  });
+
+  it('is a ban when nobody could tell for as long as silence is borne', () => {
+    const seen = world(['suspect', 'fine']);
+    const late = { ...seen, nowMs: SINCE + seen.limits.lostMs + 1 };
+    expect(judgeSuspicion(late, late.instances[0]!)).toBe('banned');
+    // A main server that has just taken the run up has not heard the others yet.
+    expect(judgeSuspicion({ ...late, loopStartedAtMs: late.nowMs - 1 }, late.instances[0]!)).toBeNull();
+  });
+});
+
+describe('giving back', () => {
+  const banned = (change: Partial<InstanceRecord> = {}) => ({ ...of('banned', 0), ...change });
+  const none = { ...NO_PROGRESS, assigned: 5, pending: 0 };
+
+  it('is asked of a banned address once, and not of one that is replaced', () => {
+    const released = banned({ trouble: aTrouble({ releasedAtMs: NOW }) });
+    expect(mustRelease(world(['banned', 'fine']), banned())).toBe(true);
+    expect(mustRelease(world(['banned', 'fine']), released)).toBe(false);
+    expect(mustRelease(world(['banned', 'fine'], 'replace'), banned())).toBe(false);
+    expect(mustRelease(world(['suspect', 'fine']), of('suspect', 0))).toBe(false);
+  });
+
+  it('is done when the instance says that it has forgotten them', () => {
+    expect(canTakeBack(world(['banned', 'fine']), banned())).toBe(false);
+    expect(canTakeBack(world(['banned', 'fine']), banned({ progress: none }))).toBe(true);
+  });
+
+  it('keeps the others from going home', () => {
+    expect(isReturnExpected(world(['fine', 'fine']))).toBe(false);
+    expect(isReturnExpected(world(['suspect', 'done']))).toBe(true);
+    const quiet = world(['banned', 'done']);
+    quiet.instances[0]!.progress = none;
+    expect(isReturnExpected(quiet)).toBe(true);
+    quiet.instances[0]!.trouble = aTrouble({ releasedAtMs: NOW });
+    expect(isReturnExpected(quiet)).toBe(false);
+  });
+
+  it('keeps idle addresses as a reserve while others crawl on a site that bans', () => {
+    expect(isReturnExpected(world(['over', 'done']))).toBe(true);
+  });
+
+  it('may be overtaken by the end of the cool-down: kept products are believed in after a while', () => {
+    const seen = world(['banned', 'fine']);
+    const over = aTrouble({ atMs: SINCE, overAtMs: NOW });
+    expect(isBanOver(seen, banned({ trouble: over, progress: none }))).toBe(false);
+    expect(isBanOver(seen, banned({ trouble: over }))).toBe(false);
+    expect(isBanOver({ ...seen, nowMs: NOW + seen.limits.lostMs + 1 }, banned({ trouble: over }))).toBe(true);
+    expect(isBanOver(seen, banned({ trouble: { ...over, releasedAtMs: NOW }, progress: none }))).toBe(true);
+    expect(isBanOver(seen, banned())).toBe(false);
+  });
+});
+
+describe('replacing', () => {
+  it('ends after three addresses in one slot', () => {
+    const seen = world(['banned', 'fine'], 'replace');
+    expect(isBeingReplaced(seen, seen.instances[0]!)).toBe(true);
+    const old = [1, 2].map((epoch) => anInstance(0, { epoch, phase: 'terminated', reason: 'banned' }));
+    const last = { ...of('banned', 0), epoch: 3 };
+    const worn = { ...seen, instances: [...old, last, seen.instances[1]!] };
+    expect(isBeingReplaced(worn, last)).toBe(false);
+    expect(mustRelease(worn, last)).toBe(true);
+  });
+
+  it('waits until EC2 shows the banned machine going', () => {
+    const seen = world(['fine', 'fine'], 'replace');
+    const gone = (change: Partial<InstanceRecord>) => ({
+      ...seen,
+      instances: [anInstance(0, { reason: 'banned', manifestKey: 'm', ...change }), seen.instances[1]!],
+    });
+    const claims = (w: World) => decide(w).filter((a) => a.kind === 'claim');
+    expect(claims(gone({ phase: 'done' }))).toEqual([]);
+    expect(claims(gone({ phase: 'terminating', cloudState: 'running' }))).toEqual([]);
+    expect(claims(gone({ phase: 'terminating', cloudState: 'shutting-down' }))).toHaveLength(1);
+  });
+});
+
+describe('shares', () => {
+  it('leave out an address that may not crawl, but not one that is being replaced', () => {
+    const work = { chunks: 60, waiting: 60, granted: 0, bySlot: [] };
+    expect(chunkLimit(world(['fine', 'fine', 'fine'], 'cool-down', { work }))).toBe(20);
+    expect(chunkLimit(world(['banned', 'fine', 'fine'], 'cool-down', { work }))).toBe(30);
+    expect(chunkLimit(world(['suspect', 'fine', 'fine'], 'cool-down', { work }))).toBe(30);
+    expect(chunkLimit(world(['banned', 'fine', 'fine'], 'replace', { work }))).toBe(20);
+  });
+});
+
+describe('an instance in trouble', () => {
+  it('moves to banned and back, with what spoke in the event', () => {
+    const seen = world(['banned', 'over']);
+    seen.instances[0]!.phase = 'crawling';
+    seen.instances[1]!.phase = 'banned';
+    expect(decide(seen).filter((a) => a.kind === 'move-instance')).toEqual([
+      expect.objectContaining({
+        slot: 0,
+        from: 'crawling',
+        to: 'banned',
+        reason: null,
+        detail: expect.stringMatching(/^status-403/),
+      }),
+      expect.objectContaining({ slot: 1, from: 'banned', to: 'crawling', reason: null }),
+    ]);
+  });
+
+  it('is given up when it does not give its products back', () => {
+    const seen = world(['banned', 'fine']);
+    const nowMs = SINCE + seen.limits.uploadMs + seen.limits.lostMs + 1;
+    seen.instances.forEach((i) => (i.lastHeartbeatAtMs = nowMs));
+    expect(decide({ ...seen, nowMs })).toContainEqual(
+      expect.objectContaining({ kind: 'move-instance', slot: 0, to: 'lost', reason: 'overdue' }),
+    );
+  });
+
+  it('uploads and closes at the end of the run like any other', () => {
+    const seen = world(['banned', 'fine']);
+    seen.instances[0]!.sealed = true;
+    seen.instances[0]!.progress!.pending = 0;
+    expect(decide(seen)).toContainEqual(expect.objectContaining({ slot: 0, from: 'banned', to: 'uploading' }));
+  });
+});

@@ -1,0 +1,401 @@
+import { describe, expect, it } from 'vitest';
+import type { Action } from '../../../orchestrator/control/actions.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
+import { decideSlot } from '../../../orchestrator/control/decide-slot.ts';
+import { admitLaunches } from '../../../orchestrator/control/launch-admission.ts';
+import { quotaGate } from '../../../orchestrator/control/quota-gate.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import { LOSS, hasTriesLeft } from '../../../orchestrator/control/slot-tries.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import type { TargetHealth } from '../../../orchestrator/cloud/load-balancer.ts';
+import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
+
+const NOW = START_MS + 60_000;
+const MINUTE = 60_000;
+
+const said = (actions: readonly Action[]): string[] =>
+  actions.map((a) =>
+    a.kind === 'move-instance'
+      ? `${a.slot}.${a.epoch} ${a.from}>${a.to} ${a.reason ?? ''}`.trim()
+      : 'slot' in a
+        ? `${a.kind} ${a.slot}.${a.epoch}`
+        : a.kind,
+  );
+
+const claimed = (slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
+  anInstance(slot, {
+    phase: 'claimed',
+    instanceId: null,
+    cloudState: null,
+    registered: false,
+    publicKey: null,
+    attempts: 0,
+    launchedAtMs: null,
+    ...change,
+  });
+
+const refusedFor = (cause: string, slot: number, atMs: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
+  claimed(slot, {
+    phase: 'terminated',
+    manifestKey: 'm',
+    attempts: 1,
+    reason: LOSS.refused,
+    lastError: `refused ${cause}: no`,
+    launchedAtMs: atMs,
+    ...change,
+  });
+
+const of = (world: World, slot = 0): string[] =>
+  said(
+    decideSlot(
+      world,
+      slot,
+      world.instances.findLast((r) => r.slot === slot),
+    ),
+  );
+
+describe('a claim', () => {
+  it('F9: whose token is used is not asked for again; after a minute without tags it is given up', () => {
+    const used = claimed(0, { attempts: 1, lastError: 'used: IdempotentParameterMismatch', launchedAtMs: START_MS });
+    const at = (seenAtMs: number): string[] =>
+      of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: { instances: [], seenAtMs } }));
+    expect(at(START_MS + MINUTE)).toEqual([]);
+    expect(at(START_MS + MINUTE + 1)).toEqual(['0.1 claimed>lost launch-token-used']);
+  });
+
+  it('F7: is throttled for as long as there is time, others are given up after twelve calls', () => {
+    const run = aRun();
+    const late = (lastError: string, nowMs: number): string[] => {
+      const record = claimed(0, { attempts: 12, lastError, launchedAtMs: nowMs - MINUTE });
+      return of(aWorld({ run, instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs - 1 } }));
+    };
+    expect(late('waiting throttled: RequestLimitExceeded', NOW)).toEqual(['launch 0.1']);
+    expect(late('unknown: timeout', NOW)).toEqual(['0.1 claimed>lost launch-unanswered']);
+    const tooLate = drainAtMs(run) - aWorld().limits.bootMs;
+    expect(late('waiting throttled: no', tooLate)).toEqual(['0.1 claimed>lost launch-unanswered']);
+  });
+
+  it.each<[string, Partial<World>]>([
+    ['the run ends', { run: aRun({ request: 'cancel' }) }],
+    ['nothing waits any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
+    ['EC2 has said never to another', { instances: [refusedFor('denied', 1, NOW)] }],
+  ])('F7: that is throttled is given up when %s, after a look at the cloud', (_, change) => {
+    const record = claimed(0, { attempts: 40, lastError: 'waiting throttled: no', launchedAtMs: NOW - MINUTE });
+    const instances = [record, ...(change.instances ?? [])];
+    const at = (seenAtMs: number): string[] =>
+      of(aWorld({ ...change, instances, nowMs: NOW, cloud: { instances: [], seenAtMs } }));
+    expect(at(NOW - 1)).toEqual(['0.1 claimed>lost not-needed']);
+    expect(at(NOW - MINUTE)).toEqual([]);
+  });
+
+  it('that may have launched is not asked for again when the run ends', () => {
+    const record = claimed(0, { attempts: 2, lastError: 'unknown: timeout', launchedAtMs: NOW - MINUTE });
+    const run = aRun({ request: 'stop' });
+    expect(of(aWorld({ run, instances: [record], nowMs: NOW }))).toEqual(['0.1 claimed>lost not-needed']);
+  });
+
+  it('F7: waits longer each time, and slots do not call in step', () => {
+    const waits = (slot: number): number[] =>
+      [1, 2, 3, 4, 5, 6].map((attempts) => {
+        const record = claimed(slot, { attempts, lastError: 'waiting throttled: no', launchedAtMs: START_MS });
+        let ms = 0;
+        const at = (): string[] => {
+          const nowMs = START_MS + ms;
+          return of(aWorld({ instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs } }), slot);
+        };
+        while (at().length === 0) ms += 50;
+        return ms;
+      });
+    const [zero, one] = [waits(0), waits(1)];
+    for (const [i, waitMs] of zero.entries()) {
+      expect(waitMs).toBeGreaterThanOrEqual(250 * 2 ** i);
+      expect(waitMs).toBeLessThanOrEqual(500 * 2 ** i + 50);
+    }
+    expect(zero).not.toEqual(one);
+  });
+
+  it('F6: that the quota puts off is made anew after ten minutes, with a fresh address of the bundle', () => {
+    const refused = refusedFor('quota', 1, START_MS);
+    const at = (ms: number): string[] => {
+      const instances = [claimed(0, { claimedAtMs: START_MS }), refused];
+      return of(
+        aWorld({
+          instances,
+          loopStartedAtMs: START_MS,
+          nowMs: START_MS + ms,
+          run: aRun({ deadlineAtMs: START_MS + 480 * MINUTE }),
+        }),
+      );
+    };
+    expect(at(10 * MINUTE)).not.toContain('0.1 claimed>lost not-needed');
+    expect(at(10 * MINUTE + 1)).toEqual(['0.1 claimed>lost not-needed']);
+    expect(at(180 * MINUTE)).toEqual(['0.1 claimed>lost not-needed']);
+  });
+
+  it('that an earlier main server left unsent is made anew when it is old; one that this loop has queued is not', () => {
+    const run = aRun({ deadlineAtMs: START_MS + 480 * MINUTE });
+    const at = (loopStartedAtMs: number): string[] =>
+      of(
+        aWorld({
+          run,
+          instances: [claimed(0, { claimedAtMs: START_MS })],
+          loopStartedAtMs,
+          nowMs: START_MS + 60 * MINUTE,
+        }),
+      );
+    expect(at(START_MS + 60 * MINUTE)).toEqual(['0.1 claimed>lost not-needed']);
+    expect(at(START_MS)).toEqual(['launch 0.1']);
+  });
+
+  it('F5: that was not asked for leaves a pool that has gone dry meanwhile', () => {
+    const instances = [claimed(0), refusedFor('pool', 1, NOW - 1_000)];
+    expect(of(aWorld({ instances }))).toEqual(['0.1 claimed>lost pool-dry']);
+    expect(of(aWorld({ instances, nowMs: NOW + 5 * MINUTE }))).toEqual(['launch 0.1']);
+  });
+
+  it('is not made in a slot when EC2 says never, nor while every pool is dry', () => {
+    const first = (instances: InstanceRecord[]): string[] => of(aWorld({ instances }));
+    expect(first([])).toEqual(['claim 0.1']);
+    expect(first([refusedFor('denied', 1, NOW - 1_000)])).toEqual([]);
+    const dry = ['subnet-a', 'subnet-c'].map((subnetId, i) => {
+      const record = refusedFor('pool', i + 1, NOW - 1_000);
+      return { ...record, request: { ...record.request, subnetId } };
+    });
+    expect(first(dry)).toEqual([]);
+    expect(first(dry.slice(1))).toEqual(['claim 0.1']);
+  });
+});
+
+describe('F6: after a refusal for the quota', () => {
+  const refused = refusedFor('quota', 1, NOW);
+  const pauseMs = aWorld().limits.quotaPauseMs;
+  const gate = (instances: InstanceRecord[], nowMs: number): string => quotaGate(aWorld({ instances, nowMs }));
+
+  it('holds launches until an instance has ended or ten minutes are over', () => {
+    const alive = anInstance(0);
+    const ended = anInstance(0, { phase: 'terminated', terminatedAtMs: NOW + 10 });
+    expect(gate([alive], NOW)).toBe('open');
+    expect(gate([alive, refused], NOW + pauseMs - 1)).toBe('held');
+    expect(gate([alive, refused], NOW + pauseMs)).toBe('one');
+    expect(gate([ended, refused], NOW + 20)).toBe('one');
+    expect(gate([ended, refused, refusedFor('quota', 2, NOW + 15)], NOW + 20)).toBe('held');
+  });
+
+  it('lets one launch go at a time, the claimed ones first', () => {
+    const world = aWorld({ instances: [refused, claimed(2), claimed(0)], nowMs: NOW + pauseMs });
+    const wishes: Action[] = [
+      { kind: 'claim', slot: 1, epoch: 2, pool: null },
+      { kind: 'launch', slot: 0, epoch: 1 },
+      { kind: 'launch', slot: 2, epoch: 1 },
+      { kind: 'load' },
+    ];
+    expect(said(admitLaunches(world, wishes))).toEqual(['launch 0.1', 'load']);
+    const asked = aWorld({
+      instances: [refused, claimed(3, { attempts: 1, launchedAtMs: NOW }), claimed(0)],
+      nowMs: NOW + pauseMs,
+    });
+    expect(said(admitLaunches(asked, wishes.slice(0, 2)))).toEqual([]);
+    expect(said(admitLaunches(asked, [{ kind: 'launch', slot: 3, epoch: 1 }]))).toEqual(['launch 3.1']);
+  });
+
+  it('gives up a claim that nobody waits for, and keeps one that somebody does', () => {
+    const instances = [claimed(0), refused];
+    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    expect(of(aWorld({ instances, nowMs: NOW + 1 }))).toEqual([]);
+    expect(of(aWorld({ instances, nowMs: NOW + 1, work }))).toEqual(['0.1 claimed>lost not-needed']);
+    // Also when one launch may go again: nobody would have anything for it to do.
+    const later = NOW + pauseMs;
+    expect(of(aWorld({ instances, nowMs: later, work }))).toEqual(['0.1 claimed>lost not-needed']);
+    const fresh = [claimed(0, { claimedAtMs: NOW }), refused];
+    expect(of(aWorld({ instances: fresh, nowMs: later }))).toEqual(['launch 0.1']);
+  });
+
+  it('shares the products out among those that are there', () => {
+    const instances = [anInstance(0), refused, claimed(2)];
+    expect(chunkLimit(aWorld({ instances, nowMs: NOW + 1 }))).toBe(60);
+  });
+});
+
+describe('F5: after refusals by dry pools', () => {
+  it('hope ends by time, not by number', () => {
+    const epochs = Array.from({ length: 30 }, (_, i) => refusedFor('pool', 0, START_MS + i * MINUTE, { epoch: i + 1 }));
+    const run = aRun();
+    const world = aWorld({ run, instances: epochs, nowMs: START_MS + 60 * MINUTE });
+    expect(hasTriesLeft(world, 0)).toBe(true);
+    expect(hasTriesLeft({ ...world, nowMs: drainAtMs(run) - world.limits.bootMs }, 0)).toBe(false);
+  });
+
+  it('one slot tries a pool that was dry, the others wait for its answer', () => {
+    const record = refusedFor('pool', 0, NOW);
+    const instances = [{ ...record, request: { ...record.request, subnetId: 'subnet-a' } }];
+    const pool = { subnetId: 'subnet-a', instanceType: 't4g.nano' };
+    const wishes = [0, 1, 2].map((slot): Action => ({ kind: 'claim', slot, epoch: 2, pool }));
+    expect(said(admitLaunches(aWorld({ instances }), wishes))).toEqual(['claim 0.2']);
+    expect(said(admitLaunches(aWorld({ instances: [] }), wishes))).toHaveLength(3);
+  });
+});
+
+describe('F45: the cap', () => {
+  it('lets through as many claims as it pays for, and says why not more', () => {
+    const run = aRun();
+    const capped = { ...run, settings: { ...run.settings, run: { ...run.settings.run, maxCost: 0.25 } } };
+    const wishes = [0, 1, 2, 3].map((slot): Action => ({ kind: 'claim', slot, epoch: 1, pool: null }));
+    const admitted = admitLaunches(aWorld({ run: capped, instances: [] }), wishes);
+    // The balancer for five hours is $0.122; an instance until deadline and grace $0.048.
+    expect(said(admitted)).toEqual(['claim 0.1', 'claim 1.1', 'hold']);
+    expect(admitted.at(-1)).toMatchObject({ detail: expect.stringContaining('keeps 2 instances from being launched') });
+  });
+});
+
+describe('F13: a target that is never healthy', () => {
+  const limit = aWorld().limits.healthyMs;
+  const world = (own: TargetHealth, change: Partial<World> = {}, other: Partial<InstanceRecord> = {}): World => {
+    const nowMs = change.nowMs ?? START_MS + limit + 2;
+    const instances = [
+      anInstance(0, { lastHeartbeatAtMs: nowMs }),
+      anInstance(1, { phase: 'crawling', phaseAtMs: START_MS + 1, lastHeartbeatAtMs: nowMs, ...other }),
+    ];
+    return aWorld({
+      nowMs,
+      instances,
+      targets: new Map([
+        ['i-0-1', own],
+        ['i-1-1', 'healthy'],
+      ]),
+      ...change,
+    });
+  };
+
+  it.each(['unhealthy', 'unused'] as const)('is given up when it was %s for too long while others crawl', (own) => {
+    expect(of(world(own))).toContain('0.1 ready>lost never-healthy');
+    expect(of(world(own, { nowMs: START_MS + limit }))).not.toContain('0.1 ready>lost never-healthy');
+  });
+
+  it('is not given up while no other is healthy, nor for what ELBv2 has not said', () => {
+    expect(of(world('unhealthy', {}, { phase: 'ready' }))).not.toContain('0.1 ready>lost never-healthy');
+    expect(of(world('initial'))).not.toContain('0.1 ready>lost never-healthy');
+    expect(of(world('unhealthy', { loopStartedAtMs: START_MS + 10 }))).not.toContain('0.1 ready>lost never-healthy');
+  });
+
+  it('is not one that was healthy before: it flaps, and speaks', () => {
+    const flapping = world('unhealthy', { onceHealthy: new Set(['i-0-1']) });
+    expect(of(flapping)).not.toContain('0.1 ready>lost never-healthy');
+  });
+
+  it('is replaced once, not twice', () => {
+    const lost = (epoch: number): InstanceRecord =>
+      anInstance(0, { epoch, phase: 'terminated', manifestKey: 'm', reason: LOSS.neverHealthy });
+    expect(of(aWorld({ instances: [lost(1)] }))).toContain('claim 0.2');
+    expect(of(aWorld({ instances: [lost(1), lost(2)] }))).not.toContain('claim 0.3');
+  });
+});
+
+describe('F34: an instance that shares an address', () => {
+  it('is given up, in boot already', () => {
+    const instances = [anInstance(0), anInstance(1, { phase: 'booting', publicKey: null, address: '127.1.0.1' })];
+    const moves = decide(aWorld({ instances })).filter((a) => a.kind === 'move-instance');
+    expect(said(moves)).toEqual(['1.1 booting>lost shared-address']);
+    expect(moves[0]).toMatchObject({ detail: expect.stringContaining('of slot 0 epoch 1 (i-0-1)') });
+  });
+});
+
+describe('F8, F43: an instance that EC2 does not show', () => {
+  const gone = (record: InstanceRecord, nowMs: number): string[] =>
+    of(aWorld({ instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs } }));
+
+  it('is not gone in its first minute, whatever the main server has seen of it', () => {
+    const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, phaseAtMs: START_MS + 2_000 });
+    expect(gone(record, START_MS + 59_000)).toEqual([]);
+    expect(gone(record, START_MS + 61_000)).toEqual(['0.1 crawling>lost ec2-gone']);
+  });
+
+  it('has not ended because it is missing just after it was told to', () => {
+    const { terminateMs } = aWorld().limits;
+    const told = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: START_MS + 10 * MINUTE });
+    expect(gone(told, told.phaseAtMs + 1_000)).toEqual([]);
+    expect(gone(told, told.phaseAtMs + terminateMs + 1)).toEqual(['0.1 terminating>terminated']);
+    expect(gone({ ...told, cloudState: 'shutting-down' }, told.phaseAtMs + 1_000)).toEqual([
+      '0.1 terminating>terminated',
+    ]);
+  });
+});
+
+describe('F12: a heartbeat from the future', () => {
+  const { heartbeatMs, lostMs } = aWorld().limits;
+  const nowMs = START_MS + 2 * lostMs;
+  const heardAt = (atMs: number): string[] =>
+    of(aWorld({ nowMs, instances: [anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: atMs })] }));
+
+  it('is one of now when the clock was set back by a little', () => {
+    expect(heardAt(nowMs + 500)).toEqual([]);
+    expect(heardAt(nowMs + heartbeatMs)).toEqual([]);
+  });
+
+  it('says nothing when the clock was set back by more', () => {
+    expect(heardAt(nowMs + heartbeatMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
+  });
+});
+
+describe('F43: an instance that is to end', () => {
+  const told = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: NOW });
+  const at = (seenAtMs: number, change: Partial<InstanceRecord> = {}): string[] => {
+    const record = { ...told, ...change };
+    return of(aWorld({ instances: [record], nowMs: NOW + MINUTE, cloud: { instances: [shownAs(record)], seenAtMs } }));
+  };
+  const shownAs = (record: InstanceRecord) => aCloudInstance(record, { state: record.cloudState ?? 'running' });
+
+  it('is told again when EC2 shows it running after it was told', () => {
+    expect(at(NOW + 1)).toEqual(['terminate 0.1']);
+    expect(at(NOW)).toEqual([]);
+    expect(at(NOW + 1, { cloudState: 'shutting-down' })).toEqual([]);
+  });
+
+  it('does not keep the results back longer than it is waited for', () => {
+    const { terminateMs } = aWorld().limits;
+    const released = (afterMs: number): boolean =>
+      decide(aWorld({ run: aRun({ phase: 'releasing' }), instances: [told], nowMs: NOW + afterMs })).some(
+        (a) => a.kind === 'move-run' && a.to === 'loading',
+      );
+    expect(released(terminateMs)).toBe(false);
+    expect(released(terminateMs + 1)).toBe(true);
+  });
+});
+
+describe('F8: a launch without an answer', () => {
+  const lost = claimed(0, {
+    phase: 'lost',
+    phaseAtMs: NOW,
+    attempts: 12,
+    reason: LOSS.unanswered,
+    lastError: 'unknown: timeout',
+    manifestKey: 'm',
+  });
+
+  it('is over when a look has not shown it, not when nobody has looked', () => {
+    const at = (nowMs: number, seenAtMs: number): string[] =>
+      of(aWorld({ instances: [lost], nowMs, cloud: { instances: [], seenAtMs } }));
+    const late = NOW + 2 * MINUTE;
+    expect(at(late, NOW - 1)).toEqual([]);
+    expect(at(late, NOW + MINUTE)).toEqual([]);
+    expect(at(late, NOW + MINUTE + 1)).toEqual(['0.1 lost>terminated']);
+    const off = powerOffAtMs(aRun());
+    expect(at(off, NOW)).toEqual([]);
+    expect(at(off + 1, NOW)).toEqual(['0.1 lost>terminated']);
+  });
+
+  it('is ended when it turns up after all', () => {
+    const world = (state: 'running' | 'shutting-down', instanceId: string | null): World => {
+      const record = { ...lost, phase: 'terminated' as const, instanceId, cloudState: state };
+      return aWorld({
+        instances: [record],
+        nowMs: NOW,
+        cloud: { instances: [aCloudInstance(record, { id: 'i-late', state })], seenAtMs: NOW },
+      });
+    };
+    const actions = decideSlot(world('running', null), 0, world('running', null).instances[0], true);
+    expect(actions).toContainEqual({ kind: 'terminate', slot: 0, epoch: 1, instanceId: 'i-late' });
+    expect(of(world('running', 'i-late'))).toContain('terminate 0.1');
+    expect(of(world('shutting-down', 'i-late'))).not.toContain('terminate 0.1');
+  });
+});

@@ -1,0 +1,51 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { sha256Hex } from '../../../shared/wire/signature.ts';
+import { readPart } from '../../../orchestrator/control/load-parts.ts';
+
+const common = { url: 'https://shop.example/', at: '2026-11-21T02:15:30.123Z', attempts: 1 };
+const STORED = {
+  n: 1,
+  id: '日本語',
+  ...common,
+  outcome: 'stored',
+  rows: [{ key: 'a\u2028b', row: { title: '日\n本', ok: true } }],
+};
+const evidence = { rule: 'status-403', url: common.url, status: 403, headers: { server: 'x' }, body: 'no' };
+const FAILED = { n: 2, id: 'p2', ...common, outcome: 'failed', reason: 'banned', detail: 'refused', evidence };
+
+function read(text: string) {
+  const body = gzipSync(text);
+  const objects = { get: () => Promise.resolve(new Uint8Array(body)) } as unknown as ObjectStore;
+  return readPart(objects, { key: 'part', sha256: sha256Hex(body) });
+}
+
+describe('readPart', () => {
+  it.each([
+    ['with a newline at the end', '\n'],
+    ['without one', ''],
+    ['with empty lines', '\n\n\n'],
+  ])('reads one product a line, %s', async (_, end) => {
+    expect(await read(`${JSON.stringify(STORED)}\n${JSON.stringify(FAILED)}${end}`)).toEqual([STORED, FAILED]);
+  });
+
+  it('reads a part without products', async () => {
+    expect(await read('')).toEqual([]);
+  });
+
+  it.each([
+    ['a line that is no JSON', '{"n":1'],
+    ['a row with values that are none', JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: {} } }] })],
+    ['a row with a list of lists', JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: [['a']] } }] })],
+    [
+      'a row with a list that has nothing in it but null',
+      JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: [null] } }] }),
+    ],
+    ['a row that is a list', JSON.stringify({ ...STORED, rows: [{ key: null, row: ['a'] }] })],
+    ['a record without a row', JSON.stringify({ ...STORED, rows: [{ key: null }] })],
+    ['a record with an empty key', JSON.stringify({ ...STORED, rows: [{ key: '', row: {} }] })],
+  ])('refuses %s', async (_, line) => {
+    await expect(read(`${JSON.stringify(FAILED)}\n${line}\n`)).rejects.toMatchObject({ code: 'object-corrupt' });
+  });
+});

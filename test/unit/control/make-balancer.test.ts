@@ -1,0 +1,146 @@
+/** What a run does without its load balancer: it launches nothing for it to serve, and leaves nothing of it behind. */
+import { describe, expect, it } from 'vitest';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Action } from '../../../orchestrator/control/actions.ts';
+import { decide } from '../../../orchestrator/control/decide.ts';
+import { endOf } from '../../../orchestrator/control/exit-code.ts';
+import { sweepBalancer } from '../../../orchestrator/control/make-balancer.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
+import { aCore } from './fake-core.ts';
+
+const kinds = (actions: readonly Action[]): string[] =>
+  actions.map((a) => ('slot' in a ? `${a.kind} ${a.slot}.${a.epoch}` : a.kind));
+const claimed = (slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
+  anInstance(slot, {
+    phase: 'claimed',
+    attempts: 0,
+    instanceId: null,
+    registered: false,
+    cloudState: null,
+    publicKey: null,
+    progress: null,
+    launchedAtMs: null,
+    ...change,
+  });
+const without = (change: Partial<World> = {}): World =>
+  aWorld({
+    run: aRun({ phase: 'launching', balancer: null }),
+    instances: [0, 1, 2].map((slot) => claimed(slot)),
+    ...change,
+  });
+
+describe('before the balancer is made', () => {
+  it('no instance is launched: it would be paid for and get nothing to crawl', () => {
+    expect(kinds(decide(without()))).toEqual(['ensure-balancer']);
+    const made = without({ run: aRun({ phase: 'launching' }) });
+    expect(kinds(decide(made))).toEqual(['launch 0.1', 'launch 1.1', 'launch 2.1']);
+  });
+
+  it('what may have been launched is asked for again, and a lost balancer keeps no replacement back', () => {
+    const asked = claimed(0, { attempts: 1, launchedAtMs: START_MS, lastError: 'unknown: reset' });
+    expect(kinds(decide(without({ instances: [asked, claimed(1)] })))).toContain('launch 0.1');
+    const up = without({ instances: [anInstance(0), claimed(1)] });
+    expect(kinds(decide(up))).toContain('launch 1.1');
+  });
+
+  it('is not asked for by a run that drains', () => {
+    const world = without({ run: aRun({ balancer: null, request: 'stop' }), instances: [anInstance(0)] });
+    expect(kinds(decide(world))).not.toContain('ensure-balancer');
+  });
+});
+
+describe('a balancer that ELBv2 refuses', () => {
+  const refused = (change: Partial<World> = {}): World => without({ balancerRefused: true, ...change });
+
+  it('ends the run, with nothing more claimed or launched', () => {
+    expect(kinds(decide(refused()))).toEqual(['halt', 'ensure-balancer']);
+    expect(kinds(decide(refused({ instances: [] })))).toEqual(['halt', 'ensure-balancer']);
+    expect(decide(refused())).toContainEqual({ kind: 'halt', reason: 'no-balancer' });
+  });
+
+  it('lets those that have something to crawl go on, and is asked for again meanwhile', () => {
+    const progress = { ...NO_PROGRESS, assigned: 9, pending: 4 };
+    const busy = anInstance(0, { phase: 'crawling', progress, lastHeartbeatAtMs: START_MS + 60_000 });
+    const actions = kinds(decide(refused({ instances: [busy, claimed(1)] })));
+    expect(actions).toContain('ensure-balancer');
+    expect(actions).not.toContain('halt');
+    expect(actions).not.toContain('launch 1.1');
+  });
+
+  it('is no reason to end once it is there', () => {
+    expect(kinds(decide(refused({ run: aRun({ phase: 'launching' }) })))).not.toContain('halt');
+  });
+
+  it('fails the run and its products', () => {
+    const run = aRun({ request: 'no-balancer', balancer: null });
+    const done = anInstance(0, { phase: 'terminated', manifestKey: 'm', registered: false, cloudState: 'terminated' });
+    expect(decide(aWorld({ run, instances: [done] }))).toContainEqual(
+      expect.objectContaining({ kind: 'move-run', to: 'releasing', reason: 'lost-instance' }),
+    );
+    const end = endOf({
+      planned: 30,
+      stored: 0,
+      gone: 0,
+      failed: 30,
+      reasons: { 'lost-instance': 30 },
+      request: 'no-balancer',
+      restReason: 'lost-instance',
+      onTime: true,
+      maxFailed: 0.05,
+      noInstances: null,
+    });
+    expect(end).toMatchObject({ state: 'failed', exitCode: 4 });
+    expect(end.reason).toContain('load balancer');
+  });
+});
+
+describe('what is left of a balancer that no row names', () => {
+  const ending = (change: Partial<World> = {}): World =>
+    aWorld({ run: aRun({ phase: 'releasing', balancer: null, reason: 'lost-instance' }), instances: [], ...change });
+
+  it('is removed by its name at the end, once', () => {
+    expect(kinds(decide(ending({ balancerLeft: true })))).toContain('sweep-balancer');
+    expect(kinds(decide(ending({ balancerLeft: false })))).not.toContain('sweep-balancer');
+    const known = ending({ balancerLeft: true, run: aRun({ phase: 'failed' }) });
+    expect(kinds(decide(known))).toEqual(['remove-balancer']);
+  });
+
+  const sweep = async (failure: Error | null, forMs = 0) => {
+    const clock = new VirtualClock(START_MS);
+    const swept: string[] = [];
+    const removeByName = (name: string): Promise<void> => {
+      swept.push(name);
+      return failure === null ? Promise.resolve() : Promise.reject(failure);
+    };
+    const core = aCore({ clock, balancers: { removeByName } as never });
+    const first = await sweepBalancer(core, ending()).catch(() => 'again');
+    await clock.advance(forMs);
+    const last = await sweepBalancer(core, ending()).catch(() => 'again');
+    return { first, last, left: core.marks.balancerLeft, alarms: core.alarms, swept };
+  };
+
+  it('is looked for under the name of the run', async () => {
+    expect(await sweep(null)).toMatchObject({
+      left: false,
+      alarms: [],
+      swept: ['cf-20260101-000000-test', expect.any(String)],
+    });
+  });
+
+  it('keeps no run alive that may not remove it: the user is told where it is', async () => {
+    const denied = await sweep(new AppError('aws-denied', 'DeleteTargetGroup at AWS failed: AccessDenied'));
+    expect(denied).toMatchObject({ first: undefined, left: false });
+    expect(denied.alarms[0]).toContain('cf-20260101-000000-test');
+    expect(denied.alarms[0]).toContain('orchestrator gc');
+  });
+
+  it('is tried for again while ELBv2 does not answer, for a while', async () => {
+    const passing = new AppError('aws-throttled', 'Throttling');
+    expect(await sweep(passing, 1_000)).toMatchObject({ first: 'again', last: 'again', left: true, alarms: [] });
+    expect(await sweep(passing, 3_600_000)).toMatchObject({ first: 'again', last: undefined, left: false });
+  });
+});

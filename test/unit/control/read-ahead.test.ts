@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { readAhead } from '../../../orchestrator/control/read-ahead.ts';
+
+interface Item {
+  name: string;
+  sizeBytes: number;
+}
+
+const items = (...sizes: number[]): Item[] => sizes.map((sizeBytes, i) => ({ name: `p${i}`, sizeBytes }));
+
+describe('Reading ahead', () => {
+  it('gives every item in order with what its read gave, a failure too', async () => {
+    const fault = new Error('no');
+    const read = ({ name }: Item): Promise<string> =>
+      name === 'p1' ? Promise.reject(fault) : Promise.resolve(`<${name}>`);
+    const seen: unknown[] = [];
+    for await (const [item, outcome] of readAhead(items(1, 1, 1, 1), read)) seen.push([item.name, outcome]);
+    expect(seen).toEqual([
+      ['p0', { value: '<p0>' }],
+      ['p1', { error: fault }],
+      ['p2', { value: '<p2>' }],
+      ['p3', { value: '<p3>' }],
+    ]);
+  });
+
+  it('reads nothing where there is nothing', async () => {
+    for await (const _ of readAhead([], () => Promise.reject(new Error('read')))) throw new Error('an item');
+  });
+
+  it.each([
+    ['two more than the one in hand', items(1, 1, 1, 1, 1), [3, 4, 5, 5, 5]],
+    ['none beside large ones', items(3e6, 3e6, 3e6), [1, 2, 3]],
+    ['as many as fit', items(1, 1.5e6, 1.5e6, 1), [2, 4, 4, 4]],
+  ])('begins %s', async (_, list, begunBy) => {
+    let begun = 0;
+    const counts: number[] = [];
+    const read = (): Promise<null> => {
+      begun++;
+      return Promise.resolve(null);
+    };
+    for await (const _ of readAhead(list, read, 2)) counts.push(begun);
+    expect(counts).toEqual(begunBy);
+  });
+
+  it('begins no more once the loop is left', async () => {
+    let begun = 0;
+    const read = (): Promise<number> => Promise.resolve(++begun);
+    for await (const _ of readAhead(items(1, 1, 1, 1, 1, 1), read, 2)) break;
+    expect(begun).toBe(3);
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { placesOf, pourLevel } from '../../../orchestrator/control/places.ts';
+import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/rebalance.ts';
+import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+
+/** Ten seconds and the margin. */
+const PACE_MS = 10_100;
+const CHUNK = 5;
+
+interface Busy {
+  pending: number;
+  pageMs?: number;
+  change?: Partial<InstanceRecord>;
+}
+
+/** Instances that crawl, each with so much left; all chunks are granted. */
+function world(busy: readonly Busy[], change: Partial<World> = {}): World {
+  const run = change.run ?? aRun({ plan: aPlan({ instances: busy.length, chunkSize: CHUNK }) });
+  const nowMs = change.nowMs ?? START_MS + 600_000;
+  const instances = busy.map(({ pending, pageMs, change: more }, slot) =>
+    anInstance(slot, {
+      phase: 'crawling',
+      lastHeartbeatAtMs: nowMs,
+      progress: { ...NO_PROGRESS, assigned: pending + 20, pending, stored: 20, requests: 20, pageMs: pageMs ?? 300 },
+      ...more,
+    }),
+  );
+  const bySlot = busy.map(({ pending }, slot) => ({
+    slot,
+    epoch: 1,
+    chunks: (pending + 20) / CHUNK,
+    products: pending + 20,
+  }));
+  const work = { chunks: 100, waiting: 0, granted: 100, bySlot };
+  return aWorld({ run, nowMs, instances, work, ...change });
+}
+
+const moved = (counts: ReadonlyMap<number, number>): number => [...counts.values()].reduce((sum, n) => sum + n, 0);
+
+describe('balanceOf', () => {
+  it('leaves a fleet alone whose shards end within what boots differ by', () => {
+    const balance = balanceOf(world([{ pending: 100 }, { pending: 80 }, { pending: 95 }]));
+    expect([...balance.give]).toEqual([]);
+    expect([...balance.get]).toEqual([]);
+  });
+
+  it('takes from a straggler what evens the ends out, to within a chunk', () => {
+    // A tenth of the pace: 100 products take it 10,000 s, the others 1,010 s.
+    const balance = balanceOf(world([{ pending: 100, pageMs: 100_000 }, { pending: 100 }, { pending: 100 }]));
+    expect([...balance.give.keys()]).toEqual([0]);
+    expect(moved(balance.get)).toBe(moved(balance.give));
+    expect(balance.give.get(0)).toBeGreaterThanOrEqual(15);
+    expect(balance.evenEndMs).toBeLessThan(balance.endMs / 1);
+    const chunkMs = CHUNK * 100_000;
+    expect(balance.evenEndMs - (START_MS + 600_000)).toBeLessThan(1_500_000 + chunkMs);
+  });
+
+  it('gives work to an instance that has none', () => {
+    const balance = balanceOf(world([{ pending: 200 }, { pending: 0 }]));
+    expect([...balance.give]).toEqual([[0, 20]]);
+    expect([...balance.get]).toEqual([[1, 20]]);
+  });
+
+  it('asks nobody for a chunk when there is less than a whole one', () => {
+    expect([...balanceOf(world([{ pending: CHUNK, pageMs: 1_000_000 }, { pending: 0 }])).give]).toEqual([]);
+  });
+
+  it.each([
+    ['banned', { phase: 'banned', trouble: aTrouble() }],
+    ['sealed', { sealed: true }],
+    ['uploading', { phase: 'uploading' }],
+    ['lost', { phase: 'terminated', reason: null, manifestKey: 'm' }],
+  ] as const)('gives nothing to one that is %s', (_name, change) => {
+    const balance = balanceOf(world([{ pending: 200 }, { pending: 0, change }, { pending: 190 }]));
+    expect(balance.get.has(1)).toBe(false);
+  });
+
+  it('moves a little when the last one is too late and another is not', () => {
+    const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
+    const nowMs = drainAtMs(run) - 20 * PACE_MS;
+    const late = world([{ pending: 25 }, { pending: 5 }], { run, nowMs });
+    expect([...balanceOf(late).give]).toEqual([[0, 2]]);
+    const inTime = world([{ pending: 15 }, { pending: 5 }], { run, nowMs });
+    expect([...balanceOf(inTime).give]).toEqual([]);
+  });
+
+  it('moves nothing when all are equally late, and nothing once the run drains', () => {
+    const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
+    const late = world([{ pending: 100 }, { pending: 100 }], { run, nowMs: drainAtMs(run) - 60_000 });
+    expect([...balanceOf(late).give]).toEqual([]);
+    const draining = world([{ pending: 200 }, { pending: 0 }], { run, nowMs: drainAtMs(run) });
+    expect([...balanceOf(draining).give]).toEqual([]);
+  });
+
+  it('gives nobody a chunk that it could not crawl by the last moment: it would refuse that, and the giver would get it again', () => {
+    const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
+    const nowMs = drainAtMs(run) - 20 * PACE_MS;
+    const all = (pending: number) => world([{ pending: 40, pageMs: 30_000 }, { pending }], { run, nowMs });
+    expect([...balanceOf(all(10)).give]).toEqual([[0, 2]]);
+    expect([...balanceOf(all(16)).give]).toEqual([]);
+  });
+
+  it('leaves one alone that has nothing to give', () => {
+    expect([...balanceOf(world([{ pending: 200 }, { pending: 0 }]), new Set(['0.1'])).give]).toEqual([]);
+  });
+
+  it('counts what was granted in the last reply, which no counter tells yet', () => {
+    const fresh = world([{ pending: 0 }, { pending: 100 }]);
+    fresh.work.bySlot[0] = { slot: 0, epoch: 1, chunks: 24, products: 120 };
+    expect(placesOf(fresh).places.map((p) => p.pending)).toEqual([100, 100]);
+    expect([...balanceOf(fresh).give]).toEqual([]);
+  });
+
+  it('never bounces: once done as planned it asks for nothing more, whoever is slow', () => {
+    const busy = fc.record({
+      pending: fc.integer({ min: 0, max: 60 }).map((n) => n * CHUNK),
+      pageMs: fc.integer({ min: 100, max: 150_000 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(busy, { minLength: 2, maxLength: 12 }),
+        fc.integer({ min: 0, max: 14_000_000 }),
+        (all, gone) => {
+          const nowMs = START_MS + gone;
+          const before = world(all, { nowMs });
+          const balance = balanceOf(before);
+          expect(moved(balance.get)).toBe(moved(balance.give));
+          for (const slot of balance.give.keys()) {
+            expect(balance.get.has(slot)).toBe(false);
+            expect(balance.give.get(slot)! * CHUNK).toBeLessThanOrEqual(all[slot]!.pending);
+          }
+          const after = all.map(({ pending, pageMs }, slot) => ({
+            pending: pending + ((balance.get.get(slot) ?? 0) - (balance.give.get(slot) ?? 0)) * CHUNK,
+            pageMs,
+          }));
+          const next = balanceOf(world(after, { nowMs }));
+          expect(next.endMs).toBeLessThanOrEqual(Math.max(balance.endMs, nowMs) + 1e-3);
+          for (const slot of next.give.keys()) expect(balance.get.has(slot)).toBe(false);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('limits of what waits', () => {
+  const waiting = (w: World, chunks: number): World => ({ ...w, work: { ...w.work, waiting: chunks } });
+
+  it('go by number while equal shares leave nobody behind', () => {
+    const calm = waiting(world([{ pending: 40 }, { pending: 50 }, { pending: 45 }]), 6);
+    expect(isLeftBehind(calm, 15)).toBe(false);
+    expect(limitsByTime(calm, () => 15)).toBeNull();
+  });
+
+  it('go by time when a straggler would get an equal share', () => {
+    const slow = waiting(world([{ pending: 20, pageMs: 100_000 }, { pending: 60 }, { pending: 60 }]), 20);
+    expect(isLeftBehind(slow, 20)).toBe(true);
+    const outlook = { byTime: true } as World['outlook'];
+    const limits = limitsByTime({ ...slow, outlook }, () => 20)!;
+    expect(limits.most.get(0)).toBeLessThanOrEqual(9);
+    expect(limits.most.get(1)! + limits.most.get(2)!).toBeGreaterThanOrEqual(16 + 16 + 18);
+    expect(limits.mostOfThoseUp).toBe(Math.max(limits.most.get(1)!, limits.most.get(2)!));
+  });
+
+  it('go by time after a hand-over, so that what was given does not come back', () => {
+    const given = { ...waiting(world([{ pending: 60 }, { pending: 20 }]), 4), handedOverAtMs: START_MS + 599_000 };
+    const limits = limitsByTime(given, () => 30)!;
+    expect(limits.most.get(0)).toBe(16);
+    expect(limits.most.get(1)).toBe(12);
+    expect(limitsByTime({ ...given, handedOverAtMs: START_MS }, () => 30)).toBeNull();
+  });
+
+  it('have room for everything that waits, whoever takes it', () => {
+    const busy = fc.record({
+      pending: fc.nat(60).map((n) => n * CHUNK),
+      pageMs: fc.integer({ min: 100, max: 100_000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(busy, { minLength: 2, maxLength: 10 }), fc.integer({ min: 1, max: 200 }), (all, chunks) => {
+        const w = { ...waiting(world(all), chunks), handedOverAtMs: START_MS + 599_999 };
+        const limits = limitsByTime(w, () => 0)!;
+        const room = w.work.bySlot.reduce((sum, s) => sum + limits.most.get(s.slot)! - s.chunks, 0);
+        expect(room).toBeGreaterThanOrEqual(chunks);
+      }),
+    );
+  });
+});
+
+describe('pourLevel', () => {
+  it.each([
+    [[], 0, 0],
+    [[], 1, Infinity],
+    [[{ endMs: 100, paceMs: 10 }], 5, 150],
+    [
+      [
+        { endMs: 0, paceMs: 10 },
+        { endMs: 100, paceMs: 10 },
+      ],
+      10,
+      100,
+    ],
+    [
+      [
+        { endMs: 0, paceMs: 10 },
+        { endMs: 100, paceMs: 10 },
+      ],
+      20,
+      150,
+    ],
+    [
+      [
+        { endMs: 0, paceMs: 10 },
+        { endMs: 0, paceMs: 30 },
+      ],
+      4,
+      30,
+    ],
+  ])('%j takes %d more until %d', (places, products, expected) => {
+    expect(pourLevel(places, products)).toBeCloseTo(expected);
+  });
+});

@@ -1,0 +1,110 @@
+/** What a manifest must agree with. */
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { PartRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
+import { checkManifests, checkParts } from '../../../orchestrator/control/verify-bucket.ts';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Manifest } from '../../../shared/wire/part.ts';
+import { encodeManifest } from '../../../shared/wire/part.ts';
+import { createKeyPair, exportPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { anInstance } from './builders.ts';
+
+const run = { id: 'r', publicKey: 'none' } as RunRecord;
+
+function part(seq: number, state: PartRecord['state'] = 'loaded'): PartRecord {
+  const sha256 = String(seq).padStart(64, '0');
+  const counts = { products: 1, stored: 1, gone: 0, failed: 0 };
+  return { slot: 0, epoch: 1, seq, key: partKey('r', 0, 1, seq, sha256), sha256, sizeBytes: 1, state, ...counts };
+}
+
+async function differences(
+  listed: readonly PartRecord[],
+  ledger: PartRecord[],
+  more: Partial<Manifest> = {},
+): Promise<string[]> {
+  const keys = createKeyPair();
+  const objects = new MemoryObjectStore();
+  const key = manifestKey('r', 0, 1);
+  const parts = listed.map(({ seq, key: name, sha256, sizeBytes, products }) => ({
+    seq,
+    key: name,
+    sha256,
+    sizeBytes,
+    products,
+  }));
+  const place = { run: 'r', slot: 0, epoch: 1, instanceId: 'i-1' };
+  const closed = { closedBy: 'instance', closedAt: '2026-01-01T00:00:00.000Z' } as const;
+  const manifest = { version: 1, ...place, ...closed, parts, progress: { ...NO_PROGRESS }, ...more } as const;
+  await objects.putIfAbsent(key, encodeManifest(manifest, keys.privateKey));
+  const publicKey = exportPublicKey(keys.publicKey);
+  const instance = anInstance(0, { epoch: 1, publicKey, manifestKey: key, manifestSha256: null });
+  const checked = await checkManifests({ run, instances: [instance], parts: ledger, objects });
+  return checked.differences.map(({ check }) => check);
+}
+
+describe('A manifest', () => {
+  it('agrees with a ledger in which all its parts are loaded', async () => {
+    expect(await differences([part(0), part(1)], [part(0), part(1)])).toEqual([]);
+  });
+
+  it('does not agree when one of them waits to be loaded, or is not there', async () => {
+    expect(await differences([part(0), part(1)], [part(0), part(1, 'seen')])).toEqual([
+      'every part of a manifest is loaded',
+    ]);
+    expect(await differences([part(0), part(1)], [part(0)])).toEqual(['every part of a manifest is loaded']);
+  });
+
+  it('agrees when one of them was put aside because it cannot be read', async () => {
+    expect(await differences([part(0), part(1)], [part(0), part(1, 'failed')])).toEqual([]);
+  });
+
+  it('does not agree when a part is loaded that it does not list', async () => {
+    expect(await differences([part(0)], [part(0), part(1)])).toEqual([
+      'every loaded part is in the manifest of its epoch',
+    ]);
+  });
+
+  it('may lack parts that were told before the journal was damaged', async () => {
+    expect(await differences([part(0)], [part(0), part(1)], { damaged: true })).toEqual([]);
+  });
+});
+
+describe('The parts', () => {
+  async function broken(bytes: Uint8Array | null, more: Partial<PartRecord> = {}): Promise<string[]> {
+    const objects = new MemoryObjectStore();
+    const sha256 = sha256Hex(bytes ?? new Uint8Array());
+    const sizeBytes = bytes?.length ?? 0;
+    // Beyond the number of reads at once, so that one follows on another.
+    const whole = Array.from({ length: 20 }, (_, seq) => ({ ...part(seq), products: 3, sha256, sizeBytes }));
+    for (const { key } of whole) if (bytes) await objects.putIfAbsent(key, bytes);
+    const parts = whole.map((p, i) => (i === 13 ? { ...p, ...more } : p));
+    const differences = await checkParts({ run, instances: [], parts, objects });
+    return differences.flatMap(({ examples }) => examples.map((text) => text.replace(/^.*ndjson\.gz ?/, '')));
+  }
+  const three = gzipSync('{"n":1}\n\n{"n":2}\n{"n":3}');
+
+  it('hold when each has its hash and as many lines as products', async () => {
+    expect(await broken(three)).toEqual([]);
+  });
+
+  it('do not hold when one has another number of lines or another hash', async () => {
+    expect(await broken(three, { products: 4 })).toEqual([': 3 products, the ledger says 4']);
+    expect(await broken(three, { sha256: '0'.repeat(64) })).toEqual(['does not have the hash in its name']);
+  });
+
+  it('are not looked at when they were put aside, and found missing when they were not', async () => {
+    expect(await broken(three, { key: 'elsewhere', state: 'failed' })).toEqual([]);
+    expect(await broken(three, { key: 'elsewhere' })).toEqual([expect.stringMatching(/no object elsewhere$/)]);
+    expect(await broken(null)).toHaveLength(20);
+  });
+
+  it('are read whatever size they claim at their end, and refused when they are no gzip', async () => {
+    // Two members: the last one's size is not that of the text.
+    const joined = Buffer.concat([gzipSync(`1\n${'x'.repeat(100_000)}\n`), gzipSync('3')]);
+    expect(await broken(joined)).toEqual([]);
+    for (const bytes of [Buffer.from('no'), Buffer.from('no gzip at all')])
+      expect((await broken(bytes))[0]).toMatch(/is not a part/);
+  });
+});

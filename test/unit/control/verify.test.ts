@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { VerifyFacts } from '../../../orchestrator/control/verify-facts.ts';
+import { noDifference, note } from '../../../orchestrator/control/verify-facts.ts';
+import { verifyRun } from '../../../orchestrator/control/verify.ts';
+import type { RunRecord } from '../../../orchestrator/control/stores.ts';
+
+/** Ten products, eight of them stored with 20 rows in all. */
+function facts(more: Partial<VerifyFacts> = {}): VerifyFacts {
+  return {
+    phase: 'completed',
+    planned: 10,
+    items: 10,
+    outcomes: { open: 0, stored: 8, gone: 1, failed: 1 },
+    reasons: { timeout: 1 },
+    duplicates: noDifference(),
+    parts: { seen: 0, loaded: 1, failed: 0 },
+    partsOff: noDifference(),
+    withoutPart: noDifference(),
+    published: true,
+    ledgerRows: 20,
+    resultRows: 20,
+    replacedRows: 0,
+    storedWithoutRow: noDifference(),
+    overwritten: noDifference(),
+    rowsOff: noDifference(),
+    rowsWithoutItem: noDifference(),
+    ...more,
+  };
+}
+
+function one(example: string, items = 1) {
+  const difference = noDifference();
+  note(difference, example, items);
+  return difference;
+}
+
+async function verdict(more: Partial<VerifyFacts>) {
+  const run = { id: 'r', phase: 'completed' } as RunRecord;
+  const { differences, holds, notes } = await verifyRun({
+    run,
+    facts: facts(more),
+    instances: [],
+    parts: [],
+    objects: {} as never,
+  });
+  expect(holds).toBe(differences.length === 0);
+  return { differences: differences.map((d) => [d.check, d.expected, d.found]), notes };
+}
+
+describe('The proof of the rows', () => {
+  it('holds when the result table has as many rows of the run as its ledger', async () => {
+    expect(await verdict({})).toEqual({ differences: [], notes: [] });
+  });
+
+  it('holds when a later run has replaced some, and says so', async () => {
+    const { differences, notes } = await verdict({ resultRows: 13, replacedRows: 7, overwritten: one('p1') });
+    expect(differences).toEqual([]);
+    expect(notes).toEqual(['1 products have been written again by a later run']);
+  });
+
+  it('does not hold when rows are missing or strange', async () => {
+    const rows = 'the rows of the run in the result table are those of its parts';
+    expect((await verdict({ resultRows: 19, rowsOff: one('p1') })).differences).toEqual([
+      ['every stored product has as many rows as it gave', 'no exception', '1'],
+      [rows, '20', '19'],
+    ]);
+    const replaced = { resultRows: 14, replacedRows: 7, overwritten: one('p1'), rowsWithoutItem: one('x') };
+    expect((await verdict(replaced)).differences).toEqual([
+      ['every row of this run in the result table is a stored product', 'no exception', '1'],
+      [rows, '20 less 7 replaced by a later run', '14'],
+    ]);
+  });
+
+  it('is not asked of a run that has published nothing', async () => {
+    expect(await verdict({ published: false, resultRows: 0 })).toEqual({
+      differences: [],
+      notes: ['nothing of this run is in the result table, so it was not compared'],
+    });
+  });
+});

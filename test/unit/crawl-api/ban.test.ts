@@ -1,0 +1,568 @@
+/** What the crawl does when a site refuses its address: fault rows F28 and F29, and the loss of ancestor B's first crawl. */
+import { describe, expect, it } from 'vitest';
+import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { Site } from './crawl-scene.ts';
+import {
+  broken,
+  createScene,
+  fine,
+  gaps,
+  notFound,
+  odd,
+  outcomes,
+  refused,
+  results,
+  shell,
+  toElsewhere,
+  urls,
+} from './crawl-scene.ts';
+import { START_MS, createQueue, give, orders, products, robots } from './fakes.ts';
+
+const canary = { id: 'c1', fields: { t: 'x' } };
+
+/** Serves `count` requests, then answers everything with `ban`. */
+const banAfter = (count: number, ban: PageResult): Site => {
+  let served = 0;
+  return (path) => (served++ < count ? fine(path) : ban);
+};
+
+async function world(last = 10, sealed = true) {
+  const w = createQueue();
+  await give(w.queue, '1-1', 1, last, { sealed });
+  return w;
+}
+
+describe('F28: a ban', () => {
+  it.each<[string, PageResult]>([
+    ['403', refused(403)],
+    ['a 302 to a page that checks', toElsewhere('/verify?x=1')],
+    ['a 302 to the front page', toElsewhere('/')],
+    ['a 302 to another site', toElsewhere('http://validate.example.net/')],
+    ['a 503 without Retry-After', refused(503)],
+  ])('by %s is confirmed by one request for a known page, and no other leaves', async (_what, ban) => {
+    const w = await world();
+    const scene = await createScene(w, banAfter(4, ban));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5', 'p4']);
+    expect(scene.troubles.describe()).toMatchObject({
+      verdict: 'banned',
+      leftMs: 1_800_000 - (w.clock.now() - w.queue.state.trouble!.sinceMs),
+    });
+    expect(w.queue.progress(null)).toMatchObject({
+      stored: 4,
+      gone: 0,
+      failed: 0,
+      pending: 6,
+      requests: 6,
+      canaries: 1,
+    });
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
+  });
+
+  it.each<[string, PageResult]>([
+    ['a 200 that is one line of script', shell],
+    ['a captcha', odd('<div class="g-recaptcha"></div>')],
+    ['429 without Retry-After', refused(429)],
+    [
+      'a challenge under 404',
+      {
+        ...notFound,
+        reply: { ...(notFound as { reply: object }).reply, body: '<script>_cf_chl_opt={}</script>' },
+      } as PageResult,
+    ],
+  ])('by %s is beyond doubt: nobody is asked', async (_what, ban) => {
+    const w = await world();
+    const scene = await createScene(w, banAfter(4, ban), { canaries: [canary] });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5']);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { url: expect.any(String) } });
+    expect(w.queue.progress(null)).toMatchObject({ stored: 4, gone: 0, failed: 0, pending: 6 });
+  });
+
+  it('before any page was right is seen at the second refusal', async () => {
+    const w = await world();
+    const scene = await createScene(w, banAfter(0, refused(403)));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2']);
+    expect(w.queue.progress(null)).toMatchObject({ failed: 0, pending: 10 });
+    expect(w.queue.state.heldCount).toBe(0);
+  });
+
+  it('makes no product gone that came before it, and gives it back', async () => {
+    const w = await world();
+    let served = 0;
+    const site: Site = (path) => (++served <= 2 ? fine(path) : served <= 5 ? notFound : refused(403));
+    const scene = await createScene(w, site);
+    await scene.run(60_000);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 2, gone: 0, failed: 0, pending: 8 });
+    expect(w.queue.state.pendingCount).toBe(8);
+  });
+
+  it('ends after its cool-down, and the crawl goes on where it was, at the pace', async () => {
+    const w = await world(6);
+    let served = 0;
+    const scene = await createScene(w, (path) => (++served > 3 && served <= 5 ? refused(403) : fine(path)), {
+      coolDownMs: 600_000,
+    });
+    await scene.run(500_000);
+    expect(scene.starts).toHaveLength(5);
+    await scene.run(110_000);
+    expect(scene.troubles.describe()).toBeNull();
+    await scene.run(10_000);
+    expect(scene.end()).toBe('finished');
+    expect(w.queue.progress(null)).toMatchObject({ stored: 6, pending: 0, failed: 0 });
+    expect(scene.starts[5]!.at - scene.starts[4]!.at).toBeGreaterThanOrEqual(600_000);
+  });
+
+  it('survives a restart: the next process sends nothing before the cool-down is over', async () => {
+    const w = await world();
+    const first = await createScene(w, banAfter(2, shell));
+    await first.run(20_000);
+    first.stop.abort();
+    await first.run(0);
+    const again = createQueue({ journal: w.journal, clock: w.clock });
+    const second = await createScene(again);
+    await second.run(1_700_000);
+    expect(second.starts).toEqual([]);
+    expect(await again.queue.offer({ chunk: '9-1', share: 99, products: products(90, 91) })).toEqual({
+      taken: false,
+      refused: 'sealed',
+      room: 0,
+    });
+    await second.run(200_000);
+    expect(second.starts.length).toBeGreaterThan(0);
+  });
+
+  it('refuses offers as long as it lasts', async () => {
+    const w = await world(10, false);
+    let served = 0;
+    const scene = await createScene(w, (path) => (++served === 2 ? shell : fine(path)));
+    await scene.run(10_000);
+    const offer = { chunk: '9-1', share: 99, products: products(90, 91) };
+    expect(await w.queue.offer(offer)).toEqual({ taken: false, refused: 'banned', room: 0 });
+    await scene.run(1_900_000);
+    expect(await w.queue.offer(offer)).toMatchObject({ taken: true });
+  });
+
+  it('ends with the drain of the run; what is not crawled gets no outcome', async () => {
+    const w = await world();
+    const scene = await createScene(w, banAfter(2, shell));
+    await scene.run(20_000);
+    await scene.follow({ drain: true });
+    await scene.run(10);
+    expect(scene.end()).toBe('drained');
+    w.queue.stopCrawling();
+    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored']);
+  });
+});
+
+describe('the release of a banned instance', () => {
+  it('forgets what is not crawled once the rest is in the bucket, and takes the same products again', async () => {
+    const w = await world(6, false);
+    let served = 0;
+    const scene = await createScene(w, (path) => (++served === 4 ? shell : fine(path)), { coolDownMs: 60_000 });
+    await scene.run(10_000);
+    expect(w.queue.release()).toBe('uploading');
+    const cut = (await w.queue.cut(1_000))!;
+    expect(w.queue.release()).toBe('uploading');
+    w.queue.recordPart({ seq: cut.seq, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 3 });
+    expect(w.queue.release()).toBe('released');
+    expect(w.queue.release()).toBe('nothing-left');
+    expect(w.queue.progress(null)).toMatchObject({ assigned: 3, pending: 0, stored: 3 });
+    expect(w.queue.state.held).toBe(3);
+    expect(createQueue({ journal: w.journal }).queue.progress(null)).toMatchObject({ assigned: 3, pending: 0 });
+
+    await scene.run(60_000);
+    await w.queue.offer({ chunk: '1-2', share: 100, products: products(3, 6) });
+    await scene.follow({ grants: ['1-2'], sealed: true });
+    await scene.run(10_000);
+    expect(scene.end()).toBe('finished');
+    expect(w.queue.progress(null)).toMatchObject({ assigned: 6, pending: 0, stored: 6, failed: 0 });
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p4', 'p5', 'p6']);
+  });
+
+  it('takes the very same chunk again', async () => {
+    const w = await world(3, false);
+    w.queue.release();
+    await give(w.queue, '1-1', 1, 3);
+    expect(w.queue.progress(null)).toMatchObject({ assigned: 3, pending: 3 });
+  });
+});
+
+describe('a page that is odd, or refused for itself', () => {
+  it('stands as it is when a known page is fine', async () => {
+    const w = await world(5);
+    const scene = await createScene(w, (path) => (path === '/p3' ? refused(403) : fine(path)));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p2', 'p4', 'p5', 'p3', 'p5']);
+    expect(scene.end()).toBe('finished');
+    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p4 stored', 'p5 stored', 'p3 http-status']);
+    expect(results(w.journal).at(-1)).toMatchObject({ attempts: 2, evidence: { rule: 'status-403', status: 403 } });
+  });
+
+  it('leads to a question only when three came in a row', async () => {
+    const w = await world(9);
+    const scene = await createScene(w, (path) => (/p[36]$/.test(path) ? odd() : fine(path)));
+    await scene.run(60_000);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 7, failed: 2 });
+    // The second tries are the last pages of the shard: one known page proves that they can be believed.
+    expect(w.queue.state.canaries).toBe(1);
+  });
+
+  it('with the known page odd, too, stops the crawl until the main server has decided', async () => {
+    const w = await world(10, false);
+    const scene = await createScene(w, banAfter(3, odd()));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p3']);
+    expect(scene.troubles.describe()).toMatchObject({
+      verdict: 'suspect',
+      leftMs: null,
+      evidence: { rule: 'field-missing' },
+    });
+    await scene.run(3_000_000);
+    expect(scene.starts).toHaveLength(7);
+
+    scene.troubles.decide('banned');
+    expect(scene.troubles.describe()).toMatchObject({ verdict: 'banned', leftMs: 1_800_000 });
+    expect(w.queue.state).toMatchObject({ pendingCount: 7, heldCount: 0 });
+    expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 0, gone: 0 });
+  });
+
+  it('goes on when the main server says that the address is fine', async () => {
+    const w = await world(8);
+    let served = 0;
+    const scene = await createScene(w, (path) => (++served > 3 && served <= 7 ? odd() : fine(path)));
+    await scene.run(60_000);
+    scene.troubles.decide('ok');
+    await scene.run(60_000);
+    expect(scene.end()).toBe('finished');
+    expect(w.queue.progress(null)).toMatchObject({ stored: 8 });
+  });
+
+  it('is not stored when it gives none of its fields', async () => {
+    const w = await world(1);
+    const scene = await createScene(w, () => fine('/p1', { t: null }));
+    await scene.run(60_000);
+    expect(outcomes(w.journal)).toEqual(['p1 parse']);
+  });
+});
+
+describe('known pages', () => {
+  it('are the configured canaries, whose values must fit', async () => {
+    const w = await world(3);
+    const site: Site = (path) => (path === '/p1' ? refused(403) : fine(path, { t: 'other' }));
+    const scene = await createScene(w, site, { canaries: [canary] });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'c1']);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
+  });
+
+  it('are the product stored last when a canary differs; when that is right, the canary is out of date', async () => {
+    const w = await world(5);
+    const site: Site = (path) => (path === '/p3' ? refused(403) : fine(path, { t: path === '/c1' ? 'renamed' : path }));
+    const scene = await createScene(w, site, { canaries: [canary] });
+    await scene.run(60_000);
+    expect(urls(scene).slice(0, 5)).toEqual(['p1', 'p2', 'p3', 'c1', 'p2']);
+    expect(w.queue.state.trouble).toBeNull();
+    expect(scene.knownPages.problem).toBe('the canary c1 is out of date: t is "renamed", not "x"');
+    expect(w.queue.progress(null)).toMatchObject({ stored: 4, failed: 1 });
+  });
+
+  it('count as bad when the product stored last is not right either; the canary is not to blame', async () => {
+    const w = await world(5);
+    let served = 0;
+    const site: Site = (path) => (++served > 2 ? odd() : fine(path));
+    const scene = await createScene(w, site, { canaries: [{ id: 'c1', fields: { t: 'never' } }] });
+    await scene.run(60_000);
+    expect(w.queue.state.trouble?.verdict).toBe('suspect');
+    expect(scene.knownPages.problem).toBeNull();
+  });
+
+  it('are asked again when they give no answer, three times at most', async () => {
+    const w = await world(3);
+    const site: Site = (path) => (path === '/p1' ? refused(403) : broken());
+    const scene = await createScene(w, site, { canaries: [canary] });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'c1', 'c1', 'c1']);
+    expect(w.queue.state.trouble?.verdict).toBe('suspect');
+  });
+
+  it('prove products that are gone at the end of the shard', async () => {
+    const w = await world(4);
+    const scene = await createScene(w, (path) => (/p[34]$/.test(path) ? notFound : fine(path)));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p2']);
+    expect(scene.end()).toBe('finished');
+    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 gone', 'p4 gone']);
+  });
+
+  it('that there are none of leave no choice but to believe the site', async () => {
+    const w = await world(3);
+    const scene = await createScene(w, () => notFound);
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3']);
+    expect(outcomes(w.journal)).toEqual(['p1 gone', 'p2 gone', 'p3 gone']);
+  });
+
+  it('are asked before the seal when nothing else comes', async () => {
+    const w = await world(2, false);
+    const scene = await createScene(w, (path) => (path === '/p2' ? notFound : fine(path)));
+    await scene.run(4_000);
+    expect(w.queue.progress(null)).toMatchObject({ pending: 1, gone: 0 });
+    await scene.run(6_000);
+    expect(w.queue.progress(null)).toMatchObject({ pending: 0, gone: 1 });
+  });
+
+  it('do not come too late: unproven products get no outcome at the deadline', async () => {
+    const w = createQueue();
+    await give(w.queue, '1-1', 1, 3, { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
+    const scene = await createScene(w, (path) => (path === '/p1' ? fine(path) : notFound));
+    await scene.run(10_000);
+    expect(scene.end()).toBe('deadline');
+    w.queue.stopCrawling();
+    expect(w.queue.progress(null)).toMatchObject({ stored: 1, gone: 0, pending: 2 });
+  });
+});
+
+describe('F28: a ban by 404 from the first request on', () => {
+  it('deletes nothing: the main server is asked, before the seal too', async () => {
+    for (const sealed of [true, false]) {
+      const w = await world(10, sealed);
+      const scene = await createScene(w, () => notFound);
+      await scene.run(60_000);
+      expect(scene.starts).toHaveLength(10);
+      expect(w.queue.progress(null)).toMatchObject({ gone: 0, pending: 10, okAgoMs: null });
+      expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'all-gone', status: 404 } });
+    }
+  });
+
+  it('is one when the main server says so: the products are pending again', async () => {
+    const w = await world();
+    const scene = await createScene(w, () => notFound);
+    await scene.run(60_000);
+    scene.troubles.decide('banned');
+    expect(w.queue.state).toMatchObject({ pendingCount: 10, heldCount: 0 });
+  });
+
+  it('is none when the main server says so: the site is believed', async () => {
+    const w = await world();
+    const scene = await createScene(w, () => notFound);
+    await scene.run(60_000);
+    scene.troubles.decide('ok');
+    await scene.run(10_000);
+    expect(scene.end()).toBe('finished');
+    expect(w.queue.progress(null)).toMatchObject({ gone: 10, pending: 0 });
+  });
+
+  it('is seen by a canary', async () => {
+    const w = await world();
+    const scene = await createScene(w, () => notFound, { canaries: [canary] });
+    await scene.run(60_000);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect' });
+    expect(w.queue.progress(null)).toMatchObject({ gone: 0, canaries: 1 });
+  });
+});
+
+describe('F29: Retry-After', () => {
+  it('pauses the address, after which the product is tried again', async () => {
+    const w = await world(3);
+    const scene = await createScene(w, (path, tries) =>
+      path === '/p2' && tries === 1 ? refused(429, 30_000) : fine(path),
+    );
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p2', 'p3']);
+    expect(scene.starts[2]!.at - scene.starts[1]!.at).toBeGreaterThanOrEqual(30_000);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 0 });
+  });
+
+  it('is honoured by the next process, too', async () => {
+    const w = await world(3);
+    const first = await createScene(w, () => refused(503, 300_000));
+    await first.run(1_000);
+    first.stop.abort();
+    await first.run(0);
+    const second = await createScene(createQueue({ journal: w.journal, clock: w.clock }));
+    await second.run(290_000);
+    expect(second.starts).toEqual([]);
+    await second.run(20_000);
+    expect(urls(second)[0]).toBe('p1');
+  });
+
+  it('three times for the same product fails it', async () => {
+    const w = await world(2);
+    const scene = await createScene(w, (path) => (path === '/p1' ? refused(503, 5_000) : fine(path)));
+    await scene.run(120_000);
+    expect(urls(scene)).toEqual(['p1', 'p1', 'p1', 'p2', 'p1']);
+    expect(outcomes(w.journal)).toEqual(['p2 stored', 'p1 http-status']);
+  });
+
+  it('of a known page counts as no answer: three of them, each after its pause, are a suspicion', async () => {
+    const w = await world();
+    const site: Site = (path) => (path === '/p2' ? refused(403) : path === '/c1' ? refused(503, 5_000) : fine(path));
+    const scene = await createScene(w, site, { canaries: [canary] });
+    await scene.run(600_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'c1', 'p2', 'c1', 'p2', 'c1']);
+    expect(scene.starts[3]!.at - scene.starts[2]!.at).toBeGreaterThanOrEqual(5_000);
+    expect(w.queue.state.pausedUntilMs).toBeGreaterThan(scene.starts[6]!.at);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
+  });
+
+  it('beyond the deadline is a ban', async () => {
+    const w = await world(3);
+    const scene = await createScene(w, (path) => (path === '/p2' ? refused(429, 36_000_000) : fine(path)));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2']);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { rule: 'retry-after' } });
+    expect(scene.troubles.describe()!.leftMs).toBeGreaterThan(35_000_000);
+  });
+});
+
+describe('a suspicion', () => {
+  it('is a matter for orders: none of them ends a ban', async () => {
+    const w = await world();
+    const scene = await createScene(w, banAfter(1, shell));
+    await scene.run(10_000);
+    scene.troubles.decide('ok');
+    expect(w.queue.state.trouble?.verdict).toBe('banned');
+    await w.queue.follow(orders({ verdict: 'ok' }));
+    expect(w.queue.state.trouble?.verdict).toBe('banned');
+  });
+});
+
+describe('a ban page with a heading of its own', () => {
+  const full = { t: 'a title', price: 3, brand: 'Acme' };
+
+  it('is not stored once the pages have shown what they usually have', async () => {
+    const w = await world(20);
+    let served = 0;
+    const scene = await createScene(w, (path) =>
+      fine(path, ++served <= 12 ? full : { t: 'Busy', price: null, brand: null }),
+    );
+    await scene.run(120_000);
+    // Three thin pages, then the page that was right last.
+    expect(urls(scene).slice(12)).toEqual(['p13', 'p14', 'p15', 'p12']);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'values-missing' } });
+    expect(w.queue.progress(null)).toMatchObject({ stored: 12, pending: 8 });
+  });
+
+  it('is told from products that just have less, which are stored', async () => {
+    const w = await world(30);
+    const isThin = (path: string): boolean => Number(path.slice(2)) > 12;
+    const scene = await createScene(w, (path) =>
+      fine(path, isThin(path) ? { t: 'a book', price: null, brand: null } : full),
+    );
+    await scene.run(120_000);
+    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.progress(null)).toMatchObject({ stored: 30, canaries: 1 });
+  });
+
+  describe('is told from a single product that just has less', () => {
+    const less = { t: 'sold out', price: null, brand: null };
+    const LESS = 'half of the fields that pages of this site usually fill have no value';
+
+    it('by a second look and a known page: it is stored', async () => {
+      const w = await world(40);
+      const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
+      await scene.run(120_000);
+      expect(urls(scene).slice(40)).toEqual(['p20', 'p40']);
+      expect(scene.end()).toBe('finished');
+      expect(w.queue.progress(null)).toMatchObject({ stored: 40, failed: 0, canaries: 1 });
+      expect(results(w.journal).at(-1)).toMatchObject({ id: 'p20', attempts: 2, rows: [{ row: less }] });
+    });
+
+    it('by looks that both had less: a passing page is not stored', async () => {
+      const w = await world(40);
+      const scene = await createScene(w, (path, tries) =>
+        path !== '/p20' ? fine(path, full) : tries === 1 ? broken() : fine(path, less),
+      );
+      await scene.run(120_000);
+      expect(w.queue.state.trouble).toBeNull();
+      expect(results(w.journal).at(-1)).toMatchObject({ id: 'p20', reason: 'parse', detail: LESS });
+    });
+
+    it.each<[string, PageResult, string]>([
+      ['has less, too', fine('/', less), 'suspect'],
+      ['is missing', notFound, 'suspect'],
+      ['is refused', refused(403), 'banned'],
+      ['gives no answer', broken(), 'suspect'],
+    ])('which is not stored when the known page %s', async (_what, answer, verdict) => {
+      const w = await world(40);
+      const scene = await createScene(w, (path, tries) =>
+        path === '/p20' ? fine(path, less) : path === '/p40' && tries > 1 ? answer : fine(path, full),
+      );
+      await scene.run(120_000);
+      expect(w.queue.state.trouble).toMatchObject({ verdict, evidence: { rule: 'values-missing' } });
+      expect(w.queue.progress(null)).toMatchObject({ stored: 39, failed: 0, pending: 1 });
+      expect(w.queue.state.heldCount).toBe(0);
+    });
+
+    it('which is failed when robots.txt lets nobody ask for a known page', async () => {
+      const w = createQueue();
+      await give(w.queue, '1-1', 1, 41, { robots: robots() });
+      const site: Site = (path, tries) =>
+        path === '/p20' ? fine(path, less) : path === '/p41' && tries === 1 ? broken() : fine(path, full);
+      const scene = await createScene(w, site, { robots: 'respect' });
+      await scene.run(44_000);
+      await scene.follow({
+        sealed: true,
+        robots: robots({ version: 'v2', access: 'rules', rules: [{ allow: false, pattern: '/p40' }] }),
+      });
+      await scene.run(60_000);
+      // The page that is right after it proves other results, but not this one.
+      expect(urls(scene).slice(41)).toEqual(['p20', 'p41']);
+      expect(scene.end()).toBe('finished');
+      expect(outcomes(w.journal).slice(-2)).toEqual(['p41 stored', 'p20 parse']);
+      expect(results(w.journal).at(-1)).toMatchObject({ attempts: 2, detail: LESS });
+    });
+
+    it('which is failed when there is no time for the second look', async () => {
+      const w = createQueue();
+      await give(w.queue, '1-1', 1, 30, { deadline: new Date(START_MS + 25_000).toISOString() });
+      const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
+      await scene.run(60_000);
+      w.queue.stopCrawling();
+      expect(results(w.journal).at(-1)).toMatchObject({ id: 'p20', reason: 'parse', detail: LESS });
+    });
+  });
+
+  describe('with fields that only further pages have', () => {
+    const reviews = (path: string): string => `http://shop.example${path}/reviews`;
+    const site =
+      (own: Site): Site =>
+      (path, tries, via) =>
+        path.endsWith('/reviews')
+          ? fine(path, { t: null, price: null, rating: 4, brand: 'Acme' })
+          : own(path, tries, via);
+    const first = (path: string): PageResult =>
+      fine(path, { t: 'a', price: 3, rating: null, brand: null }, [reviews(path)]);
+
+    it('is told from a known page, of which those are asked for, too', async () => {
+      const w = await world(20);
+      const scene = await createScene(
+        w,
+        site((path) => (path === '/p15' ? refused(403) : first(path))),
+      );
+      await scene.run(120_000);
+      expect(w.queue.state.trouble).toBeNull();
+      const asked = urls(scene);
+      expect(asked.slice(asked.indexOf('p15'), asked.indexOf('p16'))).toEqual(['p15', 'p14', 'p14/reviews']);
+      expect(w.queue.progress(null)).toMatchObject({ stored: 19, failed: 1, pending: 0 });
+    });
+
+    it('is none that a known page may be: it is suspect', async () => {
+      const w = await world(20);
+      let isBan = false;
+      const scene = await createScene(
+        w,
+        site((path) => {
+          isBan ||= path === '/p15';
+          return isBan ? fine(path, { t: 'Busy', price: null, rating: null, brand: null }) : first(path);
+        }),
+      );
+      await scene.run(120_000);
+      expect(urls(scene).slice(-4)).toEqual(['p15', 'p16', 'p17', 'p14']);
+      expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect' });
+      expect(w.queue.progress(null)).toMatchObject({ stored: 14, pending: 6 });
+    });
+  });
+});

@@ -1,0 +1,174 @@
+/** The crawl loop with all its parts on a virtual clock, against a site that a test plays. */
+import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
+import type { FetchHooks, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
+import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
+import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
+import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
+import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
+import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
+import { KnownPages } from '../../../crawl-api/queue/known-pages.ts';
+import type { Queue } from '../../../crawl-api/queue/queue.ts';
+import { TroubleKeeper } from '../../../crawl-api/queue/trouble-keeper.ts';
+import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { Row } from '../../../shared/domain/mapping.ts';
+import type { Canary } from '../../../shared/domain/verdict.ts';
+import type { Orders } from '../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import type { MemoryJournal } from './fakes.ts';
+import { orders } from './fakes.ts';
+
+export const SHOP = 'http://shop.example';
+
+/** What the site answers; `tries` counts the requests for this URL, this one included. */
+export type Site = (path: string, tries: number, via: 'http' | 'browser') => PageResult | 'no-connection';
+
+export interface Scene {
+  run(ms: number): Promise<void>;
+  starts: { url: string; at: number; via: 'http' | 'browser' }[];
+  end: () => CrawlEnd | null;
+  follow(changes: Partial<Orders>): Promise<void>;
+  troubles: TroubleKeeper;
+  knownPages: KnownPages;
+  stop: AbortController;
+}
+
+export interface SceneOptions {
+  pageMs?: number;
+  canaries?: Canary[];
+  coolDownMs?: number;
+  robots?: 'respect' | 'ignore';
+  render?: 'http' | 'browser' | 'auto';
+  /** Of another host than SHOP: paths are whole addresses then. */
+  productUrl?: string;
+}
+
+export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
+  return { url: `${SHOP}${url}`, status, headers: {}, body: '', complete: true, waitMs: 50, ...changes };
+}
+
+export const fine = (url = '/', row: Row = { t: 'x' }, links: string[] = [], waitMs = 50): PageResult => ({
+  kind: 'page',
+  reply: reply(url, 200, { waitMs }),
+  extraction: { rows: [{ key: null, row }], missing: null, links },
+});
+export const odd = (body = '<p>nothing here</p>'): PageResult => ({
+  kind: 'page',
+  reply: reply('/', 200, { body }),
+  extraction: { rows: null, missing: 't', links: [] },
+});
+export const notFound: PageResult = { kind: 'gone', reply: reply('/', 404) };
+export const refused = (status = 403, retryAfterMs: number | null = null, body = ''): PageResult => ({
+  kind: 'failed',
+  reason: 'http-status',
+  detail: `status ${status}`,
+  reply: reply('/', status, { body }),
+  retryAfterMs,
+});
+export const broken = (reason: 'timeout' | 'network' = 'timeout'): PageResult => ({
+  kind: 'failed',
+  reason,
+  detail: reason,
+  reply: null,
+  retryAfterMs: null,
+});
+export const toElsewhere = (to: string): PageResult => ({
+  kind: 'redirect',
+  reply: reply('/', 302),
+  to: to.startsWith('/') ? `${SHOP}${to}` : to,
+});
+export const shell = odd('<script>location.href="/check"</script>');
+
+/** The reply is to the URL that was asked for. */
+function answerTo(url: string, result: PageResult): PageResult {
+  return result.kind === 'stopped' || result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
+}
+
+/** Runs the loop; a page takes `pageMs` from the start to its last byte. Product p1 has the path /p1. */
+export async function createScene(
+  { queue, clock }: { queue: Queue; clock: VirtualClock },
+  site: Site = (path) => fine(path),
+  {
+    pageMs = 100,
+    canaries = [],
+    coolDownMs = 1_800_000,
+    robots = 'ignore',
+    render = 'http',
+    productUrl = `${SHOP}/{id}`,
+  }: SceneOptions = {},
+): Promise<Scene> {
+  const starts: Scene['starts'] = [];
+  const tries = new Map<string, number>();
+  const changed = new SignalFlag();
+  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
+  const createSource = (via: 'http' | 'browser'): PageSource => ({
+    fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> => {
+      const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
+      tries.set(path, (tries.get(path) ?? 0) + 1);
+      const result = site(path, tries.get(path)!, via);
+      if (result === 'no-connection') return broken('network');
+      hooks.onStart();
+      starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via });
+      await clock.sleep(pageMs / 2, signal);
+      hooks.onFirstByte();
+      await clock.sleep(pageMs / 2, signal);
+      return signal.aborted ? { kind: 'stopped' } : answerTo(url, result);
+    },
+    close: () => Promise.resolve(),
+  });
+  const watch = new AddressWatch();
+  const onChange = (): void => changed.raise();
+  const troubles = new TroubleKeeper({ queue, watch, clock, coolDownMs, onChange });
+  const knownPages = new KnownPages(canaries, productUrl, queue.state);
+  const loop = new CrawlLoop({
+    queue,
+    pacer,
+    clock,
+    pageTimes: new PageTimes(),
+    robots,
+    http: createSource('http'),
+    browser: createSource('browser'),
+    changed,
+    productUrl,
+    rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
+    render: new RenderChoice(render),
+    watch,
+    knownPages,
+    troubles,
+    onResult: () => undefined,
+    onEmpty: () => undefined,
+    idleMs: 5_000,
+  });
+  const stop = new AbortController();
+  let end: CrawlEnd | null = null;
+  const running = loop.run(stop.signal).then((result) => (end = result));
+  return {
+    starts,
+    stop,
+    troubles,
+    knownPages,
+    end: () => end,
+    run: async (ms) => {
+      await clock.advance(ms);
+      if (end !== null) await running;
+    },
+    follow: async (changes) => {
+      await queue.follow(orders(changes));
+      pacer.setInterval(queue.intervalMs);
+      changed.raise();
+    },
+  };
+}
+
+export const gaps = (starts: { at: number }[]): number[] => starts.slice(1).map((s, i) => s.at - starts[i]!.at);
+export const urls = (scene: Scene): string[] => scene.starts.map((s) => s.url);
+
+/** What has become of the products, in the order in which it was written down. */
+export const outcomes = (journal: MemoryJournal): string[] =>
+  results(journal).map((r) => `${r.id} ${r.outcome === 'failed' ? r.reason : r.outcome}`);
+
+export const results = (journal: MemoryJournal): ItemResult[] => {
+  const { lines } = journal.replay();
+  return lines.linesOf(lines.uncut()).map((line) => JSON.parse(line) as ItemResult);
+};

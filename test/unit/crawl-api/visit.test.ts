@@ -1,0 +1,443 @@
+/** One product: redirects, further pages, robots.txt, the browser. */
+import { describe, expect, it } from 'vitest';
+import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';
+import type { Site } from './crawl-scene.ts';
+import {
+  SHOP,
+  createScene,
+  fine,
+  gaps,
+  notFound,
+  odd,
+  outcomes,
+  refused,
+  results,
+  shell,
+  toElsewhere,
+  urls,
+} from './crawl-scene.ts';
+import { createQueue, give, robots } from './fakes.ts';
+
+async function world(last = 1, sealed = true) {
+  const w = createQueue();
+  await give(w.queue, '1-1', 1, last, { sealed });
+  return w;
+}
+
+const records = (rows: KeyedRow[], links: string[] = []): PageResult => ({
+  ...(fine() as Extract<PageResult, { kind: 'page' }>),
+  extraction: { rows, missing: null, links },
+});
+
+const withLinks = (links: string[]) => ({ extraction: { rows: null, missing: 't', links } });
+
+/** A page without the required fields that `missing` names. */
+const incomplete = (row: Row, missing: [string, ...string[]], links: string[] = []): PageResult => ({
+  ...(odd() as Extract<PageResult, { kind: 'page' }>),
+  extraction: { rows: null, missing: missing[0], links, partial: { row, missing } },
+});
+
+const answers =
+  (pages: Record<string, PageResult>): Site =>
+  (path) =>
+    pages[path] ?? notFound;
+
+describe('redirects', () => {
+  it('of the same site are followed, each at the pace', async () => {
+    const w = await world();
+    const site = answers({
+      '/p1': toElsewhere('/items/p1'),
+      '/items/p1': toElsewhere('/items/p1-bag'),
+      '/items/p1-bag': fine(),
+    });
+    const scene = await createScene(w, site);
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p1', 'items/p1', 'items/p1-bag']);
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
+    expect(results(w.journal)).toMatchObject([{ outcome: 'stored', url: `${SHOP}/p1` }]);
+  });
+
+  it.each<[string, Site, number]>([
+    ['more than five', (path) => toElsewhere(`/a${Number(path.replace(/\D/g, '')) + 1}`), 6],
+    ['in a circle', (path) => toElsewhere(path === '/p1' ? '/x' : '/p1'), 2],
+  ])('fail the product: %s', async (_what, site, requests) => {
+    const w = await world();
+    const scene = await createScene(w, (path, tries, via) => (path === '/c1' ? fine(path) : site(path, tries, via)), {
+      canaries: [{ id: 'c1', fields: { t: 'x' } }],
+    });
+    await scene.run(60_000);
+    expect(scene.starts).toHaveLength(requests + 1);
+    expect(results(w.journal)).toMatchObject([
+      { outcome: 'failed', reason: 'redirect', evidence: { rule: 'redirect-loop' } },
+    ]);
+  });
+});
+
+describe('a redirect by way of another host of the site', () => {
+  it('ends where the site of the product ends', async () => {
+    const productUrl = 'http://one.shops.example/{id}';
+    const w = await world();
+    const site: Site = (path) =>
+      path === 'http://one.shops.example/p1'
+        ? toElsewhere('http://shops.example/p1')
+        : path === 'http://shops.example/p1'
+          ? toElsewhere('http://two.shops.example/p1')
+          : fine(path);
+    const scene = await createScene(w, site, { productUrl, canaries: [{ id: 'c1', fields: { t: 'x' } }] });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual([
+      'http://one.shops.example/p1',
+      'http://shops.example/p1',
+      'http://one.shops.example/c1',
+    ]);
+    expect(results(w.journal)).toMatchObject([{ reason: 'redirect', evidence: { rule: 'redirect-elsewhere' } }]);
+  });
+});
+
+describe('further pages', () => {
+  it('add their records, each key once, and are asked for once', async () => {
+    const w = await world();
+    const row = (key: string, stars: number): KeyedRow => ({ key, row: { stars } });
+    const scene = await createScene(
+      w,
+      answers({
+        '/p1': records([row('a', 1), row('b', 2)], [`${SHOP}/p1?page=2`, 'http://elsewhere.net/x', `${SHOP}/p1`]),
+        '/p1?page=2': records([row('b', 9), row('c', 3)], [`${SHOP}/p1?page=3`, `${SHOP}/p1?page=2`]),
+        '/p1?page=3': records([row('d', 4)]),
+      }),
+    );
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p1', 'p1?page=2', 'p1?page=3']);
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
+    expect(results(w.journal)).toMatchObject([
+      { outcome: 'stored', rows: [row('a', 1), row('b', 2), row('c', 3), row('d', 4)] },
+    ]);
+  });
+
+  it('fill the fields that the first one left empty', async () => {
+    const w = await world();
+    const scene = await createScene(
+      w,
+      answers({
+        '/p1': fine('/p1', { t: 'x', size: null, colour: 'red' }, [`${SHOP}/p1/specs`]),
+        '/p1/specs': fine('/p1/specs', { t: 'y', size: 'L', colour: 'blue' }),
+      }),
+    );
+    await scene.run(20_000);
+    expect(results(w.journal)).toMatchObject([{ rows: [{ key: null, row: { t: 'x', size: 'L', colour: 'red' } }] }]);
+  });
+
+  describe('of a page without a required field', () => {
+    const specs = `${SHOP}/p1/specs`;
+
+    it('may have it', async () => {
+      const w = await world();
+      const scene = await createScene(
+        w,
+        answers({
+          '/p1': incomplete({ t: 'x', price: null }, ['price'], [specs]),
+          '/p1/specs': incomplete({ t: null, price: 5 }, ['t']),
+        }),
+      );
+      await scene.run(20_000);
+      expect(urls(scene)).toEqual(['p1', 'p1/specs']);
+      expect(results(w.journal)).toMatchObject([
+        { outcome: 'stored', url: `${SHOP}/p1`, rows: [{ key: null, row: { t: 'x', price: 5 } }] },
+      ]);
+      expect(w.queue.state.trouble).toBeNull();
+    });
+
+    it('leave the product failed when none has it', async () => {
+      const w = await world();
+      const scene = await createScene(
+        w,
+        answers({
+          '/p1': incomplete({ t: 'x', price: null, size: null }, ['price'], [specs]),
+          '/p1/specs': incomplete({ t: 'x', price: null, size: 'L' }, ['price']),
+        }),
+      );
+      await scene.run(60_000);
+      expect(results(w.journal)).toMatchObject([
+        { outcome: 'failed', reason: 'parse', detail: expect.stringContaining('price') },
+      ]);
+    });
+
+    it.each<[string, PageResult]>([
+      ['has no value at all', { ...odd(), ...withLinks([`${SHOP}/p1/specs`]) }],
+      ['is a ban page', { ...shell, ...withLinks([`${SHOP}/p1/specs`]) }],
+    ])('are not asked for when that page %s', async (_what, first) => {
+      const w = await world();
+      const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': fine() }));
+      await scene.run(60_000);
+      expect(urls(scene).filter((url) => url !== 'p1')).toEqual([]);
+      expect(outcomes(w.journal).filter((outcome) => outcome !== 'p1 parse')).toEqual([]);
+    });
+
+    it('are followed only while they add something', async () => {
+      const w = await world();
+      const site: Site = (path) =>
+        incomplete({ t: 'x', price: null }, ['price'], [`${SHOP}/p1?page=${Number(path.split('=')[1] ?? 1) + 1}`]);
+      const scene = await createScene(w, site);
+      await scene.run(200_000);
+      expect(new Set(urls(scene))).toEqual(new Set(['p1', 'p1?page=2']));
+      expect(outcomes(w.journal)).toEqual(['p1 parse']);
+    });
+
+    it.each<[string, PageResult, string]>([
+      ['that are bans stop the crawl', shell, ''],
+      ['that cannot be had fail the product for that', refused(500), 'p1 http-status'],
+    ])('%s', async (_what, second, outcome) => {
+      const w = await world();
+      const first = incomplete({ t: 'x', price: null }, ['price'], [specs]);
+      const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': second }));
+      await scene.run(60_000);
+      expect(outcomes(w.journal).join()).toBe(outcome);
+      expect(w.queue.state.trouble?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+    });
+
+    it('prove that the address is served, as a known page', async () => {
+      const w = await world(4);
+      const scene = await createScene(w, (path) => {
+        if (path === '/p2') return refused(403);
+        const id = path.split('/')[1]!;
+        return path.endsWith('/specs')
+          ? incomplete({ t: null, price: 5 }, ['t'])
+          : incomplete({ t: 'x', price: null }, ['price'], [`${SHOP}/${id}/specs`]);
+      });
+      await scene.run(60_000);
+      expect(outcomes(w.journal).sort()).toEqual(['p1 stored', 'p2 http-status', 'p3 stored', 'p4 stored']);
+      expect(w.queue.state.trouble).toBeNull();
+    });
+  });
+
+  it('that are gone make the product wait for a proof', async () => {
+    const w = await world(3);
+    let served = 0;
+    const first = (path: string) => records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
+    const second = (path: string) => records([{ key: path, row: { t: path } }]);
+    const scene = await createScene(w, (path) =>
+      ++served > 3 ? notFound : path.endsWith('-2') ? second(path) : first(path),
+    );
+    await scene.run(60_000);
+    // p2's second page and all after it are a ban by 404: p2 would have lost the rows of that page.
+    expect(urls(scene)).toEqual(['p1', 'p1-2', 'p2', 'p2-2', 'p3', 'p1']);
+    expect(outcomes(w.journal)).toEqual(['p1 stored']);
+    expect(w.queue.state.trouble?.verdict).toBe('suspect');
+    scene.troubles.decide('banned');
+    expect(w.queue.state.pendingCount).toBe(2);
+  });
+
+  it('that are gone prove what was held before: one product at most waits with its rows', async () => {
+    const w = await world(4);
+    const site: Site = (path) =>
+      path.endsWith('-2') ? notFound : records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
+    const scene = await createScene(w, site);
+    await scene.run(7_500);
+    expect(urls(scene)).toHaveLength(8);
+    expect(w.queue.state.heldCount).toBe(1);
+    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 stored']);
+    await scene.run(60_000);
+    expect(urls(scene).slice(8)).toEqual(['p3']);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 4, pending: 0, canaries: 1 });
+  });
+
+  it('beyond the twentieth fail a product of many rows: those not found would be deleted', async () => {
+    const w = await world(2);
+    const pageOf = (path: string) => Number(path.split('=')[1] ?? 1);
+    const site: Site = (path) => {
+      const page = pageOf(path);
+      const id = path.split(/[/?]/)[1]!;
+      const isLast = id === 'p2' && page === 20;
+      return records([{ key: `${page}`, row: { t: 'x' } }], isLast ? [] : [`${SHOP}/${id}?page=${page + 1}`]);
+    };
+    const scene = await createScene(w, site);
+    await scene.run(200_000);
+    expect(results(w.journal)).toMatchObject([
+      { id: 'p1', outcome: 'failed', reason: 'too-large', detail: 'more than 20 pages' },
+      { id: 'p2', outcome: 'stored', rows: { length: 20 } },
+    ]);
+    expect(w.queue.state.trouble).toBeNull();
+  });
+
+  it('are not asked for when the first one names too many', async () => {
+    const w = await world();
+    const links = Array.from({ length: 30 }, (_, i) => `${SHOP}/p1?page=${i + 2}`);
+    const scene = await createScene(w, () => records([{ key: 'a', row: { t: 'x' } }], links));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1']);
+    expect(outcomes(w.journal)).toEqual(['p1 too-large']);
+  });
+
+  it('fail the product when their rows are too much together', async () => {
+    const w = await world();
+    const long = 'x'.repeat(60_000);
+    const site: Site = (path) => {
+      const page = Number(path.split('=')[1] ?? 1);
+      const rows = Array.from({ length: 50 }, (_, i) => ({ key: `${page}-${i}`, row: { t: long } }));
+      return records(rows, page < 10 ? [`${SHOP}/p1?page=${page + 1}`] : []);
+    };
+    const scene = await createScene(w, site);
+    await scene.run(60_000);
+    expect(scene.starts).toHaveLength(3);
+    expect(outcomes(w.journal)).toEqual(['p1 too-large']);
+    expect(w.queue.state.trouble).toBeNull();
+  });
+
+  it('are at most twenty a product', async () => {
+    const w = await world();
+    const site: Site = (path) => fine(path, { t: 'x' }, [`${SHOP}/p1?page=${Number(path.split('=')[1] ?? 1) + 1}`]);
+    const scene = await createScene(w, site);
+    await scene.run(200_000);
+    expect(scene.starts).toHaveLength(20);
+    expect(scene.end()).toBe('finished');
+  });
+
+  it.each<[string, PageResult, string]>([
+    ['that are bans stop the crawl', shell, ''],
+    ['that cannot be had fail the product, which is tried again', refused(500), 'p1 http-status'],
+    ['that are gone are the end of the list', notFound, 'p1 stored'],
+  ])('%s', async (_what, second, outcome) => {
+    const w = await world();
+    const scene = await createScene(
+      w,
+      answers({ '/p1': fine('/p1', { t: 'x' }, [`${SHOP}/p1?page=2`]), '/p1?page=2': second }),
+    );
+    await scene.run(60_000);
+    expect(outcomes(w.journal).join()).toBe(outcome);
+    expect(w.queue.state.trouble?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+  });
+});
+
+describe('F30: robots.txt', () => {
+  const rules = (pattern: string, version = 'v1') =>
+    robots({ version, access: 'rules', rules: [{ allow: false, pattern }] });
+
+  it('is waited for: no request before the first policy', async () => {
+    const w = await world(1, false);
+    const scene = await createScene(w, undefined, { robots: 'respect' });
+    await scene.run(30_000);
+    expect(scene.starts).toEqual([]);
+    await scene.follow({ robots: robots() });
+    await scene.run(1_000);
+    expect(urls(scene)).toEqual(['p1']);
+  });
+
+  it('that cannot be had makes it wait, not fail', async () => {
+    const w = await world(3, false);
+    const scene = await createScene(w, undefined, { robots: 'respect' });
+    await scene.follow({ robots: robots() });
+    await scene.run(500);
+    await scene.follow({ robots: robots({ version: 'v2', access: 'none' }) });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1']);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 1, failed: 0, pending: 2 });
+    await scene.follow({ robots: robots({ version: 'v3' }) });
+    await scene.run(10_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3']);
+  });
+
+  it('fails what it does not allow, without a request, also when it changes in the middle', async () => {
+    const w = await world(6, false);
+    const scene = await createScene(w, undefined, { robots: 'respect' });
+    await scene.follow({ robots: robots() });
+    await scene.run(1_500);
+    await scene.follow({ robots: rules('/p', 'v2'), sealed: true });
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p1', 'p2']);
+    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 robots', 'p4 robots', 'p5 robots', 'p6 robots']);
+    expect(scene.end()).toBe('finished');
+  });
+
+  it('counts for hops and further pages', async () => {
+    const w = await world(2, false);
+    const site = answers({ '/p1': toElsewhere('/secret/1'), '/p2': fine('/p2', { t: 'x' }, [`${SHOP}/secret/2`]) });
+    const scene = await createScene(w, site, { robots: 'respect' });
+    await scene.follow({ robots: rules('/secret/'), sealed: true });
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p1', 'p2']);
+    expect(outcomes(w.journal)).toEqual(['p1 robots', 'p2 robots']);
+  });
+
+  describe('of one host says nothing about another', () => {
+    const reviews = 'http://reviews.shop.example/1';
+    const policy = { robots: robots(), sealed: true };
+
+    it('so further pages are left out there, but not behind www. or https', async () => {
+      const w = await world(1, false);
+      const behind = ['http://www.shop.example/2', 'https://shop.example/3'];
+      const others = [reviews, 'http://shop.example:8080/4'];
+      const site: Site = (path) => (path === '/p1' ? fine(path, { t: 'x' }, [...others, ...behind]) : fine(path));
+      const scene = await createScene(w, site, { robots: 'respect' });
+      await scene.follow(policy);
+      await scene.run(20_000);
+      expect(urls(scene)).toEqual(['p1', ...behind]);
+      expect(outcomes(w.journal)).toEqual(['p1 stored']);
+    });
+
+    it('so a redirect to there is not followed', async () => {
+      const w = await world(1, false);
+      const site: Site = (path) => (path === '/p1' ? toElsewhere(reviews) : fine(path));
+      const canaries = [{ id: 'c1', fields: { t: 'x' } }];
+      const scene = await createScene(w, site, { robots: 'respect', canaries });
+      await scene.follow(policy);
+      await scene.run(20_000);
+      expect(urls(scene)).toEqual(['p1', 'c1']);
+      expect(results(w.journal)).toMatchObject([{ reason: 'redirect', evidence: { rule: 'redirect-elsewhere' } }]);
+    });
+
+    it('which does not matter where it is ignored', async () => {
+      const w = await world(2);
+      const site: Site = (path) =>
+        path === '/p1' ? fine(path, { t: 'x' }, [reviews]) : path === '/p2' ? toElsewhere(reviews) : fine(path);
+      const scene = await createScene(w, site);
+      await scene.run(20_000);
+      expect(urls(scene)).toEqual(['p1', reviews, 'p2', reviews]);
+      expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored']);
+    });
+  });
+
+  it('is known to the next process', async () => {
+    const w = await world(2, false);
+    await w.queue.follow({ ...(await import('./fakes.ts')).orders(), robots: rules('/p1') });
+    const again = createQueue({ journal: w.journal, clock: w.clock });
+    const scene = await createScene(again, undefined, { robots: 'respect' });
+    await scene.run(20_000);
+    expect(urls(scene)).toEqual(['p2']);
+  });
+});
+
+describe('render: auto', () => {
+  const needsBrowser: Site = (path, _tries, via) => (via === 'http' ? odd('<div id=root></div>') : fine(path));
+
+  it('asks with the browser where HTTP has not the required fields, at the pace', async () => {
+    const w = await world(2);
+    const scene = await createScene(w, needsBrowser, { render: 'auto' });
+    await scene.run(20_000);
+    expect(scene.starts.map((s) => `${s.url} ${s.via}`)).toEqual(['p1 http', 'p1 browser', 'p2 http', 'p2 browser']);
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 2, rendered: 2, requests: 4 });
+  });
+
+  it('learns it', async () => {
+    const w = await world(8);
+    const scene = await createScene(w, needsBrowser, { render: 'auto' });
+    await scene.run(60_000);
+    expect(scene.starts.slice(10).map((s) => s.via)).toEqual(['browser', 'browser', 'browser']);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 8, rendered: 8 });
+  });
+
+  it('does not render ban pages', async () => {
+    const w = await world(2);
+    const scene = await createScene(w, () => shell, { render: 'auto' });
+    await scene.run(20_000);
+    expect(scene.starts.map((s) => s.via)).toEqual(['http']);
+  });
+
+  it('takes what the browser got for odd when the fields are not there either', async () => {
+    const w = await world(1);
+    const scene = await createScene(w, () => odd(), { render: 'auto' });
+    await scene.run(30_000);
+    expect(outcomes(w.journal)).toEqual(['p1 parse']);
+  });
+});

@@ -1,0 +1,184 @@
+/** Chunks that an instance gives back: whatever kills it, it never crawls what it has told of. */
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { JournalFile } from '../../../crawl-api/queue/journal-file.ts';
+import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
+import { Queue } from '../../../crawl-api/queue/queue.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { createScene, urls } from './crawl-scene.ts';
+import { START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
+
+/** Three granted chunks of two products. */
+async function holdThree(world = createQueue()) {
+  for (const i of [1, 2, 3]) await give(world.queue, `${i}-1`, 2 * i - 1, 2 * i);
+  return world;
+}
+
+const wanted = ['3-1', '2-1', '1-1'];
+
+describe('an order to give chunks back', () => {
+  it('is followed for chunks of which nothing was begun, on disk before anybody is told', async () => {
+    const { queue, journal } = await holdThree();
+    const syncs = journal.syncs;
+    expect(await queue.follow(orders({ yield: ['3-1'] }))).toMatchObject({ yielded: 1, changed: true });
+    expect(journal.syncs).toBe(syncs + 1);
+    expect(queue.yieldedChunks()).toEqual(['3-1']);
+    expect(queue.progress(null)).toMatchObject({ assigned: 4, pending: 4 });
+    expect(queue.state.held).toBe(4);
+    expect(await queue.follow(orders({ yield: ['3-1'] }))).toMatchObject({ yielded: 0 });
+    expect(queue.yieldedChunks()).toEqual(['3-1']);
+  });
+
+  it('leaves alone what is crawled, under way, being waited for, or to be tried again', async () => {
+    const { queue } = await holdThree();
+    queue.recordStart(1, START_MS);
+    queue.recordResult(queue.state.items.get(1)!, stored(1));
+    queue.visiting = 3;
+    queue.recordStart(5, START_MS + 1_000);
+    await queue.follow(orders({ yield: wanted }));
+    expect(queue.yieldedChunks()).toEqual([]);
+    queue.recordBrokenOff();
+    await queue.follow(orders({ yield: wanted }));
+    expect(queue.yieldedChunks()).toEqual([]);
+    queue.visiting = null;
+    await queue.follow(orders({ yield: wanted }));
+    expect(queue.yieldedChunks()).toEqual(['2-1']);
+  });
+
+  it('keeps a chunk whose products are here under an older generation', async () => {
+    const { queue } = createQueue();
+    await give(queue, '1-1', 1, 2);
+    await give(queue, '1-2', 1, 2);
+    await queue.follow(orders({ yield: ['1-2'] }));
+    expect(queue.yieldedChunks()).toEqual([]);
+  });
+
+  it('is not told of while the disk does not keep it, and told later', async () => {
+    const { queue, journal } = await holdThree();
+    journal.sync = () => Promise.reject(new Error('EIO'));
+    await expect(queue.follow(orders({ yield: ['3-1'] }))).rejects.toThrow('EIO');
+    expect(queue.yieldedChunks()).toEqual([]);
+    Reflect.deleteProperty(journal, 'sync');
+    expect(await queue.follow(orders())).toMatchObject({ yielded: 1 });
+    expect(queue.yieldedChunks()).toEqual(['3-1']);
+  });
+
+  it('stays told until the main server knows, also after a restart', async () => {
+    const { queue, journal } = await holdThree();
+    await queue.follow(orders({ yield: ['3-1', '2-1'] }));
+    const again = createQueue({ journal }).queue;
+    await again.follow(orders());
+    expect(again.yieldedChunks().sort()).toEqual(['2-1', '3-1']);
+    await again.follow(orders({ taken: ['3-1'] }));
+    expect(again.yieldedChunks()).toEqual(['2-1']);
+    expect(createQueue({ journal }).queue.state.yielded).toEqual(new Set(['2-1']));
+  });
+
+  it('refuses a late copy of the offer, and takes the next generation of the chunk', async () => {
+    const { queue } = await holdThree();
+    await queue.follow(orders({ yield: ['3-1'] }));
+    const offer = { share: 100, products: products(5, 6) };
+    expect(await queue.offer({ chunk: '3-1', ...offer })).toEqual({ taken: false, refused: 'share', room: 0 });
+    expect(await queue.offer({ chunk: '3-2', ...offer })).toMatchObject({ taken: true });
+    await queue.follow(orders({ grants: ['3-2'] }));
+    expect(queue.progress(null).pending).toBe(6);
+  });
+
+  it('gives back what is only offered, and what it has never heard of', async () => {
+    const { queue } = createQueue();
+    await queue.offer({ chunk: '1-1', share: 9, products: products(1, 2) });
+    await queue.follow(orders({ yield: ['1-1', '9-9'] }));
+    expect(queue.yieldedChunks().sort()).toEqual(['1-1', '9-9']);
+    expect(queue.state.held).toBe(0);
+  });
+
+  it('is ignored while everything is being uploaded', async () => {
+    const { queue } = await holdThree();
+    await queue.follow(orders({ drain: true, yield: wanted }));
+    expect(queue.yieldedChunks()).toEqual([]);
+  });
+
+  it('cannot pull a product away from under the crawl', async () => {
+    const w = await holdThree();
+    const scene = await createScene(w);
+    await scene.run(1_500);
+    await scene.follow({ yield: wanted });
+    await scene.run(30_000);
+    const asked = urls(scene);
+    expect(asked).not.toContain('p5');
+    expect(asked).not.toContain('p6');
+    expect(new Set(asked).size).toBe(asked.length);
+    expect(w.queue.state.openCount).toBe(0);
+  });
+});
+
+describe('most products to hold', () => {
+  it('bounds what is taken, whatever share an offer names', async () => {
+    const { queue } = await holdThree();
+    await queue.follow(orders({ most: 7 }));
+    expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toEqual({
+      taken: false,
+      refused: 'share',
+      room: 1,
+    });
+    await queue.follow(orders({ most: null }));
+    expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toMatchObject({ taken: true });
+  });
+});
+
+describe('a journal that lost records', () => {
+  it('crawls nothing before the main server has said what is still its own', async () => {
+    const { queue, journal } = await holdThree();
+    queue.recordStart(1, START_MS);
+    queue.recordResult(queue.state.items.get(1)!, stored(1));
+    const { queue: again } = createQueue({ journal });
+    again.recordDamage();
+    expect(again.state.peek(true)).toBeNull();
+    expect(again.state.offeredChunks().sort()).toEqual(['1-1', '2-1', '3-1']);
+    expect(again.progress(null)).toMatchObject({ pending: 5, stored: 1 });
+    await again.follow(orders({ grants: ['1-1', '2-1'], drops: ['3-1'] }));
+    expect(again.state.peek(true)?.n).toBe(2);
+    expect(again.progress(null)).toMatchObject({ pending: 3, assigned: 4 });
+    expect(again.state.held).toBe(4);
+  });
+});
+
+describe('kill -9 at any byte', () => {
+  const folders: string[] = [];
+  afterEach(() => folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
+
+  it('never crawls a chunk that was told of, and never loses one that was not', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-yield-'));
+    folders.push(folder);
+    const file = path.join(folder, 'journal');
+    const open = (name: string) => {
+      const state = new QueueState();
+      const { file: journal } = JournalFile.open(name, (record) => state.apply(record));
+      const defaults = { intervalMs: 1_000, deadlineMs: START_MS + 3_600_000 };
+      return { journal, queue: new Queue(state, journal, new VirtualClock(START_MS), defaults) };
+    };
+    const { journal, queue } = open(file);
+    await holdThree({ queue } as never);
+    const before = fs.statSync(file).size;
+    await queue.follow(orders({ yield: ['3-1', '2-1'] }));
+    const told = fs.statSync(file).size;
+    await queue.follow(orders({ taken: ['3-1', '2-1'] }));
+    await journal.close();
+    const bytes = fs.readFileSync(file);
+    for (let size = before; size <= bytes.length; size++) {
+      const torn = path.join(folder, `torn-${size}`);
+      fs.writeFileSync(torn, bytes.subarray(0, size));
+      const { journal: left, queue: again } = open(torn);
+      const chunks = new Set([...again.state.items.values()].map((i) => i.chunk));
+      // Nobody could be told before the whole record was on the disk.
+      expect([...chunks], `cut at ${size}`).toEqual(size < told ? ['1-1', '2-1', '3-1'] : ['1-1']);
+      if (size >= told && size < bytes.length) {
+        await again.follow(orders());
+        expect(again.yieldedChunks().sort()).toEqual(['2-1', '3-1']);
+      }
+      await left.close();
+    }
+  });
+});

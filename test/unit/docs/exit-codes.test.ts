@@ -1,0 +1,76 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { exitCodesPage } from '../../../docs/generate-exit-codes.ts';
+import type { EndInput } from '../../../orchestrator/control/exit-code.ts';
+import { endOf } from '../../../orchestrator/control/exit-code.ts';
+import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
+const ORDER = Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[];
+const page = readFileSync(new URL('docs/exit-codes.md', ROOT), 'utf8');
+
+const fine: EndInput = {
+  planned: 100,
+  stored: 90,
+  gone: 0,
+  failed: 0,
+  reasons: {},
+  request: null,
+  restReason: 'lost-instance',
+  onTime: true,
+  maxFailed: 0.05,
+  noInstances: null,
+};
+
+/** What makes a run end with each code. Two of them together are one input where their parts do not exclude each other. */
+const CAUSES: Partial<Record<keyof typeof EXIT, Partial<EndInput>>> = {
+  config: { noInstances: 'rights', reasons: { 'lost-instance': 100 } },
+  capacity: { noInstances: 'capacity', reasons: { 'lost-instance': 100 } },
+  budget: { restReason: 'budget', reasons: { budget: 10 } },
+  banned: { request: 'banned', restReason: 'banned', reasons: { banned: 10 } },
+  held: { suspicion: 'blank' },
+  interrupted: { request: 'stop' },
+  deadline: { onTime: false },
+  failedProducts: { failed: 10 },
+  complete: {},
+};
+
+const pairs = Object.entries(CAUSES).flatMap(([a, causeA], i) =>
+  Object.entries(CAUSES)
+    .slice(i + 1)
+    .filter(([, causeB]) => Object.keys(causeA).every((key) => !(key in causeB)))
+    // A person's wish ends the run before money or EC2 could.
+    .filter(([b]) => !(b === 'interrupted' && ['config', 'capacity', 'budget'].includes(a)))
+    // Nothing was crawled, so nothing can be suspicious.
+    .filter(([b]) => !(b === 'failedProducts' && ['config', 'capacity'].includes(a)))
+    .map(([b, causeB]) => [a, b, { ...fine, ...causeA, ...causeB }] as const),
+);
+
+describe('docs/exit-codes.md', () => {
+  it('is in step with the code and has every exit code once', () => {
+    expect(page).toBe(exitCodesPage());
+    const codes = [...page.matchAll(/^\| (\d+) \|/gm)].map((m) => Number(m[1]));
+    expect(codes.toSorted((a, b) => a - b)).toEqual(Object.values(EXIT).toSorted((a, b) => a - b));
+  });
+
+  it('has every code that the program can exit with: none is written as a number anywhere', () => {
+    const known = new Set<number>(Object.values(EXIT));
+    for (const folder of ['orchestrator', 'shared', 'bin']) {
+      for (const file of readdirSync(new URL(`${folder}/`, ROOT), { recursive: true, encoding: 'utf8' })) {
+        if (!/\.(ts|js)$/.test(file)) continue;
+        const source = readFileSync(new URL(`${folder}/${file}`, ROOT), 'utf8');
+        for (const [, code] of source.matchAll(/(?:\bexit\(|exitCode\s*[=:]\s*)(\d+)/g))
+          expect(known.has(Number(code)), `${folder}/${file} exits with ${code}`).toBe(true);
+      }
+    }
+  });
+
+  it.each(pairs)('of %s and %s a run ends with what comes first in the table', (a, b, input) => {
+    const first = ORDER.indexOf(a as keyof typeof EXIT) < ORDER.indexOf(b as keyof typeof EXIT) ? a : b;
+    expect(endOf(input).exitCode).toBe(EXIT[first as keyof typeof EXIT]);
+  });
+
+  it.each(Object.entries(CAUSES))('%s alone gives its own code', (name, cause) => {
+    expect(endOf({ ...fine, ...cause }).exitCode).toBe(EXIT[name as keyof typeof EXIT]);
+  });
+});

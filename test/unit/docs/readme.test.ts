@@ -1,0 +1,44 @@
+/** README.md and the pages beside it: commands, exit codes and links that are there. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../../orchestrator/cli/program/program.ts';
+import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
+const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
+const readme = read('README.md');
+const pages = ['README.md', ...['docs', 'docs/decisions'].flatMap(markdownIn)];
+
+function markdownIn(folder: string): string[] {
+  return readdirSync(new URL(`${folder}/`, ROOT))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `${folder}/${file}`);
+}
+
+/** From one heading of the second level to the next. */
+const sectionOf = (title: string): string => readme.split(`## ${title}\n`)[1]!.split('\n## ')[0]!;
+
+describe('README.md', () => {
+  it('lists every command, and no other', () => {
+    const there = createProgram().commands.map((command) => command.name());
+    const rows = sectionOf('Commands')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'));
+    const listed = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([a-z]+)`/g)].map((m) => m[1]!));
+    expect(listed.toSorted()).toEqual(there.toSorted());
+  });
+
+  it('lists every exit code in the order of precedence', () => {
+    const listed = [...sectionOf('Exit codes').matchAll(/^\| ([\d /]+) \|/gm)].flatMap((m) => m[1]!.split(' / '));
+    const names = Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[];
+    expect(listed.map(Number)).toEqual(names.map((name) => EXIT[name]));
+  });
+});
+
+describe('links', () => {
+  it.each(pages)('of %s lead to what is there', (page) => {
+    const targets = [...read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map((m) => m[1]!);
+    const local = targets.filter((target) => !/^[a-z]+:/.test(target));
+    expect(local.filter((target) => !existsSync(new URL(target, new URL(page, ROOT))))).toEqual([]);
+  });
+});

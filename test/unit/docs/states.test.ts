@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { CHUNK_FACTS, INSTANCE_PHASE_FACTS, RUN_PHASE_FACTS } from '../../../shared/domain/phases.ts';
+import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../../../shared/domain/states.ts';
+import { statesPage } from '../../../docs/generate-states.ts';
+
+describe('docs/states.md', () => {
+  it('is in step with the code', () => {
+    expect(readFileSync(new URL('../../../docs/states.md', import.meta.url), 'utf8')).toBe(statesPage());
+  });
+
+  it('gives every state that can be left a limit and says what ends it, and no limit to an end (I11)', () => {
+    const all = [
+      ...RUN_PHASES.map((p) => ({ p, facts: RUN_PHASE_FACTS[p], moves: RUN_PHASES.some((to) => canMoveRun(p, to)) })),
+      ...INSTANCE_PHASES.map((p) => ({
+        p,
+        facts: INSTANCE_PHASE_FACTS[p],
+        moves: INSTANCE_PHASES.some((to) => canMoveInstance(p, to)),
+      })),
+      ...Object.entries(CHUNK_FACTS).map(([p, facts]) => ({ p, facts, moves: facts.moves.length > 0 })),
+    ];
+    for (const { p, facts, moves } of all) {
+      expect(facts.last !== null, p).toBe(moves);
+      expect(facts.ends !== '', p).toBe(moves);
+    }
+  });
+
+  it('leaves only held rows to a person', () => {
+    expect(RUN_PHASES.filter((p) => RUN_PHASE_FACTS[p].last === 'person')).toEqual(['held']);
+  });
+});

@@ -1,0 +1,83 @@
+/** docs/what-happens-when.md beside the code: what a person may meet is on the page, and what the page quotes is said by the code. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../../orchestrator/cli/program/program.ts';
+import { LOSS } from '../../../orchestrator/control/loss.ts';
+import { ERROR_KINDS } from '../../../shared/domain/errors.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { Sources } from './source-texts.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const page = readFileSync(`${ROOT}docs/what-happens-when.md`, 'utf8');
+const sources = new Sources(ROOT);
+const mainServer = sources.files('orchestrator').filter((file) => !file.startsWith('orchestrator/simulation/'));
+const instance = sources.files('crawl-api');
+
+/** Lines of the boxes, and what stands between backticks: a message may stand in a sentence. */
+const boxed = [...page.matchAll(/```text\n([^]*?)```/g)].flatMap((m) => m[1]!.trim().split('\n'));
+const inline = [...page.replaceAll(/```[^]*?```/g, '').matchAll(/`([^`]+)`/g)].map((m) => m[1]!);
+
+/** A piece too short to be found by it would stand for everything. */
+const isQuoted = (text: string): boolean =>
+  [...boxed, ...inline].some((quote) => text.includes(quote) && quote.length >= Math.min(12, text.length));
+
+describe('docs/what-happens-when.md', () => {
+  it.each(sources.messagesTo(['alarm', 'alarmOnce', '#reject', 'onAlarm'], mainServer))(
+    'has the alarm of $file: $text',
+    ({ text }) => {
+      expect(isQuoted(text)).toBe(true);
+    },
+  );
+
+  it.each(sources.messagesOf('notes', 'orchestrator/control/finish.ts'))('has the note of a report: %s', (text) => {
+    expect(isQuoted(text)).toBe(true);
+  });
+
+  it.each([
+    ...sources.messagesIn('orchestrator/control/exit-code.ts', 2),
+    ...sources.messagesIn('orchestrator/control/guard.ts', 3),
+  ])('has the reason a run may end with: %s', (text) => {
+    expect(isQuoted(text)).toBe(true);
+  });
+
+  it.each(
+    mainServer.flatMap((file) => [...sources.messagesOfKind('hold', file), ...sources.messagesOfKind('note', file), ...sources.messagesOfKind('claim', file)]),
+  )('has what the control loop says once: %s', (text) => {
+    expect(isQuoted(text)).toBe(true);
+  });
+
+  it.each(sources.messagesSetAs('problem', instance))('has the problem an instance reports: %s', (text) => {
+    expect(isQuoted(text)).toBe(true);
+  });
+
+  it.each(Object.values(LOSS))('explains the reason %s for giving an instance up', (reason) => {
+    expect(inline).toContain(reason);
+  });
+
+  it.each(FAILURE_REASONS)('explains failed(%s)', (reason) => {
+    expect(inline).toContain(reason);
+  });
+
+  it.each(Object.keys(ERROR_KINDS))('says what to do about the error %s', (code) => {
+    expect(inline).toContain(code);
+  });
+
+  it('has a place for every fault (F1 to F56)', () => {
+    const named = new Set([...page.matchAll(/\bF(\d+)\b/g)].map((m) => Number(m[1])));
+    expect(Array.from({ length: 56 }, (_, i) => i + 1).filter((n) => !named.has(n))).toEqual([]);
+  });
+
+  describe('quotes only what the program says', () => {
+    const said = sources.allTexts([...mainServer, ...instance]);
+    it.each(boxed)('%s', (quote) => {
+      expect(said.some((text) => text.includes(quote))).toBe(true);
+    });
+  });
+
+  it('names only commands that exist', () => {
+    const commands = new Set(createProgram().commands.map((command) => command.name()));
+    const named = [...page.matchAll(/orchestrator ([a-z]+)\b/g)].map((m) => m[1]!);
+    expect(named.filter((name) => !commands.has(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { RobotsPolicy, RobotsRule } from '../../../shared/domain/robots.ts';
+import { MAX_ROBOTS_BYTES, isAllowed, parseRobots, policyFrom, productToken } from '../../../shared/domain/robots.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
+
+const AGENT = 'examplebot/1.0 (+https://example.jp/bot)';
+
+const policyOf = (rules: RobotsRule[]): RobotsPolicy => ({
+  version: '1',
+  access: 'rules',
+  rules,
+  crawlDelayMs: null,
+  source: 'test',
+});
+const allow = (pattern: string): RobotsRule => ({ allow: true, pattern });
+const disallow = (pattern: string): RobotsRule => ({ allow: false, pattern });
+const patternsOf = (text: string, agent = AGENT): string[] =>
+  parseRobots(text, agent).rules.map((rule) => (rule.allow ? '+' : '-') + rule.pattern);
+
+describe('the product token', () => {
+  it.each([
+    [AGENT, 'examplebot'],
+    ['ExampleBot', 'examplebot'],
+    ['Example-Bot_2/3', 'example-bot_2'],
+    ['examplebot (https://example.jp)', 'examplebot'],
+    ['Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.jp/bot)', 'examplebot'],
+    ['Mozilla/5.0 (X11; Linux) examplebot/1.0', 'mozilla'],
+  ])('of %s is %s', (agent, token) => {
+    expect(productToken(agent)).toBe(token);
+  });
+});
+
+describe('the rules of a robots.txt', () => {
+  it.each<[string, string, string[]]>([
+    ['for everybody', 'User-agent: *\nDisallow: /a\nAllow: /a/b', ['-/a', '+/a/b']],
+    ['for us rather than for everybody', 'User-agent: *\nDisallow: /\n\nUser-agent: examplebot\nDisallow: /a', ['-/a']],
+    ['for us wherever they stand', 'User-agent: examplebot\nDisallow: /a\nUser-agent: *\nDisallow: /', ['-/a']],
+    ['for us, none', 'User-agent: examplebot\nDisallow:\nUser-agent: *\nDisallow: /', []],
+    ['for us by name and version', 'User-agent: ExampleBot/2.1\nDisallow: /a', ['-/a']],
+    ['not for a longer name', 'User-agent: examplebot-news\nDisallow: /', []],
+    ['not for a shorter name', 'User-agent: example\nDisallow: /', []],
+    [
+      'of all groups of ours together',
+      'User-agent: examplebot\nDisallow: /a\nUser-agent: other\nDisallow: /b\nUser-agent: EXAMPLEBOT\nDisallow: /c',
+      ['-/a', '-/c'],
+    ],
+    ['shared by several names', 'User-agent: other\nUser-agent: examplebot\nUser-agent: x\nDisallow: /a', ['-/a']],
+    ['named twice, counted once', 'User-agent: examplebot\nUser-agent: examplebot\nDisallow: /a', ['-/a']],
+    ['across empty lines and other lines', 'User-agent: *\n\nSitemap: /s.xml\n# x\n\nDisallow: /a', ['-/a']],
+    ['not before any name', 'Disallow: /a\nUser-agent: *\nDisallow: /b', ['-/b']],
+    [
+      'with a mark, CR and comments',
+      '\uFEFFUser-agent: * # all\r\nDisallow: /a # not this\r\rDisallow:/b',
+      ['-/a', '-/b'],
+    ],
+    ['in any case and space', '  USER-AGENT :*\n\tdisallow :  /a  ', ['-/a']],
+    ['misspelt', 'Useragent: *\nDissallow: /a', ['-/a']],
+    ['none in HTML', '<!doctype html><html><p>Not: found</html>', []],
+    ['none in nothing', '', []],
+    ['not of the one after a Crawl-delay', 'User-agent: *\nCrawl-delay: 9\n\nUser-agent: bad\nDisallow: /', []],
+  ])('%s', (_name, text, expected) => {
+    expect(patternsOf(text)).toEqual(expected);
+  });
+
+  it.each<[string, number | null]>([
+    ['10', 10_000],
+    ['0.5', 500],
+    ['0', 0],
+    ['86400', 86_400_000],
+    ['-1', null],
+    ['ten', null],
+    ['1e3', null],
+    ['10 s', null],
+    ['', null],
+    ['99999999999999', null],
+  ])('Crawl-delay %s', (value, expected) => {
+    expect(parseRobots(`User-agent: *\nCrawl-delay: ${value}\nDisallow: /a`, AGENT)).toEqual({
+      rules: [disallow('/a')],
+      crawlDelayMs: expected,
+    });
+  });
+
+  it('takes the Crawl-delay of our own group only, and the longest of several', () => {
+    const delay = (text: string): number | null => parseRobots(text, AGENT).crawlDelayMs;
+    expect(delay('User-agent: *\nCrawl-delay: 9\nUser-agent: examplebot\nDisallow: /a')).toBeNull();
+    expect(delay('User-agent: examplebot\nCrawl-delay: 2\nUser-agent: other\nCrawl-delay: 9')).toBe(2_000);
+    expect(delay('User-agent: examplebot\nCrawl-delay: 2\nCrawl-delay: 3\nCrawl-delay: 1')).toBe(3_000);
+  });
+
+  it('counts the first 500 KiB only, and no line that is cut (F30)', () => {
+    const line = 'Disallow: /茶/123456789\n';
+    const bytes = Buffer.byteLength(line);
+    const text = `User-agent: *\n${line.repeat(40_000)}Disallow: /late\n`;
+    const { rules } = parseRobots(text, AGENT);
+    expect(rules).toHaveLength(Math.floor((MAX_ROBOTS_BYTES - 14) / bytes));
+    expect(new Set(rules.map((rule) => rule.pattern))).toEqual(new Set(['/茶/123456789']));
+  });
+
+  it('never throws and never hangs', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (text) => void parseRobots(text, AGENT)));
+    for (const piece of [':', '#', '\r', 'User-agent: *\n', 'Disallow: *', ' ', '\uFEFF']) {
+      const text = piece.repeat(MAX_ROBOTS_BYTES / piece.length);
+      expect(cpuMs(() => parseRobots(text, AGENT))).toBeLessThan(1_000);
+    }
+  });
+});
+
+describe('a path', () => {
+  it.each<[string, RobotsRule[], string, boolean]>([
+    ['is allowed by no rule', [], '/x', true],
+    ['is allowed where nothing matches', [disallow('/a')], '/b', true],
+    ['is matched from its start', [disallow('/a')], '/b/a', true],
+    ['is matched by a prefix', [disallow('/a')], '/abc', false],
+    ['is matched with its query', [disallow('/*?sort=')], '/a?sort=1', false],
+    ['goes by the longest match', [disallow('/a'), allow('/a/b')], '/a/b/c', true],
+    ['goes by the longest match, whatever the order', [allow('/a/b'), disallow('/a/b/c')], '/a/b/c', false],
+    ['goes by allow in a tie', [disallow('/page'), allow('/page')], '/page', true],
+    ['is cased', [disallow('/A')], '/a', true],
+    ['/robots.txt is always allowed', [disallow('/')], '/robots.txt', true],
+    ['/robots.txt2 is not', [disallow('/')], '/robots.txt2', false],
+    ['that is empty is the root', [disallow('/')], '', false],
+    ['* matches nothing too', [disallow('/a*b')], '/ab', false],
+    ['* matches anything', [disallow('/a*b')], '/a/x/b/c', false],
+    ['* does not match out of order', [disallow('/a*b*c')], '/a-c-b', true],
+    ['$ is the end', [disallow('/*.php$')], '/a.php', false],
+    ['$ is the end, not before', [disallow('/*.php$')], '/a.php?x', true],
+    ['$ takes the last place that fits', [disallow('/*a$')], '/a/ba', false],
+    ['$ does not take what was used', [disallow('/ab*b$')], '/ab', true],
+    ['$ alone after *', [disallow('/a*$')], '/abc', false],
+    ['$ without *', [disallow('/a$')], '/ab', true],
+    ['$ in the middle is itself', [disallow('/a$b')], '/a$bc', false],
+    ['$ written %24 at the end is itself', [disallow('/a%24')], '/a$', false],
+    ['* written %2A is itself', [disallow('/a%2Ab')], '/axb', true],
+    ['* written %2A matches *', [disallow('/a%2Ab')], '/a*b', false],
+    ['encoded unreserved letters are letters', [disallow('/%62ar')], '/bar', false],
+    ['letters are encoded unreserved letters', [disallow('/bar')], '/%62%61r', false],
+    ['reserved ones are not', [disallow('/a/b')], '/a%2Fb', true],
+    ['in hex of any case', [disallow('/%e8%8c%b6')], '/%E8%8C%B6', false],
+    ['in UTF-8 as it is', [disallow('/茶')], '/%E8%8C%B6/1', false],
+    ['in UTF-8 as it is, on the other side', [disallow('/%E8%8C%B6')], '/茶', false],
+    ['with a lone %', [disallow('/100%')], '/100%25', false],
+    ['with é before an encoded letter', [disallow('/é%41')], '/%C3%A9A', false],
+    ['a pattern without a slash', [disallow('*.gif$')], '/a.gif', false],
+    ['a lone * is everything', [disallow('*')], '/a', false],
+  ])('%s', (_name, rules, path, expected) => {
+    expect(isAllowed(policyOf(rules), path)).toBe(expected);
+    expect(isAllowed(policyOf(rules.toReversed()), path)).toBe(expected);
+  });
+
+  it('is allowed, or not, whatever the rules say, where the access is all or none', () => {
+    const rules = [disallow('/a'), allow('/b')];
+    expect(isAllowed({ ...policyOf(rules), access: 'all' }, '/a')).toBe(true);
+    expect(isAllowed({ ...policyOf(rules), access: 'none' }, '/b')).toBe(false);
+    expect(isAllowed({ ...policyOf(rules), access: 'none' }, '/robots.txt')).toBe(true);
+  });
+
+  /** Tries every place for every `*`. */
+  function matchesNaively(pattern: string, path: string): boolean {
+    if (pattern === '') return true;
+    if (pattern === '$') return path === '';
+    if (pattern[0] === '*')
+      return Array.from({ length: path.length + 1 }).some((_, at) => matchesNaively(pattern.slice(1), path.slice(at)));
+    return pattern[0] === path[0] && matchesNaively(pattern.slice(1), path.slice(1));
+  }
+
+  function isAllowedNaively(rules: RobotsRule[], path: string): boolean {
+    const found = rules.filter((rule) => matchesNaively(rule.pattern, path));
+    const longest = Math.max(...found.map((rule) => rule.pattern.length));
+    const best = found.filter((rule) => rule.pattern.length === longest);
+    return best.length === 0 || best.some((rule) => rule.allow);
+  }
+
+  it('is judged as by trying everything', () => {
+    const text = (letters: string[], maxLength: number): fc.Arbitrary<string> =>
+      fc.array(fc.constantFrom(...letters), { maxLength }).map((parts) => `/${parts.join('')}`);
+    const pattern = fc.tuple(text(['a', 'b', '/', '*'], 7), fc.constantFrom('', '$')).map(([body, end]) => body + end);
+    const rule = fc.record({ allow: fc.boolean(), pattern });
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 5 }), text(['a', 'b', '/'], 9), (rules, path) => {
+        expect(isAllowed(policyOf(rules), path)).toBe(isAllowedNaively(rules, path));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('takes no longer for patterns that are made to take long', () => {
+    const path = `/${'a'.repeat(8_000)}`;
+    for (const pattern of [`/${'*a'.repeat(4_000)}b`, `/${'a*'.repeat(4_000)}b$`, `${'*'.repeat(200_000)}b`]) {
+      const policy = policyOf([disallow(pattern)]);
+      expect(cpuMs(() => expect(isAllowed(policy, path)).toBe(true))).toBeLessThan(500);
+    }
+  });
+});
+
+describe('the policy', () => {
+  const URL_TEXT = 'https://shop.example/robots.txt';
+  const reply = (
+    status: number,
+    text = 'User-agent: *\nDisallow: /a\nCrawl-delay: 2.5',
+  ): Omit<RobotsPolicy, 'version'> => policyFrom({ kind: 'reply', status, text }, AGENT, URL_TEXT);
+
+  it.each([200, 203, 299])('of %i is what it says (F30)', (status) => {
+    expect(reply(status)).toEqual({
+      access: 'rules',
+      rules: [disallow('/a')],
+      crawlDelayMs: 2_500,
+      source: `${URL_TEXT}: 1 rule for examplebot, Crawl-delay 2.5 s`,
+    });
+  });
+
+  it.each([400, 401, 403, 404, 410, 429, 451])('of %i allows everything (F30)', (status) => {
+    expect(reply(status)).toMatchObject({ access: 'all', rules: [], crawlDelayMs: null });
+  });
+
+  it.each([500, 503, 599, 600, 999])('of %i allows nothing (F30)', (status) => {
+    expect(reply(status)).toMatchObject({ access: 'none', rules: [], crawlDelayMs: null });
+  });
+
+  it('of a file without rules allows everything, at its pace', () => {
+    expect(reply(200, 'User-agent: *\nCrawl-delay: 30')).toMatchObject({ access: 'all', crawlDelayMs: 30_000 });
+    expect(reply(200, '<html>')).toMatchObject({ access: 'all', crawlDelayMs: null });
+  });
+
+  it('of redirects that lead nowhere allows everything, of no reply nothing (F30)', () => {
+    expect(policyFrom({ kind: 'lost', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({ access: 'all' });
+    expect(policyFrom({ kind: 'unreachable', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({
+      access: 'none',
+      source: `${URL_TEXT} cannot be had: x`,
+    });
+  });
+});

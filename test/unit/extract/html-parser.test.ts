@@ -1,0 +1,170 @@
+/** The parser of pages sees in any page, whole or broken and cut anywhere, the elements and texts that htmlparser2 sees. */
+import fc from 'fast-check';
+import { Parser } from 'htmlparser2';
+import { describe, expect, it } from 'vitest';
+import { HtmlParser } from '../../../crawl-api/extract/markup/html-parser.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
+
+type Event = ['open', string, Record<string, string>] | ['close'] | ['text', string] | ['comment', string];
+
+/** Texts side by side as one; elements that the end of the page closes are left out, since each parser closes all of them. */
+class EventList {
+  readonly #events: Event[] = [];
+
+  add(event: Event): void {
+    const last = this.#events.at(-1);
+    if (event[0] === 'text' && last?.[0] === 'text') last[1] += event[1];
+    else if (event[0] !== 'text' || event[1] !== '') this.#events.push(event);
+  }
+
+  list(): Event[] {
+    while (this.#events.at(-1)?.[0] === 'close') this.#events.pop();
+    return this.#events;
+  }
+}
+
+function read(pieces: readonly string[]): Event[] {
+  const events = new EventList();
+  const parser = new HtmlParser({
+    wantsText: true,
+    wantsComments: true,
+    open: (name, attributes) => events.add(['open', name, attributes.toRecord()]),
+    close: () => events.add(['close']),
+    text: (text) => events.add(['text', text]),
+    comment: (text) => events.add(['comment', text]),
+  });
+  for (const piece of pieces) parser.write(piece);
+  parser.end();
+  return events.list();
+}
+
+/** Where the page ends inside a tag, it gives a character or two of the tag as text; no browser does. */
+class Reference extends Parser {
+  #page = '';
+
+  override ontext(start: number, end: number): void {
+    if (start >= 0 && !/^<[a-z]/i.test(this.#page.slice(Math.max(0, start - 1)))) super.ontext(start, end);
+  }
+
+  read(page: string): void {
+    this.#page = page;
+    this.end(page);
+  }
+}
+
+function readByReference(page: string): Event[] {
+  const events = new EventList();
+  const parser = new Reference({
+    onopentag: (name, attributes) => events.add(['open', name.toLowerCase(), attributes]),
+    onclosetag: () => events.add(['close']),
+    ontext: (text) => events.add(['text', text]),
+    oncomment: (text) => events.add(['comment', text]),
+  });
+  parser.read(page);
+  return events.list();
+}
+
+const NAMES =
+  'p div a li ul b form FORM table tr td th thead tbody option optgroup select input button br img image Image body ' +
+  'h1 h2 dd dt rt rp svg SVG math mi mtext annotation-xml foreignObject foreignobject desc title textarea script ' +
+  'SCRIPT style iframe noembed noframes xmp linearGradient lineargradient path my-element h1x scripts x ſcript';
+const ENTITIES =
+  '&amp; &amp &AMP &lt;b&gt; &not &notin; &notit; &yen1 &yen=1 &#65; &#65 &#x65E5; &#X1f600 &#128; &#0; &#xD800; ' +
+  '&#9999999999; &nbsp;&copy &CounterClockwiseContourIntegral; &; &# &#x &#x; & &nope; &&amp; &am';
+const ATTRIBUTES =
+  `a|a=|a=b|A="x>y"|a='"'|a="'"|a=x/y|=a|a==b|a = "b c"|a\n=\nb|/|//|"|'|a"b|data-k="&amp;&amp"|title='&not;&notx'` +
+  `|href=?a&copy=1&amp|a=&copy|a="&copy"|a="&copy|class="x y"|constructor=1|__proto__=1|<|<a|ÄÖ=ü|日本=語|a="<!--"|İ=1`;
+
+const COMMENTS =
+  '<!-- c -->|<!---->|<!-->|<!--->|<!--a--!>|<!--a--->|<!--a--!->|<!--|-->|--!|--|->|-|<!|<!>|<!a>|<!-|<!->|<!doctype html>|' +
+  '<!DOCTYPE|<!doc|<!docx>|<![CDATA[|]]>|]]]>|<![CDATA[<b>&amp;]]>|<![cdata[x]]>|<![C>|<?xml ?>|<?|<?>';
+const END_TAGS = '</|</>|</ p>|</1>|</ >|</\n|</scr|</script|</title|</textarea |</script/';
+const NOISE = `<|>|/|!|-|?|=|'|"|&| |\n|a|b|p|t|;|#|x|1|[|]|D`;
+
+const name = fc.constantFrom(...NAMES.split(' '));
+const space = fc.constantFrom('', ' ', '\n', '\t', '\f', '\r', '  ');
+const attribute = fc.constantFrom(...ATTRIBUTES.split('|'));
+const attributes = fc
+  .array(fc.tuple(fc.constantFrom(' ', '\n', '/', '', ' '), attribute), { maxLength: 3 })
+  .map((list) => list.flat().join(''));
+const tagEnd = fc.constantFrom('>', '>', '>', '>', '/>', ' />', '/ >', '', ' ');
+const markup = fc.oneof(
+  { weight: 8, arbitrary: fc.tuple(name, attributes, space, tagEnd).map(([n, ...rest]) => `<${n}${rest.join('')}`) },
+  { weight: 5, arbitrary: fc.tuple(name, space, attribute, tagEnd).map(([n, s, a, e]) => `</${n}${s && s + a}${e}`) },
+  { weight: 3, arbitrary: fc.constantFrom(...ENTITIES.split(' ')) },
+  { weight: 3, arbitrary: fc.constantFrom('text', ' ', '\n', '日本', 'a < b', '<', '>', '"', "'", '<3', '/', '😀') },
+  { weight: 2, arbitrary: fc.constantFrom(...COMMENTS.split('|'), ...END_TAGS.split('|')) },
+);
+const page = fc.array(markup, { maxLength: 14 }).map((parts) => parts.join(''));
+const noise = fc.string({ unit: fc.constantFrom(...NOISE.split('|')), maxLength: 40 });
+
+/** htmlparser2 leaves an entity as it is that comes after what may be the end tag of a title or textarea, and is none. */
+function isReadAlike(text: string): boolean {
+  return !/<\/?[a-z]*&/i.test(text) || !/<(title|textarea)/i.test(text);
+}
+
+/** In pieces of these lengths, taken in turn. */
+function cut(text: string, lengths: readonly number[]): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += pieces.at(-1)!.length)
+    pieces.push(text.slice(at, at + lengths[pieces.length % lengths.length]!));
+  return pieces;
+}
+
+describe('the parser of pages', () => {
+  it.each([
+    ['markup', page],
+    ['noise', noise],
+  ])('sees in %s what htmlparser2 sees, however the page is cut', (_name, pages) => {
+    fc.assert(
+      fc.property(
+        pages.filter(isReadAlike),
+        fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1 }),
+        (text, lengths) => {
+          const whole = readByReference(text);
+          expect(read([text])).toEqual(whole);
+          expect(read(cut(text, lengths))).toEqual(whole);
+        },
+      ),
+      { numRuns: 3_000 },
+    );
+  });
+
+  // A million characters each: read again with every piece, they would take minutes.
+  it.each([
+    ['a tag that never ends', '<p a="', 'x'],
+    ['attributes without end', '<p', ' a'],
+    ['a comment that never ends', '<!--', '-'],
+    ['an entity that never ends', '&', 'a'],
+    ['a script that never ends', '<script>', '</scrip'],
+    ['a title that never ends', '<title>', '&am<'],
+    ['signs that start nothing', '', '<'],
+    ['unknown end tags under many open elements', '<b>'.repeat(4_000), '</x>'],
+  ])('takes no longer than its length for %s', (_name, start, repeated) => {
+    const piece = repeated.repeat(Math.ceil(100 / repeated.length));
+    const pieces = [start, ...Array.from({ length: 10_000 }, () => piece)];
+    expect(cpuMs(() => read(pieces))).toBeLessThan(3_000);
+  });
+
+  it('gives nothing of a tag that the page ends in', () => {
+    expect(read(['<p>a</p><a href="x'])).toEqual([
+      ['open', 'p', {}],
+      ['text', 'a'],
+    ]);
+  });
+
+  it('passes over text and comments that are not wanted', () => {
+    const seen: string[] = [];
+    const parser = new HtmlParser({
+      wantsText: false,
+      wantsComments: false,
+      open: (name, attributes) => seen.push(`${name} ${attributes.get('title')}`),
+      close: () => undefined,
+      text: (text) => seen.push(text),
+      comment: (text) => seen.push(text),
+    });
+    for (const piece of ['<p TITLE="a&am', 'p;b">text<!-- c -->&am', 'p;<script>s</script>']) parser.write(piece);
+    parser.end();
+    expect(seen).toEqual(['p a&b', 'script undefined']);
+  });
+});

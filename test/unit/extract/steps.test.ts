@@ -1,0 +1,319 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { PageMapping, Step } from '../../../shared/domain/mapping.ts';
+import { findChainFault, findMappingFaults, findStepFault, needsDom } from '../../../shared/adapters/step-check.ts';
+import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import { MAX_LINKS, MAX_SOURCE_CHARS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
+import {
+  cssField,
+  extract,
+  extractBy,
+  field,
+  jsonField,
+  PAGE_URL,
+  pageMapping,
+  valueBy,
+  valueOf,
+} from '../crawl-api/extract-page.ts';
+
+const h1: Step = { type: 'css', selector: 'h1' };
+
+describe('faults of chains', () => {
+  it.each<[Step[], string]>([
+    [[], 'no step'],
+    [[{ type: 'trim' }], 'must select'],
+    [[{ type: 'css', selector: 'p::before' }], '::before'],
+    [[{ type: 'css', selector: ':scope > b' }], ':scope is the record'],
+    [[{ type: 'xpath', expression: '//p[' }], 'XPath'],
+    [[{ type: 'jsonpath', expression: '$.a[' }], 'JSONPath'],
+    [[{ type: 'jsonpath', expression: '$[?nope(@.a)]' }], 'JSONPath'],
+    [[{ type: 'json_ld', path: 'a..b' }], 'empty name'],
+    [[{ type: 'regex', pattern: '(', group: 0 }], 'RE2'],
+    [[{ type: 'regex', pattern: '(a)\\1', group: 0 }], 'RE2'],
+    [[{ type: 'regex', pattern: '(?=a)', group: 0 }], 'RE2'],
+    [[{ type: 'regex', pattern: '(a)', group: 2 }], 'only one group; group 2'],
+    [[h1, { type: 'regex', pattern: 'a', group: 1 }], 'no groups'],
+    [[h1, { type: 'date', format: 'Q', locale: null }], 'date format'],
+    [[h1, { type: 'date', format: 'd MMM', locale: null }], 'no year'],
+    [[h1, { type: 'date', format: 'YYYY-MM-DD', locale: null }], 'yyyy-MM-dd'],
+    [[h1, { type: 'date', format: 'hello', locale: null }], 'date format'],
+    [[h1, { type: 'date', format: 'yyyy yyyy', locale: null }], 'twice'],
+    [[h1, { type: 'date', format: 'yyyy'.repeat(20), locale: null }], 'longer than'],
+    [[h1, { type: 'date', format: 'yyyy', locale: 'no such' }], 'locale'],
+    [[h1, { type: 'integer' }, { type: 'default', value: 'none' }], 'no whole number'],
+    [[h1, { type: 'number' }, { type: 'all' }, { type: 'default', value: 'none' }], 'no number'],
+    [[h1, { type: 'date', format: null, locale: null }, { type: 'default', value: 'today' }], 'no date'],
+    [[h1, { type: 'default', value: 5 }], 'in quotes'],
+  ])('%j: %s', (steps, fault) => {
+    expect(findChainFault(steps)).toContain(fault);
+    expect(findChainFault(steps)).not.toContain('\n');
+  });
+
+  it.each<[Step[]]>([
+    [[h1]],
+    [
+      [
+        { type: 'css', selector: 'tr:has(th)' },
+        { type: 'css', selector: 'td' },
+      ],
+    ],
+    [[h1, { type: 'date', format: 'd. MMMM yyyy', locale: 'de' }]],
+    [[h1, { type: 'date', format: "yyyy-MM-dd'T'HH:mm:ssZZ", locale: null }]],
+    [[h1, { type: 'date', format: 'yy/M/d', locale: null }, { type: 'default', value: '2000-01-01' }]],
+    [[h1, { type: 'default', value: 5 }, { type: 'integer' }]],
+    [[h1, { type: 'number' }, { type: 'default', value: 0 }, { type: 'all' }]],
+    [[{ type: 'regex', pattern: '(?P<a>x)', group: 1 }]],
+    [[{ type: 'jsonpath', expression: '$..[?search(@.a, "x+")].b' }]],
+  ])('%j is fine', (steps) => {
+    expect(findChainFault(steps)).toBeNull();
+  });
+
+  it('allows :scope where a field looks into a record', () => {
+    const scope: Step = { type: 'css', selector: ':scope > b' };
+    expect(findStepFault(scope, { first: true, inRows: true })).toBeNull();
+    expect(findStepFault(scope, { first: false, inRows: true })).toContain(':scope');
+  });
+
+  it('tells which steps need the tree', () => {
+    expect(needsDom({ type: 'xpath', expression: '//p' })).toBe('xpath');
+    expect(needsDom({ type: 'css', selector: 'p:has(b)' })).toBe(':has()');
+    expect(needsDom(h1)).toBeNull();
+    expect(needsDom({ type: 'trim' })).toBeNull();
+  });
+
+  it.each<[string, Partial<PageMapping>, string]>([
+    ['url patterns', { urlPatterns: ['('] }, 'url_patterns: the pattern'],
+    ['url parsers', { urlParsers: [{ description: 'next', steps: [] }] }, 'url_parsers "next": there is no step'],
+    [
+      'records by regex',
+      { rows: { each: { type: 'regex', pattern: 'a', group: 0 }, key: 'value', empty: null } },
+      'each must be',
+    ],
+    [
+      'attributes of records',
+      { rows: { each: { type: 'css', selector: 'li', attribute: 'id' }, key: 'value', empty: null } },
+      'no meaning',
+    ],
+    [
+      'a key that is no field',
+      { rows: { each: h1 as never, key: 'no', empty: null } },
+      'rows: key names the field "no"',
+    ],
+    [
+      'JSON in element records',
+      {
+        rows: { each: h1 as never, key: 'value', empty: null },
+        fields: [field([{ type: 'jsonpath', expression: '$' }])],
+      },
+      'jsonpath finds nothing',
+    ],
+    [
+      'elements in JSON records',
+      { rows: { each: { type: 'jsonpath', expression: '$[*]' }, key: 'value', empty: null } },
+      'css finds nothing',
+    ],
+  ])('%s', async (_name, changes, fault) => {
+    const mapping = { pages: [pageMapping({ fields: [cssField('p')], ...changes })] };
+    expect(findMappingFaults(mapping).join('\n')).toContain(fault);
+    await expect(compileMapping(mapping)).rejects.toThrow(findMappingFaults(mapping)[0]!);
+  });
+});
+
+describe('selecting from values', () => {
+  const state =
+    '<script>window.__STATE__ = {"p":{"n":"N","html":"<i>a</i><i>b</i>","d":[1,2]}};</script><p title="2 of 5">x</p>';
+  const fromState: Step[] = [
+    { type: 'css', selector: 'script' },
+    { type: 'regex', pattern: '__STATE__ = (.*)', group: 1 },
+  ];
+
+  it.each<[string, Step[], unknown]>([
+    ['jsonpath in script text', [...fromState, { type: 'jsonpath', expression: '$.p.n' }], 'N'],
+    ['an object as JSON text', [...fromState, { type: 'jsonpath', expression: '$.p.d' }], '[1,2]'],
+    ['json_ld in a value', [...fromState, { type: 'json_ld', path: 'p.n' }], 'N'],
+    [
+      'css in a value',
+      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'css', selector: 'i' }, { type: 'all' }],
+      ['a', 'b'],
+    ],
+    [
+      'css that needs the tree in a value',
+      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'css', selector: 'i:last-child' }],
+      'b',
+    ],
+    [
+      'xpath in a value',
+      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'xpath', expression: '//i[2]' }],
+      'b',
+    ],
+    [
+      'regex in an attribute',
+      [
+        { type: 'css', selector: 'p', attribute: 'title' },
+        { type: 'regex', pattern: 'of (\\d+)', group: 1 },
+        { type: 'integer' },
+      ],
+      5,
+    ],
+    ['regex in the source', [{ type: 'regex', pattern: 'title="(\\d)', group: 1 }], '2'],
+    ['jsonpath on HTML', [{ type: 'jsonpath', expression: '$' }], null],
+  ])('%s', async (_name, steps, expected) => {
+    expect(await valueBy(steps, state)).toEqual(expected);
+    expect(await valueBy(steps, state, { piece: 1 })).toEqual(expected);
+  });
+
+  it.each<[string, Step[], unknown]>([
+    ['a filter', [{ type: 'jsonpath', expression: '$.items[?@.price > 5].name' }], 'b'],
+    [
+      'search() by RE2',
+      [{ type: 'jsonpath', expression: '$.items[?search(@.name, "^(b+)+$")].price' }, { type: 'integer' }],
+      9,
+    ],
+    [
+      'match() of the whole text',
+      [{ type: 'jsonpath', expression: '$.items[?match(@.name, "[ab]")].name' }, { type: 'all' }],
+      ['a', 'b'],
+    ],
+    ['everything by name', [{ type: 'jsonpath', expression: '$..price' }, { type: 'all' }], [5, 9]],
+    ['null is no value', [{ type: 'jsonpath', expression: '$.none' }], null],
+    ['inherited names', [{ type: 'jsonpath', expression: '$.constructor' }], null],
+    ['css on JSON', [{ type: 'css', selector: 'p' }], null],
+    ['xpath on JSON', [{ type: 'xpath', expression: '//p' }], null],
+    ['regex on JSON', [{ type: 'regex', pattern: '"name":"(\\w)"', group: 1 }], 'a'],
+  ])('on a JSON page: %s', async (_name, steps, expected) => {
+    const page = '{"items":[{"name":"a","price":5},{"name":"b","price":9}],"none":null,"html":"<p>x</p>"}';
+    expect(await valueBy(steps, page, { kind: 'json', piece: 7 })).toEqual(expected);
+  });
+
+  it('never runs a pattern of the page by an engine that goes back', async () => {
+    const page = JSON.stringify({ text: `${'a'.repeat(5_000)}!`, pattern: '^(a+)+$' });
+    const expression = '$[?search($.text, $.pattern)]';
+    expect(await valueBy([{ type: 'jsonpath', expression }], page, { kind: 'json' })).toBeNull();
+  });
+
+  it('refuses JSON that is too large or too deep to follow', async () => {
+    const steps: Step[] = [{ type: 'jsonpath', expression: '$..x' }];
+    await expect(valueBy(steps, '['.repeat(5_000) + ']'.repeat(5_000), { kind: 'json' })).rejects.toThrow(
+      PageLimitError,
+    );
+    await expect(valueBy(steps, ' '.repeat(MAX_SOURCE_CHARS + 1), { kind: 'json' })).rejects.toThrow(PageLimitError);
+    const long = JSON.stringify(Array.from({ length: 200_000 }, (_, i) => i));
+    expect(await valueBy([{ type: 'jsonpath', expression: '$[*]' }], long, { kind: 'json' })).toBe('0');
+  });
+
+  it('reads white space without end in linear time', async () => {
+    const page = `<script type="application/ld+json">{"name":${' '.repeat(1_000_000)}"N"${' '.repeat(500_000)}</script>`;
+    expect(await valueBy(jsonField('name').steps, page)).toBeNull();
+  });
+});
+
+describe('searches for a pattern', () => {
+  /** Each search but the first looks through to the end for `b`, which never comes. */
+  const searches = field([{ type: 'regex', pattern: 'a(?:.*b)?', group: 0 }, { type: 'all' }]);
+
+  const ofText = field([{ type: 'css', selector: 'body' }, ...searches.steps]);
+  const TEXT = `<body>${'a'.repeat(2_000)}`;
+  /** Each look at the processor's time finds so much more of it. */
+  const spend = (microseconds: number) => {
+    let user = 0;
+    vi.spyOn(process, 'cpuUsage').mockImplementation(() => ({ user: (user += microseconds), system: 0 }));
+  };
+  afterEach(() => vi.restoreAllMocks());
+
+  it.each([
+    ['in the source', searches],
+    ['in a value', ofText],
+  ])('that together take too long give the page up: %s', async (_where, one) => {
+    spend(10_000);
+    await expect(valueOf(one, TEXT)).rejects.toThrow(PageLimitError);
+  });
+
+  it('may be many where each is short', async () => {
+    spend(1_000);
+    expect(await valueOf(searches, TEXT)).toHaveLength(1_000);
+    expect(await valueOf(ofText, TEXT)).toHaveLength(1_000);
+  });
+});
+
+describe('defaults', () => {
+  const currency = cssField('.c', { name: 'c', process: [{ type: 'default', value: 'JPY' }] });
+
+  it('are no values of the page', async () => {
+    const fields = [cssField('h1', { name: 't' }), currency];
+    expect(await extract(fields, '<p>Try later</p>')).toEqual({
+      rows: [{ key: null, row: { t: null, c: 'JPY' } }],
+      missing: null,
+      links: [],
+      onlyDefaults: true,
+    });
+    expect(await extract(fields, '<h1>Bag</h1>')).not.toHaveProperty('onlyDefaults');
+    expect(await extract(fields, '<i class=c>EUR</i>')).not.toHaveProperty('onlyDefaults');
+  });
+});
+
+describe('mappings of several pages', () => {
+  const product = pageMapping({ name: 'product', urlPatterns: ['/p/\\d+'], fields: [cssField('h1')] });
+  const other = pageMapping({ name: 'list', urlPatterns: ['/list', '/l/'], fields: [cssField('h2')] });
+  const mapping = { pages: [product, other] };
+
+  it.each([
+    ['https://shop.example/p/12', 'one'],
+    ['https://shop.example/l/x', 'two'],
+    ['https://shop.example/list?p=/p/', 'two'],
+  ])('%s is read by the first that fits', async (url, expected) => {
+    const { rows } = await extractBy(mapping, '<h1>one</h1><h2>two</h2>', { url });
+    expect(rows?.[0]?.row.value).toBe(expected);
+  });
+
+  it('finds none for other URLs', async () => {
+    const extraction = await extractBy(mapping, '<h1>one</h1>', { url: 'https://shop.example/about' });
+    expect(extraction).toEqual({ rows: null, missing: 'mapping', links: [] });
+  });
+});
+
+describe('links', () => {
+  const next: Step[] = [{ type: 'css', selector: 'a', attribute: 'href' }, { type: 'all' }];
+  const mapping = {
+    pages: [pageMapping({ fields: [cssField('h1')], urlParsers: [{ description: 'next', steps: next }] })],
+  };
+  const links = async (page: string): Promise<string[]> => (await extractBy(mapping, page)).links;
+
+  it('are absolute, each once, and only of the web', async () => {
+    const page = '<a href="?page=2"></a><a href="/p/1?page=2"></a><a href="mailto:x"></a><a href="//[">';
+    expect(await links(page)).toEqual(['https://shop.example/p/1?page=2']);
+  });
+
+  it('follow the first <base>', async () => {
+    expect(await links('<base href="/b/"><base href="/c/"><a href="d">')).toEqual(['https://shop.example/b/d']);
+    expect(await links('<base href="javascript:x"><a href="d">')).toEqual(['https://shop.example/p/d']);
+  });
+
+  it('are bounded', async () => {
+    const page = Array.from({ length: MAX_LINKS + 5 }, (_, i) => `<a href="/${i}">`).join('');
+    expect(await links(page)).toHaveLength(MAX_LINKS);
+  });
+
+  it('are given with a page whose required field is missing', async () => {
+    const strict = { pages: [{ ...mapping.pages[0]!, fields: [cssField('h1', { required: true })] }] };
+    expect(await extractBy(strict, '<a href="/x">')).toEqual({
+      rows: null,
+      missing: 'value',
+      links: ['https://shop.example/x'],
+    });
+  });
+});
+
+describe('trace', () => {
+  it('tells what every step gave', async () => {
+    const one = cssField('b', { process: [{ type: 'trim' }, { type: 'integer' }, { type: 'all' }] });
+    const compiled = await compileMapping({ pages: [pageMapping({ fields: [one] })] });
+    const extractor = new PageExtractor(compiled, 'html', PAGE_URL, { trace: true });
+    extractor.write(`<b> 1 </b><b>x</b><b>${'y'.repeat(300)}</b>`);
+    extractor.end();
+    const [select, trim, integer, all] = extractor.trace().get('value')!;
+    expect(select).toEqual({ step: one.steps[0], values: [' 1 ', 'x', `${'y'.repeat(200)}…`], count: 3 });
+    expect(trim).toMatchObject({ step: { type: 'trim' }, count: 3 });
+    expect(integer).toMatchObject({ values: [1], count: 1 });
+    expect(all).toMatchObject({ values: [1], count: 1 });
+  });
+});

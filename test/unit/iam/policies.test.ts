@@ -1,0 +1,183 @@
+/** The policies in userdata/iam against the calls that the program makes: no right is missing, none is too many. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = new URL('../../../', import.meta.url);
+const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
+
+interface Statement {
+  Sid: string;
+  Effect: string;
+  Action: string | string[];
+  Resource?: string | string[];
+  Condition?: Record<string, Record<string, string | string[]>>;
+}
+
+const statementsOf = (name: string): Statement[] =>
+  (JSON.parse(read(`userdata/iam/${name}.json`)) as { Statement: Statement[] }).Statement;
+const actionsOf = (name: string): string[] => statementsOf(name).flatMap((s) => [s.Action].flat());
+
+/**
+ * No call of ours stands behind these: ELBv2 looks at the network of a new balancer with the rights of whoever asks for it. All but the last
+ * stand in its list of API permissions. The last is asked for since the end of 2024, where security groups are given: without it CreateLoadBalancer
+ * answers "AccessDenied … is not authorized to perform: ec2:GetSecurityGroupsForVpc", though not yet in every account; AWS has it in
+ * the policy of its own load balancer controller since v2.10.
+ */
+const LOOKED_UP_BY_ELB = [
+  'ec2:DescribeAccountAttributes',
+  'ec2:DescribeAddresses',
+  'ec2:DescribeInternetGateways',
+  'ec2:DescribeSecurityGroups',
+  'ec2:DescribeSubnets',
+  'ec2:DescribeVpcs',
+  'ec2:GetSecurityGroupsForVpc',
+];
+
+/**
+ * The rights behind each SDK command, from the service authorization reference. What is tagged in the call that makes it
+ * needs the right to tag as well, and RunInstances with a profile the right to pass its role.
+ */
+const RIGHTS: Record<string, string[]> = {
+  // S3: HEAD of a bucket and a list of objects are one right.
+  HeadBucket: ['s3:ListBucket'],
+  ListObjectsV2: ['s3:ListBucket'],
+  GetObject: ['s3:GetObject'],
+  HeadObject: ['s3:GetObject'],
+  PutObject: ['s3:PutObject'],
+  DeleteObject: ['s3:DeleteObject'],
+  GetBucketLocation: ['s3:GetBucketLocation'],
+  GetBucketEncryption: ['s3:GetEncryptionConfiguration'],
+  GetPublicAccessBlock: ['s3:GetBucketPublicAccessBlock'],
+  GetBucketLifecycleConfiguration: ['s3:GetLifecycleConfiguration'],
+  GetBucketVersioning: ['s3:GetBucketVersioning'],
+  GetProducts: ['pricing:GetProducts'],
+  GetServiceQuota: ['servicequotas:GetServiceQuota'],
+  // The one call that needs no right.
+  GetCallerIdentity: [],
+  RunInstances: ['ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole'],
+  CreateImage: ['ec2:CreateImage', 'ec2:CreateTags'],
+  // The first balancer of an account makes ELB's own role.
+  CreateLoadBalancer: [
+    'elasticloadbalancing:CreateLoadBalancer',
+    'elasticloadbalancing:AddTags',
+    'iam:CreateServiceLinkedRole',
+    ...LOOKED_UP_BY_ELB,
+  ],
+  CreateTargetGroup: ['elasticloadbalancing:CreateTargetGroup', 'elasticloadbalancing:AddTags', 'ec2:DescribeVpcs'],
+  CreateListener: ['elasticloadbalancing:CreateListener', 'elasticloadbalancing:AddTags'],
+};
+
+/** Services whose rights have the commands' own names, and what a file has that speaks to them: both know DescribeTags. */
+const SERVICES = [
+  { client: 'client-ec2', name: 'ec2', used: /\b(?:Ec2|lazyEc2)\b|client-ec2/ },
+  {
+    client: 'client-elastic-load-balancing-v2',
+    name: 'elasticloadbalancing',
+    used: /\b(?:Elbv2|lazyElbv2)\b|client-elastic-load-balancing-v2/,
+  },
+];
+
+/** Dry runs make their bucket on the sandbox; on AWS it is there before. */
+const NEVER_ON_AWS = new Set(['CreateBucket']);
+/** Who is at an endpoint is asked in dry runs only, and only there does anything stand in for it. */
+const NEVER_AT_AWS_FILES = /^orchestrator\/cloud\/(probe|stand-in)/;
+
+/** Files whose calls need rights beyond the controller's: `orchestrator image`. */
+const IMAGE_FILES = /^orchestrator\/cloud\/image-/;
+
+interface Call {
+  command: string;
+  file: string;
+}
+
+/** Every SDK command that the source makes. Generated clients have one class a call, so its name is the call. */
+function callsIn(pattern: string): Call[] {
+  return globSync(pattern, { cwd: ROOT }).flatMap((file) =>
+    [...read(file).matchAll(/\bnew (?:\w+\.)*([A-Z]\w+)Command\(/g)].map((m) => ({ command: m[1]!, file })),
+  );
+}
+
+function rightsOf({ command, file }: Call): string[] {
+  if (NEVER_ON_AWS.has(command) || NEVER_AT_AWS_FILES.test(file)) return [];
+  const known = RIGHTS[command];
+  if (known) return known;
+  const [service, ...others] = SERVICES.filter((s) => s.used.test(read(file)) && isCommandOf(s.client, command));
+  if (!service || others.length > 0)
+    throw new Error(`${file} calls ${command}: add its rights to this test and to the policies in userdata/iam`);
+  return [`${service.name}:${command}`];
+}
+
+const isCommandOf = (client: string, command: string): boolean =>
+  existsSync(new URL(`node_modules/@aws-sdk/${client}/dist-types/commands/${command}Command.d.ts`, ROOT));
+
+const calls = callsIn('{orchestrator,shared,userdata}/**/*.ts');
+const sorted = (names: Iterable<string>): string[] => [...new Set(names)].toSorted();
+
+describe('the controller', () => {
+  it('may do exactly what the program does, with the rights of `orchestrator image` in a file of their own', () => {
+    const needed = calls.filter((c) => !IMAGE_FILES.test(c.file)).flatMap(rightsOf);
+    expect(sorted(actionsOf('controller'))).toEqual(sorted(needed));
+    const forImages = calls.filter((c) => IMAGE_FILES.test(c.file)).flatMap(rightsOf);
+    const together = [...actionsOf('controller'), ...actionsOf('image')];
+    expect(sorted(forImages).filter((right) => !together.includes(right))).toEqual([]);
+    const onlyForImages = actionsOf('image').filter((right) => !actionsOf('controller').includes(right));
+    expect(onlyForImages.filter((right) => !forImages.includes(right))).toEqual([]);
+  });
+
+  it.each(['controller', 'image'])(
+    'has no wildcard among its actions, and none for what changes something (%s)',
+    (name) => {
+      for (const { Sid, Action, Resource, Condition } of statementsOf(name)) {
+        expect(
+          [Action].flat().filter((a) => a.includes('*')),
+          Sid,
+        ).toEqual([]);
+        const changes = [Action].flat().filter((a) => !/:(Describe|Get|List)/.test(a));
+        if (changes.length > 0) expect([Resource].flat(), Sid).not.toContain('*');
+        // Whose it is stands in the tag, in the call that makes it or on the thing itself; the rest is told apart by its ARN.
+        if (
+          changes.some((a) => /Terminate|Stop|Start|Delete|Deregister|Register|Modify|CreateLoad|CreateTarget/.test(a))
+        )
+          expect(JSON.stringify(Condition), Sid).toContain('crawlfleet:owner');
+      }
+    },
+  );
+
+  it('passes one role, and to EC2 only', () => {
+    const [pass, ...others] = statementsOf('controller').filter((s) => [s.Action].flat().includes('iam:PassRole'));
+    expect(others).toEqual([]);
+    expect(pass!.Resource).toMatch(/role\/\$\{instance_role\}$/);
+    expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } });
+  });
+
+  it.each(['controller', 'image', 'instance'])('fits into a managed policy (%s)', (name) => {
+    // 6,144 characters without white space; names stand for their longest values.
+    const longest = read(`userdata/iam/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
+    expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
+  });
+});
+
+describe('an instance', () => {
+  it('may put new objects of runs into the bucket, and nothing else', () => {
+    expect(statementsOf('instance')).toEqual([
+      {
+        Sid: 'PutNewObjectsOfRuns',
+        Effect: 'Allow',
+        Action: 's3:PutObject',
+        Resource: 'arn:${partition}:s3:::${bucket}/runs/*',
+        Condition: { Null: { 's3:if-none-match': 'false' } },
+      },
+    ]);
+  });
+
+  it('makes no call that it has no right to', () => {
+    // Its store can read and list too, for the main server: of these it may call the one that puts.
+    const uses = globSync('crawl-api/**/*.ts', { cwd: ROOT }).flatMap((file) =>
+      [...read(file).matchAll(/\b(?:objects|store|bucket|#objects|#store)\.(get|list|presignGet|putIfAbsent)\(/g)].map(
+        (m) => m[1]!,
+      ),
+    );
+    expect(sorted(uses)).toEqual(['putIfAbsent']);
+    expect(callsIn('crawl-api/**/*.ts')).toEqual([]);
+  });
+});

@@ -1,0 +1,135 @@
+/** The recipe of the image, and what its last words on the console mean. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  imagesInUse,
+  keptImages,
+  refusalOf,
+  removeImages,
+  supersededImages,
+} from '../../../orchestrator/cli/image/prune-images.ts';
+import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
+import type { RunReport } from '../../../orchestrator/control/report.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { InstancePhase } from '../../../shared/domain/states.ts';
+import { imageRecipe, packerFile, readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
+import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
+import { aRun, anInstance } from '../control/builders.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+describe('the recipe', () => {
+  it.each([true, false])('is valid bash (power off: %s)', (powerOff) => {
+    using folder = tempDir();
+    writeFileSync(folder.file('recipe.sh'), imageRecipe({ powerOff }));
+    execFileSync('bash', ['-n', folder.file('recipe.sh')]);
+    expect(Buffer.byteLength(imageRecipe({ powerOff }))).toBeLessThan(MAX_USER_DATA_BYTES);
+  });
+
+  it('arms the power-off before anything else, in a way that is not left on the disk', () => {
+    const lines = imageRecipe({ powerOff: true }).split('\n');
+    const armed = lines.findIndex((line) => line.startsWith('systemd-run '));
+    expect(armed).toBeGreaterThan(0);
+    expect(armed).toBeLessThan(lines.findIndex((line) => line.includes('apt-get')));
+    expect(imageRecipe({ powerOff: true })).not.toContain('/etc/systemd/system');
+  });
+
+  it('leaves the end of the machine to Packer', () => {
+    expect(imageRecipe({ powerOff: false })).not.toContain('poweroff');
+    expect(packerFile('eu-west-1', 'arm64', 'me')).toContain('debian-13-arm64-*');
+    expect(packerFile('eu-west-1', 'x86_64', 'me')).toContain(
+      '{ "crawlfleet:image" = "browser", "crawlfleet:owner" = "me" }',
+    );
+  });
+});
+
+describe('what a builder says', () => {
+  it.each([
+    ['crawlfleet-image: ready 156.0.8078.79\r\n[  OK  ] Reached target', '156.0.8078.79', null],
+    ['a\ncrawlfleet-image: failed: line 12\nb', null, 'line 12'],
+    ['crawlfleet-image: ready', null, null],
+    ['', null, null],
+  ])('%j', (console, version, why) => {
+    expect(readyVersion(console)).toBe(version);
+    expect(recipeFailure(console)).toBe(why);
+  });
+});
+
+describe('old images', () => {
+  const mine = { owner: 'me', ids: new Set<string>() };
+  const ids = (images: readonly OwnImage[]): string[] => images.map(({ id }) => id);
+  const image = (id: string, architecture: string, state = 'available'): OwnImage => ({
+    id,
+    name: id,
+    architecture,
+    state,
+    createdAt: '',
+    owner: 'me',
+    chromium: null,
+    snapshots: [],
+  });
+
+  it('are all but the newest of each architecture that can be launched', () => {
+    const newestFirst = [
+      image('pending', 'arm64', 'pending'),
+      image('failed', 'arm64', 'failed'),
+      image('a2', 'arm64'),
+      image('x1', 'x86_64'),
+      image('a1', 'arm64'),
+    ];
+    expect(ids(supersededImages(newestFirst, mine))).toEqual(['failed', 'a1']);
+  });
+
+  it('are none that aws.image or a run names, and none of another owner', () => {
+    const others = [
+      { ...image('b1', 'arm64'), owner: 'b' },
+      { ...image('packer', 'arm64'), owner: null },
+    ];
+    const newestFirst = [image('new', 'arm64'), image('pinned', 'arm64'), ...others, image('old', 'arm64')];
+    const needed = { owner: 'me', ids: new Set(['pinned']) };
+    expect(ids(supersededImages(newestFirst, needed))).toEqual(['old']);
+    expect(keptImages(newestFirst, needed)).toEqual([
+      { id: 'pinned', why: 'aws.image or a run that has not ended names it' },
+      { id: 'b1', why: 'it belongs to the owner b' },
+      { id: 'packer', why: 'it has no tag crawlfleet:owner' },
+    ]);
+  });
+
+  it('that a run which has not ended launches from are those that it pins and that its claims name', async () => {
+    const { settings } = aRun();
+    const pinned = { ...settings, aws: { ...settings.aws, image: 'ami-pinned' } };
+    const runs = [
+      aRun({ id: 'going', settings: pinned }),
+      aRun({ id: 'left', phase: 'completed', report: {} as RunReport, balancer: null }),
+      aRun({ id: 'over', phase: 'completed', report: {} as RunReport, balancer: null }),
+    ];
+    const on = (imageId: string, phase: InstancePhase): InstanceRecord => {
+      const record = anInstance(0, { phase });
+      return { ...record, request: { ...record.request, imageId } };
+    };
+    const instances: Record<string, InstanceRecord[]> = {
+      going: [on('ami-going', 'terminated')],
+      left: [on('ami-left', 'terminating')],
+      over: [on('ami-over', 'terminated')],
+    };
+    const fleet = { instances: (id: string) => Promise.resolve(instances[id]!) };
+    expect(await imagesInUse({ list: () => Promise.resolve(runs) }, fleet)).toEqual([
+      'ami-pinned',
+      'ami-going',
+      'ami-left',
+    ]);
+  });
+
+  it('are removed although EC2 refuses one of them, which is told of', async () => {
+    const said: string[] = [];
+    const cloud = {
+      removeImage: ({ id }: Pick<OwnImage, 'id'>) =>
+        id === 'a' ? Promise.reject(new Error('UnauthorizedOperation')) : Promise.resolve(),
+    };
+    const pruned = await removeImages(cloud, [image('a', 'arm64'), image('b', 'arm64')], (text) => said.push(text));
+    expect(pruned).toEqual({ removed: ['b'], refused: [{ id: 'a', why: expect.stringContaining('Unauthorized') }] });
+    expect(said).toEqual([expect.stringContaining('! a could not be removed'), 'removed b']);
+    expect(refusalOf(pruned)).toMatchObject({ code: 'aws-failed', message: 'a could not be removed' });
+    expect(refusalOf({ removed: ['b'], refused: [] })).toBeNull();
+  });
+});

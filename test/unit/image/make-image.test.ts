@@ -1,0 +1,220 @@
+/** The steps of making an image, on a cloud in memory and a clock that jumps. */
+import { describe, expect, it } from 'vitest';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { makeImage } from '../../../orchestrator/cli/image/make-image.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import type { CloudState } from '../../../orchestrator/cloud/compute.ts';
+import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-cloud.ts';
+import { reasonToKeep } from '../../../orchestrator/control/reaper-rules.ts';
+
+const START = Date.parse('2026-11-01T02:00:00Z');
+const MINUTE = 60_000;
+
+/** A clock that jumps over each sleep. */
+class JumpingClock implements Clock {
+  ms = START;
+  now(): number {
+    return this.ms;
+  }
+  monotonic(): number {
+    return this.ms;
+  }
+  sleep(ms: number): Promise<void> {
+    this.ms += ms;
+    return Promise.resolve();
+  }
+}
+
+interface Script {
+  /** Minutes after the launch; never by default when null. */
+  stopsAfter?: number | null;
+  console?: (minutes: number) => string | null;
+  imageState?: (polls: number) => string | null;
+  terminateFails?: number;
+  /** Looks at EC2 that fail, from the first on. */
+  looksFail?: { times: number; error: Error };
+  state?: (minutes: number) => CloudState | null;
+}
+
+function stage(script: Script = {}) {
+  const clock = new JumpingClock();
+  const calls: string[] = [];
+  const told: string[] = [];
+  let request: BuilderRequest | null = null;
+  let polls = 0;
+  let looksFail = script.looksFail?.times ?? 0;
+  const look = <T>(see: () => T): Promise<T> =>
+    looksFail-- > 0 ? Promise.reject(script.looksFail!.error) : Promise.resolve(see());
+  let terminateFails = script.terminateFails ?? 0;
+  const minutes = (): number => (clock.ms - START) / MINUTE;
+  const cloud: ImageCloud = {
+    baseImage: () => Promise.resolve('ami-base'),
+    launchBuilder(asked) {
+      request = asked;
+      return Promise.resolve('i-builder');
+    },
+    builderState: () =>
+      look(
+        () =>
+          script.state?.(minutes()) ??
+          (script.stopsAfter !== null && minutes() >= (script.stopsAfter ?? 4) ? 'stopped' : 'running'),
+      ),
+    console: () =>
+      Promise.resolve(
+        (script.console ?? ((m) => (m < 5 ? null : 'boot\ncrawlfleet-image: ready 156.0.1\n')))(minutes()),
+      ),
+    createImage({ tags }) {
+      calls.push(`create ${tags['crawlfleet:image']} ${tags['crawlfleet:chromium']}`);
+      return Promise.resolve('ami-new');
+    },
+    imageState: () => look(() => (script.imageState ?? ((n) => (n < 3 ? 'pending' : 'available')))(++polls)),
+    terminate(id) {
+      if (terminateFails-- > 0) return Promise.reject(new Error('not now'));
+      calls.push(`terminate ${id}`);
+      return Promise.resolve();
+    },
+    ownImages: () => Promise.resolve([]),
+    removeImage: () => Promise.resolve(),
+  };
+  const leave = new AbortController();
+  const made = () =>
+    makeImage({
+      cloud,
+      clock,
+      signal: leave.signal,
+      onProgress: (text) => told.push(text),
+      owner: 'me',
+      builder: { instanceType: 't4g.small', subnetId: 'subnet-1', securityGroupIds: ['sg-1'], userData: '#!/bin/bash' },
+      baseImageId: 'ami-base',
+      architecture: 'arm64',
+    });
+  return { made, calls, told, leave, clock, request: () => request! };
+}
+
+const failure = async (made: Promise<unknown>): Promise<AppError> => {
+  const error = await made.then(
+    () => null,
+    (e: unknown) => e,
+  );
+  expect(error).toBeInstanceOf(AppError);
+  return error as AppError;
+};
+
+describe('making an image', () => {
+  it('makes it of a builder that has stopped and said that it is ready, and ends the builder after it', async () => {
+    const { made, calls, request } = stage();
+    await expect(made()).resolves.toMatchObject({
+      imageId: 'ami-new',
+      chromium: '156.0.1',
+      name: 'crawlfleet-browser-arm64-20261101T020000Z',
+    });
+    expect(calls).toEqual(['create browser 156.0.1', 'terminate i-builder']);
+    expect(request()).toMatchObject({ imageId: 'ami-base', clientToken: 'crawlfleet-image-20261101T020000Z-arm64' });
+    expect(request().clientToken.length).toBeLessThanOrEqual(64);
+  });
+
+  it('reads the console for some minutes after the stop, and keeps what it saw before', async () => {
+    const shownLate = stage({ console: (m) => (m < 8 ? 'boot' : 'crawlfleet-image: ready 156.0.1') });
+    await expect(shownLate.made()).resolves.toMatchObject({ chromium: '156.0.1' });
+    const goneAfterStop = stage({ console: (m) => (m < 4 ? 'crawlfleet-image: ready 156.0.1' : null) });
+    await expect(goneAfterStop.made()).resolves.toMatchObject({ chromium: '156.0.1' });
+  });
+
+  it.each([
+    [
+      'in its own words',
+      'boot\ncrawlfleet-image: failed: the packages could not be installed\r\nmore',
+      'the packages could not be installed',
+    ],
+    ['with the end of the console where it says nothing', 'kernel panic', 'it does not say why'],
+    ['also when it was ready once', 'crawlfleet-image: ready 1.2\ncrawlfleet-image: failed: line 3\n', 'line 3'],
+  ])('makes none of a builder that is not ready, and says why, %s', async (_, console, why) => {
+    const { made, calls } = stage({ console: () => console });
+    const error = await failure(made());
+    expect(error.message).toContain(why);
+    expect(error.hint).toContain(console.slice(-20));
+    expect(calls).toEqual(['terminate i-builder']);
+  });
+
+  it('gives a builder up that does not stop', async () => {
+    const { made, calls, clock, told } = stage({ stopsAfter: null });
+    expect((await failure(made())).message).toContain('has not stopped in 20m');
+    expect(clock.ms - START).toBeLessThan(21 * MINUTE);
+    expect(calls).toEqual(['terminate i-builder']);
+    expect(told.filter((text) => text.startsWith('the builder is still at work')).length).toBeGreaterThan(10);
+  });
+
+  it('does not wait for a builder that somebody has ended', async () => {
+    const { made, clock } = stage({ state: (m) => (m < 2 ? 'running' : 'shutting-down') });
+    expect((await failure(made())).message).toContain('somebody ended the builder');
+    expect(clock.ms - START).toBeLessThan(3 * MINUTE);
+  });
+
+  it('waits for a builder that EC2 does not show yet', async () => {
+    const { made } = stage({ state: (m) => (m < 1 ? null : m < 4 ? 'running' : 'stopped') });
+    await expect(made()).resolves.toMatchObject({ imageId: 'ami-new' });
+  });
+
+  it('says when EC2 could not make the image', async () => {
+    const { made, calls } = stage({ imageState: () => 'failed' });
+    expect((await failure(made())).message).toContain('ami-new: it is failed');
+    expect(calls.at(-1)).toBe('terminate i-builder');
+  });
+
+  it('ends the builder when the user leaves, and makes no image', async () => {
+    const { made, calls, leave } = stage();
+    leave.abort();
+    expect((await failure(made())).code).toBe('interrupted');
+    expect(calls).toEqual(['terminate i-builder']);
+  });
+
+  it('names the image that EC2 goes on making when the user leaves then', async () => {
+    const staged = stage({
+      imageState: () => {
+        staged.leave.abort();
+        return 'pending';
+      },
+    });
+    const error = await failure(staged.made());
+    expect(error).toMatchObject({ code: 'interrupted', message: expect.stringContaining('ami-new') });
+    expect(error.message).not.toContain('no image');
+    expect(error.hint).toContain('deregister-image --image-id ami-new');
+    expect(staged.calls.at(-1)).toBe('terminate i-builder');
+  });
+
+  it('looks again when EC2 does not answer, but not when it says never', async () => {
+    const error = new AppError('aws-failed', 'DescribeInstances: timeout');
+    await expect(stage({ looksFail: { times: 5, error } }).made()).resolves.toMatchObject({ imageId: 'ami-new' });
+    expect(await failure(stage({ looksFail: { times: 6, error } }).made())).toBe(error);
+    const denied = new AppError('aws-denied', 'UnauthorizedOperation');
+    expect(await failure(stage({ looksFail: { times: 1, error: denied } }).made())).toBe(denied);
+  });
+
+  it('tries again to end the builder, and in the end says how to', async () => {
+    const again = stage({ terminateFails: 2 });
+    await again.made();
+    expect(again.calls.at(-1)).toBe('terminate i-builder');
+    const never = stage({ terminateFails: 100 });
+    await expect(never.made()).resolves.toMatchObject({ imageId: 'ami-new' });
+    expect(never.told.at(-1)).toContain('aws ec2 terminate-instances --instance-ids i-builder');
+  });
+
+  it('tags the builder so that gc ends a forgotten one, not before its time', async () => {
+    const { made, request } = stage();
+    await made();
+    const found = {
+      kind: 'instance' as const,
+      id: 'i-builder',
+      state: 'stopped',
+      startedAtMs: START,
+      tags: request().tags,
+    };
+    const facts = (nowMs: number) => ({ owner: 'me', nowMs, runs: new Map(), workedOn: null });
+    expect(reasonToKeep(found, facts(START + 60 * MINUTE))).toBe('its time is not past');
+    expect(reasonToKeep(found, facts(START + 91 * MINUTE))).toBeNull();
+    expect(
+      reasonToKeep({ ...found, tags: { ...found.tags, [TAG.owner]: 'you' } }, facts(START + 91 * MINUTE)),
+    ).not.toBeNull();
+  });
+});

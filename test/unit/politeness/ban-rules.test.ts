@@ -1,0 +1,563 @@
+/** Every rule by name, with replies as they look in the wild. docs/bans.md lists the same names. */
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
+import { CHALLENGES } from '../../../crawl-api/politeness/challenge-marks.ts';
+import type { JudgementKind, SeenPage } from '../../../crawl-api/politeness/judgement.ts';
+import type { SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { EVIDENCE_BODY_BYTES } from '../../../shared/domain/verdict.ts';
+import { evidenceSchema } from '../../../shared/wire/callbacks.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
+import { URL_ASKED, gone, productPage, redirect, reply, right, shownRedirect, status, without } from './replies.ts';
+
+const NO_RULES = { statuses: [], redirects: [], patterns: [] };
+let builtIn: SiteRules;
+/** The same for a mapping that requires nothing. */
+let unproven: SiteRules;
+beforeAll(async () => {
+  builtIn = await compileSiteRules(NO_RULES, true);
+  unproven = await compileSiteRules(NO_RULES, false);
+});
+
+type Row = [what: string, page: SeenPage, kind: JudgementKind, rule: string | null];
+
+const CASES: Row[] = [
+  // The three shapes of a ban that a crawl of a review site met.
+  ['403', status(403, '<h1>403 Forbidden</h1>'), 'refusal', 'status-403'],
+  [
+    'a 302 to a page that checks',
+    redirect('https://shop.example.jp/verify?back=%2Fitem%2FP1'),
+    'refusal',
+    'redirect-check',
+  ],
+  [
+    'a 200 that is one line of script',
+    without('<script>window.location.href="/verify?u="+escape(location.pathname);</script>'),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'the bare line, without a tag',
+    without('window.location.replace("https://shop.example.jp/check");'),
+    'banned',
+    'script-shell',
+  ],
+  ['the bare line, with a variable first', without("var u='/check?s=1';\nlocation = u;"), 'banned', 'script-shell'],
+  [
+    'the same in a whole document',
+    without('<html><head><script>document.location="/x"</script></head><body></body></html>'),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'a meta refresh',
+    without('<html><head><meta http-equiv="Refresh" content="0; url=/check"></head><body>Redirecting…</body></html>'),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'a form that sends itself',
+    without(
+      '<form action="/check" method=post><input type=hidden name=t value=1></form><script>document.forms[0].submit()</script>',
+    ),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'a cookie and a reload',
+    without('<html><body><script>document.cookie="k=1";location.reload(true);</script></body></html>'),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'nothing but a scrambled script',
+    without('<html><script>var _0x1f=["\\x61"];(function(){eval(_0x1f[0])})()</script></html>'),
+    'banned',
+    'script-shell',
+  ],
+
+  // What must not pass for a shell.
+  [
+    'an application that builds its page',
+    without(
+      '<html><head><script src="/app.js"></script></head><body><div id="root"></div><noscript>You need JavaScript</noscript></body></html>',
+    ),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'such an application with a line of its own',
+    without(
+      '<html><head><script>if(!window.Promise)location.href="/old"</script><script src="/app.js"></script></head><body><div id="root"></div></body></html>',
+    ),
+    'odd',
+    'field-missing',
+  ],
+  ['a text about locations', without('Our location = Tokyo and the stock is there'), 'odd', 'field-missing'],
+  ['an empty page', without(''), 'odd', 'field-missing'],
+  [
+    'JSON without the field',
+    without('{"location":"/x"}', { headers: { 'content-type': 'application/json' } }),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'a real page with a refresh',
+    without(productPage('<meta http-equiv="refresh" content="600">')),
+    'odd',
+    'field-missing',
+  ],
+
+  // Log-in pages and redirects.
+  [
+    'a log-in page with 200',
+    without('<html><body><h1>Log in</h1><form><input name=u><input type="password" name=p></form></body></html>'),
+    'refusal',
+    'log-in-page',
+  ],
+  [
+    'a long page with a log-in box',
+    without(`${productPage()}${productPage()}<input type=password>`),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'a redirect to the log-in',
+    redirect('https://shop.example.jp/account/login.php?next=%2Fitem%2FP1'),
+    'refusal',
+    'redirect-log-in',
+  ],
+  ['a redirect to the front page', redirect('https://shop.example.jp/'), 'refusal', 'redirect-home'],
+  ['a redirect to another site', redirect('https://validate.example.net/?u=shop'), 'refusal', 'redirect-elsewhere'],
+  [
+    'a redirect to the address with a name in it',
+    redirect('https://shop.example.jp/item/P1/captcha-solver-toy', 301),
+    'hop',
+    null,
+  ],
+  [
+    'a page that a browser saw leading on by script, and no more',
+    shownRedirect('https://shop.example.jp/c', '<script>location.href="/c"</script>'),
+    'banned',
+    'script-shell',
+  ],
+  [
+    'a page that a browser saw reloading, with a captcha',
+    shownRedirect(URL_ASKED, '<form><div class="g-recaptcha"></div></form>'),
+    'banned',
+    'captcha',
+  ],
+  [
+    'a page with text that leads on by script',
+    shownRedirect('https://shop.example.jp/item/P2', productPage()),
+    'hop',
+    null,
+  ],
+  [
+    'a page with text that leads to a check by script',
+    shownRedirect('https://shop.example.jp/captcha', productPage()),
+    'refusal',
+    'redirect-check',
+  ],
+  ['a redirect to the www form', redirect('https://www.shop.example.jp/item/P1', 301), 'hop', null],
+  [
+    'a browser that ended at the log-in',
+    without('<p>Hello</p>', { url: 'https://shop.example.jp/login' }),
+    'refusal',
+    'redirect-log-in',
+  ],
+
+  // Statuses.
+  ['401', status(401), 'refusal', 'status-401'],
+  ['451', status(451), 'refusal', 'status-451'],
+  ['430, by custom', status(430), 'refusal', 'status-430'],
+  ['999, by custom', status(999), 'refusal', 'status-999'],
+  ['503 without Retry-After', status(503, 'Service Unavailable'), 'refusal', 'status-503'],
+  ['503 with it', status(503, '', { 'retry-after': '5' }, 5_000), 'wait', null],
+  ['429 with it', status(429, '', { 'retry-after': '5' }, 5_000), 'wait', null],
+  ['429 without', status(429, 'Too many requests'), 'banned', 'status-429'],
+  ['429 with garbage', status(429, '', { 'retry-after': 'soon' }), 'banned', 'status-429'],
+  ['500', status(500, '<h1>Internal error</h1>'), 'failed', null],
+  ['404', gone('<h1>Not found</h1><p>This item is no longer sold.</p>'), 'gone', null],
+  ['410', gone('', 410), 'gone', null],
+  [
+    'a 404 that sends its reader away',
+    gone('<meta http-equiv=refresh content="3;url=/"><h1>Not found</h1>'),
+    'refusal',
+    'script-shell',
+  ],
+  ['no reply at all', { kind: 'failed', reply: null, retryAfterMs: null }, 'failed', null],
+
+  // Values.
+  ['a record page without records', { ...without('<p>x</p>'), missing: 'rows' } as SeenPage, 'odd', 'rows-missing'],
+  [
+    'an address no mapping is for',
+    { ...without('<p>x</p>'), missing: 'mapping' } as SeenPage,
+    'odd',
+    'mapping-missing',
+  ],
+  ['a page with no value in any field', { ...right('<p>x</p>'), hasValues: false } as SeenPage, 'odd', 'no-values'],
+  ['a good page', right(productPage()), 'right', null],
+
+  // Protections. The first of each as their documents and is-antibot's recordings show them.
+  [
+    'Cloudflare by its header',
+    status(403, '<title>Just a moment...</title>', { 'cf-mitigated': 'challenge', server: 'cloudflare' }),
+    'banned',
+    'challenge-cloudflare',
+  ],
+  [
+    'Cloudflare by its page',
+    status(
+      503,
+      '<html><head><title>Just a moment...</title></head><body><script>(function(){window._cf_chl_opt={cvId:"3"}}())</script></body></html>',
+    ),
+    'banned',
+    'challenge-cloudflare',
+  ],
+  [
+    'Cloudflare 1020',
+    status(403, '<div id="cf-error-details"><h1>Sorry, you have been blocked</h1></div>'),
+    'banned',
+    'challenge-cloudflare',
+  ],
+  ['Cloudflare under 404', gone('<script>window._cf_chl_opt={};</script>'), 'banned', 'challenge-cloudflare'],
+  [
+    "Cloudflare's script on an ordinary page",
+    without(productPage('<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>')),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'DataDome',
+    without(
+      "<html><head><title>shop</title></head><body><p id=cmsg>Please enable JS and disable any ad blocker</p><script>var dd={'rt':'c','host':'geo.captcha-delivery.com'}</script></body></html>",
+    ),
+    'banned',
+    'challenge-datadome',
+  ],
+  [
+    "DataDome's script on an ordinary page",
+    without(productPage('<script src="https://js.datadome.co/tags.js"></script>'), {
+      headers: { 'x-datadome': 'protected' },
+    }),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'PerimeterX',
+    without(
+      '<title>Robot or human?</title><h1>Robot or human?</h1><p>Activate and hold the button</p><div id="px-captcha"></div><script>window._pxAppId="PXu"</script>',
+    ),
+    'banned',
+    'challenge-perimeterx',
+  ],
+  [
+    'PerimeterX as JSON',
+    status(403, '{"appId":"PXabc","jsClientSrc":"/x","blockScript":"/captcha.js"}'),
+    'banned',
+    'challenge-perimeterx',
+  ],
+  [
+    "PerimeterX's script on an ordinary page",
+    without(productPage('<script>window._pxAppId="PXu"</script>')),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'Akamai denies',
+    status(
+      403,
+      '<H1>Access Denied</H1> You don\'t have permission to access "http&#58;&#47;&#47;shop" on this server.<P>Reference&#32;&#35;18&#46;1 https&#58;&#47;&#47;errors&#46;edgesuite&#46;net',
+    ),
+    'banned',
+    'challenge-akamai',
+  ],
+  [
+    'Akamai checks',
+    without(
+      '<html><body><div id="sec-if-cpt-container"></div><script src="/_sec/cp_challenge/x.js"></script></body></html>',
+    ),
+    'banned',
+    'challenge-akamai',
+  ],
+  [
+    "Akamai's script on an ordinary page",
+    without(productPage('<script>bmak.sensor_data="x"</script>')),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'Imperva',
+    without(
+      '<html><head><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=5074,719d"></script><body></body></html>',
+    ),
+    'banned',
+    'challenge-imperva',
+  ],
+  [
+    'Imperva denies',
+    status(403, '<iframe>Request unsuccessful. Incapsula incident ID: 123-456</iframe>'),
+    'banned',
+    'challenge-imperva',
+  ],
+  [
+    "Imperva's script on an ordinary page",
+    without(productPage('<script src="/_Incapsula_Resource?SWJIYLWA=1"></script>')),
+    'odd',
+    'field-missing',
+  ],
+  [
+    'AWS WAF',
+    without('<script>AwsWafIntegration.saveReferrer();AwsWafIntegration.checkForceRefresh()</script>', {
+      status: 202,
+      headers: { 'x-amzn-waf-action': 'challenge' },
+    }),
+    'banned',
+    'challenge-aws-waf',
+  ],
+  ['AWS WAF asks', status(405, '<script>window.gokuProps={"key":"x"}</script>'), 'banned', 'challenge-aws-waf'],
+  [
+    'Kasada',
+    status(429, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
+    'banned',
+    'challenge-kasada',
+  ],
+  [
+    'Vercel',
+    status(403, '<title>Vercel Security Checkpoint</title>', { 'x-vercel-mitigated': 'challenge' }),
+    'banned',
+    'challenge-vercel',
+  ],
+  [
+    'F5',
+    without(
+      '<html><head><title>Request Rejected</title></head><body>The requested URL was rejected. Please consult with your administrator.<br>Your support ID is: 1</body></html>',
+    ),
+    'banned',
+    'challenge-f5',
+  ],
+  ['Sucuri', status(403, '<title>Sucuri WebSite Firewall - Access Denied</title>'), 'banned', 'challenge-sucuri'],
+  ['Reblaze', without('<html><script>window.rbzns={}</script></html>'), 'banned', 'challenge-reblaze'],
+  [
+    'Anubis',
+    without(
+      '<title>Making sure you&#39;re not a bot!</title><script id="anubis_challenge" type="application/json">{}</script>',
+    ),
+    'banned',
+    'challenge-anubis',
+  ],
+  [
+    'DDoS-Guard',
+    status(403, '<title>DDoS-Guard</title>Checking your browser<script src="/.well-known/ddos-guard/js"></script>'),
+    'banned',
+    'challenge-ddos-guard',
+  ],
+  [
+    'Wordfence',
+    status(503, 'Your access to this site has been limited by the site owner. Generated by Wordfence'),
+    'banned',
+    'challenge-wordfence',
+  ],
+  ['hCDN', without('<script src="/hcdn-cgi/jschallenge"></script>'), 'banned', 'challenge-hcdn'],
+  [
+    'a client challenge',
+    without(
+      '<html><head><title>Client Challenge</title><link href="/_fs-ch-1T1/styles.css" rel=stylesheet></head></html>',
+    ),
+    'banned',
+    'challenge-client-challenge',
+  ],
+  [
+    'Alibaba',
+    without('<script>window.location="/_____tmd_____/punish?x5secdata=1"</script>'),
+    'banned',
+    'challenge-alibaba',
+  ],
+  [
+    'Amazon asks',
+    without('<form action="/errors/validateCaptcha"><p>Enter the characters you see below</p></form>'),
+    'banned',
+    'challenge-amazon-captcha',
+  ],
+  [
+    'a captcha page',
+    without('<html><body><form><div class="g-recaptcha" data-sitekey="k"></div></form></body></html>'),
+    'banned',
+    'captcha',
+  ],
+  ['a captcha with 403', status(403, '<div class="h-captcha"></div>'), 'banned', 'captcha'],
+  [
+    'a Turnstile page',
+    without('<title>One moment</title><div class="cf-turnstile" data-sitekey="k"></div>'),
+    'banned',
+    'captcha',
+  ],
+  [
+    'a page without a price that embeds a captcha',
+    without(productPage('<script src="https://www.google.com/recaptcha/api.js"></script>')),
+    'odd',
+    'field-missing',
+  ],
+  ['a product page that embeds a captcha', right('<h1>Bag</h1><div class="g-recaptcha"></div>'), 'right', null],
+  [
+    'a product page that carries every script there is',
+    right('<h1>Bag</h1><script>window._cf_chl_opt={};location.href="/"</script><div id=px-captcha>'),
+    'right',
+    null,
+  ],
+  [
+    'a challenge header on a page with all fields',
+    right(productPage(), { headers: { 'cf-mitigated': 'challenge' } }),
+    'banned',
+    'challenge-cloudflare',
+  ],
+];
+
+describe('the built-in ban rules', () => {
+  it.each(CASES)('%s', (_what, page, kind, rule) => {
+    const judgement = judge(page, URL_ASKED, builtIn);
+    expect([judgement.kind, judgement.rule]).toEqual([kind, rule]);
+    const verdict = rule === null ? 'ok' : kind === 'banned' ? 'banned' : 'suspect';
+    expect(judgement.verdict).toBe(verdict);
+    expect(judgement.evidence?.rule ?? null).toBe(rule);
+  });
+
+  it('each have a case here and a line in the documentation', () => {
+    const names = new Set(CASES.flatMap(([, , , rule]) => (rule === null ? [] : [rule])));
+    for (const { rule } of CHALLENGES) expect(names).toContain(rule === 'captcha' ? rule : `challenge-${rule}`);
+    const text = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8');
+    for (const name of [
+      ...names,
+      'site-status',
+      'site-redirect',
+      'site-pattern',
+      'redirect-loop',
+      'retry-after',
+      'slow',
+      'canary-differs',
+      'all-gone',
+      'gone-in-row',
+      'values-missing',
+    ])
+      expect(text).toContain(`\`${name.replace(/^status-(?!429)\d+$/, 'status-…')}\``);
+  });
+
+  it.each([
+    [
+      'a challenge with a heading that the mapping takes for a title',
+      '<h1>shop.example.jp</h1><script>window._cf_chl_opt={}</script>',
+      'banned',
+    ],
+    ['a script shell with a title', '<title>shop</title><script>location.href="/check"</script>', 'banned'],
+    ['a page that embeds a captcha', '<h1>Bag</h1><div class="g-recaptcha"></div>', 'right'],
+  ] as const)('do not trust values that nothing requires: %s', (_what, body, kind) => {
+    expect(judge(right(body), URL_ASKED, unproven).kind).toBe(kind);
+  });
+});
+
+describe("the site's own rules", () => {
+  it.each<[string, SeenPage, string | null]>([
+    ['a status', status(403), 'site-status'],
+    ['a status with a Retry-After', status(429, '', {}, 5_000), 'site-status'],
+    ['a redirect', redirect('https://shop.example.jp/Sorry/index?x'), 'site-redirect'],
+    ['a browser that ended there', right('x', { url: 'https://shop.example.jp/sorry/' }), 'site-redirect'],
+    ['plain text in any case', right('<p>UNUSUAL Traffic from your network</p>'), 'site-pattern'],
+    ['a pattern', right('<p>アクセスが 拒否 されました #123</p>'), 'site-pattern'],
+    ['neither', right('<p>usual traffic, アクセスが拒否</p>'), null],
+  ])('count whatever else the page holds: %s', async (_what, page, rule) => {
+    const rules = await compileSiteRules(
+      { statuses: [403, 429], redirects: ['/sorry/'], patterns: ['unusual traffic', 'アクセスが\\s+拒否.*#\\d+'] },
+      true,
+    );
+    expect(judge(page, URL_ASKED, rules).rule).toBe(rule);
+  });
+
+  it('match in time linear in the page, however the pattern is made', async () => {
+    const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: ['(a+)+$', '(x|xx)*y'] }, true);
+    const page = right(`${'a'.repeat(60_000)}!${'x'.repeat(5_000)}`);
+    expect(cpuMs(() => expect(judge(page, URL_ASKED, rules).kind).toBe('right'))).toBeLessThan(3_000);
+  });
+});
+
+describe('a browser that ended elsewhere', () => {
+  const LOG_IN = 'https://shop.example.jp/login?back=1';
+  const CHECK = 'https://shop.example.jp/captcha';
+  function at(page: SeenPage, url: string): SeenPage {
+    if (page.reply === null) throw new Error('no reply');
+    return { ...page, reply: { ...page.reply, url } };
+  }
+
+  it.each<[string, SeenPage, string]>([
+    ['404 at a log-in page', at(gone('<h1>Not found</h1>'), LOG_IN), 'redirect-log-in'],
+    ['404 at a page that checks', at(gone('<h1>Not found</h1>'), CHECK), 'redirect-check'],
+    ['410 at another site', at(gone('', 410), 'https://blocked.example.net/'), 'redirect-elsewhere'],
+    ['400 at a page that checks', at(status(400), CHECK), 'redirect-check'],
+    ['503 with a Retry-After at a page that checks', at(status(503, '', {}, 5_000), CHECK), 'redirect-check'],
+  ])('is refused, as it is without a browser: %s', (_what, page, rule) => {
+    expect(judge(page, URL_ASKED, builtIn)).toMatchObject({ kind: 'refusal', rule });
+  });
+
+  it('is not refused at another address of the product', () => {
+    const moved = `${URL_ASKED}-canvas-bag`;
+    expect(judge(at(gone('<h1>Not found</h1>'), moved), URL_ASKED, builtIn).kind).toBe('gone');
+    expect(judge(at(status(500), moved), URL_ASKED, builtIn).kind).toBe('failed');
+  });
+
+  it('has no product where nothing is required', () => {
+    const page = right('<h1>Welcome</h1>', { url: 'https://shop.example.jp/' });
+    expect(judge(page, URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'redirect-home' });
+  });
+});
+
+describe('a mapping that requires nothing', () => {
+  const LOG_IN_FORM = '<h1>Members</h1><form action=/login><input type=password></form>';
+
+  it('takes no log-in page for a product', () => {
+    expect(judge(right(LOG_IN_FORM), URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'log-in-page' });
+    expect(judge(right(LOG_IN_FORM), URL_ASKED, builtIn).kind).toBe('right');
+  });
+
+  it('takes a page with a value for one', () => {
+    expect(judge(right('<h1>Bag</h1>'), URL_ASKED, unproven).kind).toBe('right');
+  });
+});
+
+describe('evidence', () => {
+  it('is bounded, holds no cookie, and fits the wire', () => {
+    const headers: Record<string, string> = { 'set-cookie': 'session=1', cookie: 'a=b', server: 'x'.repeat(5_000) };
+    for (let i = 0; i < 500; i++) headers[`x-${i}`] = 'v';
+    const page: SeenPage = {
+      kind: 'failed',
+      reply: reply({
+        status: 403,
+        headers,
+        body: '日本語😀'.repeat(5_000),
+        url: `https://shop.example.jp/${'a'.repeat(20_000)}`,
+      }),
+      retryAfterMs: null,
+    };
+    const { evidence } = judge(page, URL_ASKED, builtIn);
+    expect(evidenceSchema.parse(evidence)).toEqual(evidence);
+    expect(Buffer.byteLength(evidence!.body)).toBeLessThanOrEqual(EVIDENCE_BODY_BYTES);
+    expect(evidence!.body).not.toContain('\uFFFD');
+    expect(Object.keys(evidence!.headers)).not.toContain('set-cookie');
+    expect(Object.keys(evidence!.headers)).not.toContain('cookie');
+    expect(JSON.stringify(evidence).length).toBeLessThan(30_000);
+  });
+});
+
+describe('reading a page', () => {
+  it.each([
+    ['unclosed scripts', '<script>'.repeat(8_000)],
+    ['unclosed comments', '<!--'.repeat(16_000)],
+    ['open brackets', '<'.repeat(65_536)],
+    ['tags without an end', '<a '.repeat(20_000)],
+    ['location after location', 'location '.repeat(7_000)],
+    ['spaces', `<script>location${' '.repeat(60_000)}</script>`],
+    ['refreshes', '<meta http-equiv=refresh'.repeat(2_500)],
+  ])('takes time linear in its length: %s', (_what, body) => {
+    expect(cpuMs(() => judge(without(body), URL_ASKED, builtIn))).toBeLessThan(500);
+  });
+});

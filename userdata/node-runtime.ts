@@ -1,0 +1,235 @@
+/**
+ * Has Node ready as the gzip member of an archive, in a cache folder. Whatever it comes from, the binary must have the
+ * pinned hash; so it does not matter where it is found first: on this machine, in the cache, or with npm.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { AppError, describeError } from '../shared/domain/errors.ts';
+import { RUNTIME_NAME, createMember, entryHead, entryTail } from './archive.ts';
+import type { NodeRelease, RuntimePlatform } from './node-release.ts';
+import { NODE_RELEASES, NODE_VERSION } from './node-release.ts';
+import { fetchPackage, hashFile } from './npm-package.ts';
+import { openPackageFile } from './package-file.ts';
+
+/** Node for one platform, compressed: an entry of a tar file as a gzip member of its own. */
+export interface PackedRuntime {
+  platform: RuntimePlatform;
+  version: string;
+  file: string;
+  sizeBytes: number;
+  /** Of the binary itself. */
+  binaryBytes: number;
+}
+
+export interface RuntimeSources {
+  /** Kept between runs; some 50 MB for each platform. */
+  cacheDir: string;
+  /** Told before something takes long. */
+  onProgress?: (text: string) => void;
+  /** Files that may be the binary; left out: the Node that runs this, and what is installed beside it. */
+  candidates?: readonly string[];
+  /** Left out: the pinned one. */
+  release?: NodeRelease;
+  /** Program to start instead of `npm`. */
+  npm?: string;
+  /** Ends a fetch, with `interrupted`. */
+  signal?: AbortSignal;
+}
+
+/**
+ * From the cache, else from this machine, else with npm. Throws `runtime-unavailable` when it cannot be had, and `platform` when
+ * the cache folder cannot be written, as on a full disk.
+ */
+export async function packRuntime(platform: RuntimePlatform, sources: RuntimeSources): Promise<PackedRuntime> {
+  try {
+    return await packInto(platform, sources);
+  } catch (error) {
+    throw isDiskFault(error) ? cannotKeep(sources.cacheDir, error) : error;
+  }
+}
+
+/** Whether the Node is here, or must be fetched. Checks sizes only, and changes nothing. */
+export async function hasRuntime(
+  platform: RuntimePlatform,
+  { cacheDir, release = NODE_RELEASES[platform], candidates }: RuntimeSources,
+): Promise<boolean> {
+  const name = `${release.packageName}-${NODE_VERSION}`;
+  const kept = await readdir(cacheDir).catch((): string[] => []);
+  if (kept.some((file) => file === `${name}.tgz` || (file.startsWith(`${name}-`) && MEMBER.test(file)))) return true;
+  for (const candidate of candidates ?? localCandidates(platform, release)) {
+    const info = await stat(candidate).catch(() => null);
+    if (info?.isFile() === true && info.size === release.binary.sizeBytes) return true;
+  }
+  return false;
+}
+
+const MEMBER = /-([0-9a-f]{64})\.gz$/;
+const DISK_FAULTS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'EIO', 'ENOTDIR', 'EEXIST']);
+
+const isDiskFault = (error: unknown): boolean =>
+  !(error instanceof AppError) && DISK_FAULTS.has((error as NodeJS.ErrnoException).code ?? '');
+
+const cannotKeep = (cacheDir: string, cause: unknown): AppError =>
+  new AppError('platform', `the Node for the instances cannot be kept in ${cacheDir}: ${describeError(cause)}`, {
+    hint: 'It takes 100 MB there while it is made, and 50 MB from then on: make room, or give the user of this command the right to write there.',
+    cause,
+  });
+
+async function packInto(platform: RuntimePlatform, sources: RuntimeSources): Promise<PackedRuntime> {
+  const { cacheDir, release = NODE_RELEASES[platform] } = sources;
+  await mkdir(cacheDir, { recursive: true });
+  const name = `${release.packageName}-${NODE_VERSION}`;
+  await sweep(cacheDir, release.packageName);
+  const file = (await findMember(cacheDir, name)) ?? (await makeMember(name, platform, release, sources));
+  const binaryBytes = release.binary.sizeBytes;
+  return { platform, version: NODE_VERSION, file, sizeBytes: (await stat(file)).size, binaryBytes };
+}
+
+/** What a killed command has left half done, once nobody can be at work on it any more, and members of another version of Node. */
+async function sweep(cacheDir: string, packageName: string): Promise<void> {
+  const abandonedMs = Date.now() - ABANDONED_MS;
+  for (const found of await readdir(cacheDir)) {
+    const file = join(cacheDir, found);
+    const isHalfDone = /^(npm-|unfinished-)/.test(found);
+    const isOfOther =
+      found.startsWith(`${packageName}-`) && !found.startsWith(`${packageName}-${NODE_VERSION}`) && MEMBER.test(found);
+    if (!isHalfDone && !isOfOther) continue;
+    const info = await stat(file).catch(() => null);
+    if (info !== null && info.mtimeMs < abandonedMs) await rm(file, { recursive: true, force: true });
+  }
+}
+
+/** A fetch has given up long before. */
+const ABANDONED_MS = 3_600_000;
+
+/** The file says its own hash: one that was cut off or altered is made again. */
+async function findMember(cacheDir: string, name: string): Promise<string | null> {
+  for (const found of await readdir(cacheDir)) {
+    const sha256 = found.startsWith(`${name}-`) ? MEMBER.exec(found)?.[1] : undefined;
+    if (sha256 === undefined) continue;
+    const file = join(cacheDir, found);
+    if ((await hashFile(file, 'sha256', 'hex')) === sha256) return file;
+    await rm(file, { force: true });
+  }
+  return null;
+}
+
+async function makeMember(
+  name: string,
+  platform: RuntimePlatform,
+  release: NodeRelease,
+  sources: RuntimeSources,
+): Promise<string> {
+  const { cacheDir, candidates = localCandidates(platform, release), onProgress = () => {} } = sources;
+  for (const candidate of candidates) {
+    // The size first: most of what is found is another version, and hashing takes a moment.
+    const info = await stat(candidate).catch(() => null);
+    if (info?.isFile() !== true || info.size !== release.binary.sizeBytes) continue;
+    const member = await compress(createReadStream(candidate, { highWaterMark: 1_048_576 }), name, release, cacheDir);
+    if (member !== null) return member;
+  }
+  const folder = await mkdtemp(join(cacheDir, 'npm-'));
+  try {
+    const placed = join(cacheDir, `${name}.tgz`);
+    let file = placed;
+    if (!existsSync(placed)) {
+      onProgress(`Fetching Node ${NODE_VERSION} for ${platform} with npm (50 MB, once) …`);
+      const { packageName, integrity } = release;
+      const { npm, signal } = sources;
+      file = await fetchPackage({
+        name: packageName,
+        version: NODE_VERSION,
+        integrity,
+        folder,
+        ...(npm === undefined ? {} : { npm }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    }
+    const binary = openPackageFile(file, 'package/bin/node', release.binary.sizeBytes);
+    const member = await compress(binary, name, release, cacheDir);
+    if (member !== null) return member;
+    throw new AppError(
+      'runtime-unavailable',
+      `bin/node in ${file} is not that of Node ${NODE_VERSION} for ${platform}`,
+      {
+        hint: `Remove ${file}, or replace it by the package ${release.packageName}@${NODE_VERSION} of the npm registry.`,
+      },
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Null when it is not the pinned binary. */
+async function compress(
+  binary: NodeJS.ReadableStream,
+  name: string,
+  { binary: pinned }: NodeRelease,
+  cacheDir: string,
+): Promise<string | null> {
+  const unfinished = join(cacheDir, `unfinished-${randomBytes(6).toString('hex')}`);
+  const [plain, packed] = [createHash('sha256'), createHash('sha256')];
+  try {
+    await pipeline(
+      binary,
+      framed(plain, pinned.sizeBytes),
+      createMember(),
+      hashing(packed),
+      createWriteStream(unfinished),
+    );
+    if (plain.digest('hex') !== pinned.sha256) return null;
+    const file = join(cacheDir, `${name}-${packed.digest('hex')}.gz`);
+    await rename(unfinished, file);
+    return file;
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+}
+
+/** The binary with what stands before and after it in the archive; hashes the binary alone. */
+function framed(hash: ReturnType<typeof createHash>, sizeBytes: number): Transform {
+  let begun = false;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      if (!begun) this.push(entryHead(RUNTIME_NAME, sizeBytes, 0o755));
+      begun = true;
+      done(null, chunk);
+    },
+    flush(done) {
+      done(null, entryTail(sizeBytes));
+    },
+  });
+}
+
+function hashing(hash: ReturnType<typeof createHash>): Transform {
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      done(null, chunk);
+    },
+  });
+}
+
+/** Where the very binary may be already: the Node that runs us, and the packages that the project may be installed with. */
+function localCandidates(platform: RuntimePlatform, { packageName }: NodeRelease): string[] {
+  const running = `${process.platform}-${process.arch}` === platform ? [process.execPath] : [];
+  return [
+    ...running,
+    ...installed(packageName, 'bin/node'),
+    ...(running.length > 0 ? installed('node', 'bin/node') : []),
+  ];
+}
+
+function installed(packageName: string, file: string): string[] {
+  try {
+    return [join(dirname(createRequire(import.meta.url).resolve(`${packageName}/package.json`)), file)];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,67 @@
+/** The crawl API as a systemd service, with as few rights as it can do with. */
+import type { InstanceSettings } from '../shared/wire/settings.ts';
+import { USER } from './bash.ts';
+import { browserUnitLines } from './browser-setup.ts';
+import { EXEC_START } from './fetch-bundle.ts';
+
+/**
+ * Lines for bash, run as root: write the unit and start it. Exit code 0 of the program means that the machine is not needed any
+ * more; anything else, that the program is to be started again, for as long as it takes.
+ */
+export function serviceUnit(settings: InstanceSettings): string {
+  return `id ${USER} > /dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin ${USER}
+cat > /etc/systemd/system/crawlfleet.service <<UNIT
+[Unit]
+Description=crawlfleet crawl API
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+SuccessAction=poweroff
+[Service]
+ExecStart=${EXEC_START}
+User=${USER}
+StateDirectory=crawlfleet
+StateDirectoryMode=0700
+# One arena: the C library would otherwise keep one for every thread, 9 MB in all.
+Environment=NODE_ENV=production MALLOC_ARENA_MAX=1
+Restart=on-failure
+RestartSec=1
+MemoryMax=75%
+MemorySwapMax=0
+StandardOutput=journal+console
+StandardError=journal+console
+${[...hardening(settings), ...browserUnitLines(settings)].join('\n')}
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl daemon-reload
+systemctl enable --now crawlfleet.service
+`;
+}
+
+/** What costs nothing at run time. Not MemoryDenyWriteExecute: Node compiles as it runs. */
+function hardening({ site }: InstanceSettings): string[] {
+  return [
+    'NoNewPrivileges=yes',
+    'CapabilityBoundingSet=',
+    'ProtectSystem=strict',
+    'ProtectHome=yes',
+    'PrivateTmp=yes',
+    'PrivateDevices=yes',
+    'ProtectKernelTunables=yes',
+    'ProtectKernelModules=yes',
+    'ProtectKernelLogs=yes',
+    'ProtectControlGroups=yes',
+    'ProtectClock=yes',
+    'ProtectHostname=yes',
+    'RestrictSUIDSGID=yes',
+    'RestrictRealtime=yes',
+    'LockPersonality=yes',
+    'SystemCallArchitectures=native',
+    'UMask=0077',
+    // A browser keeps its own processes apart with namespaces, and asks netlink for the interfaces.
+    ...(site.render === 'http'
+      ? ['RestrictNamespaces=yes', 'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK']
+      : []),
+  ];
+}
