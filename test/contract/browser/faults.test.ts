@@ -1,0 +1,185 @@
+/** A browser that hangs, crashes or grows is killed and replaced, and nothing of it stays behind. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { listGroup } from '../../../crawl-api/fetch/browser/process-group.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { NO_HOOKS, Site, chromiumPath, neverAborted, openStage, titleOf } from './stage.ts';
+import type { Page, Stage, StageOptions } from './stage.ts';
+
+let site: Site;
+let stage: Stage | null = null;
+
+beforeAll(async () => {
+  site = await Site.start('127.0.7.11');
+  site.pages.set('/p/good', '<h1>good</h1>');
+});
+afterAll(() => site.stop());
+afterEach(async () => {
+  await stage?.close();
+  stage = null;
+});
+
+async function open(options: StageOptions = {}): Promise<(path: string) => ReturnType<Stage['source']['fetch']>> {
+  const opened = (stage = await openStage(site, options));
+  return (path) => opened.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+}
+
+/** Processes whose command line has the text, dead ones that nobody has buried included. */
+function processesWith(text: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text);
+      } catch {
+        return false;
+      }
+    });
+}
+
+function zombieChildren(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        return state === 'Z' && Number(parent) === process.pid;
+      } catch {
+        return false;
+      }
+    });
+}
+
+describe('F23: a browser that does not go on', () => {
+  it.each([
+    ['a reply that never begins', () => {}],
+    [
+      'a page that never ends',
+      (_: unknown, response: ServerResponse) => void response.write('<h1>x</h1>'.padEnd(2_000)),
+    ],
+    ['a script that never ends', '<h1>x</h1><script>for (;;) {}</script>'],
+    ['a flood of dialogs', '<script>for (;;) alert(1)</script>'],
+    ['a flood of windows', '<script>for (;;) open("/p/good?" + Math.random())</script>'],
+  ] as [string, Page][])('times out on %s and goes on with the next product', async (_, page) => {
+    // Also for the good page behind it, from a browser that was started a moment ago.
+    const get = await open({ timeoutMs: 6_000 });
+    site.pages.set('/p/bad', page);
+    const startMs = performance.now();
+    expect(await get('/p/bad')).toMatchObject({ kind: 'failed', reason: 'timeout' });
+    expect(performance.now() - startMs).toBeLessThan(14_000);
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    expect(zombieChildren()).toEqual([]);
+  });
+
+  it.each([
+    ['the renderer', '--type=renderer'],
+    ['the browser', '--remote-debugging-pipe'],
+  ])('fails with network when %s is killed, and goes on', async (_, argument) => {
+    const get = await open();
+    const [profile] = stage!.profiles();
+    site.pages.set('/p/killed', () => {
+      for (const pid of browserProcesses(profile!, argument)) process.kill(pid, 'SIGKILL');
+    });
+    expect(await get('/p/killed')).toMatchObject({ kind: 'failed', reason: 'network' });
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    expect(stage!.problems).toHaveLength(1);
+    expect(zombieChildren()).toEqual([]);
+  });
+
+  it('goes on when the browser ended between two products', async () => {
+    const get = await open();
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    const [profile] = stage!.profiles();
+    for (const pid of browserProcesses(profile!, '--remote-debugging-pipe')) process.kill(pid, 'SIGKILL');
+    await vi.waitFor(() => expect(processesWith(profile!)).toEqual([]), { timeout: 15_000 });
+    expect(titleOf(await get('/p/good'))).toBe('good');
+  });
+
+  it.each(['about:crash', 'chrome://crash', 'file:///etc/passwd', 'data:text/html,%3Ch1%3Edata%3C/h1%3E'])(
+    'a page cannot lead the browser to %s',
+    async (target) => {
+      const get = await open();
+      site.pages.set('/p/crash', `<script>location = ${JSON.stringify(target)}</script>`);
+      const result = await get('/p/crash');
+      expect(titleOf(result)).not.toEqual(expect.stringMatching(/root|data/));
+      expect(titleOf(await get('/p/good'))).toBe('good');
+      expect(stage!.source.counts.restarts).toBe(0);
+    },
+  );
+});
+
+describe('F24: a browser that grows', () => {
+  it('is replaced after its pages, and leaves neither process nor profile', async () => {
+    const get = await open({ recycle: { pages: 2 } });
+    const profiles = new Set<string>();
+    for (let i = 0; i < 5; i++) {
+      expect(titleOf(await get('/p/good'))).toBe('good');
+      for (const name of stage!.profiles()) profiles.add(name);
+    }
+    expect(stage!.source.counts).toMatchObject({ pages: 5, restarts: 2 });
+    expect(stage!.profiles()).toHaveLength(1);
+    await stage!.source.close();
+    expect(stage!.profiles()).toEqual([]);
+    for (const profile of profiles) expect(processesWith(profile)).toEqual([]);
+    expect(zombieChildren()).toEqual([]);
+  });
+
+  it('is killed when one page takes too much memory', async () => {
+    const get = await open({ recycle: { memoryBytes: 400 * 1024 * 1024 } });
+    site.pages.set(
+      '/p/greedy',
+      '<script>const all = []; setInterval(() => all.push(new Uint8Array(2e7).fill(1)), 20)</script>',
+    );
+    expect(await get('/p/greedy')).toMatchObject({ kind: 'failed', reason: 'too-large' });
+    expect(titleOf(await get('/p/good'))).toBe('good');
+  });
+
+  it('gives up a page that is longer than allowed', async () => {
+    const get = await open({ maxPageBytes: 10_000 });
+    site.pages.set('/p/long', `<h1>long</h1>${'x'.repeat(20_000)}`);
+    expect(await get('/p/long')).toMatchObject({ kind: 'failed', reason: 'too-large' });
+  });
+});
+
+describe('the end of the program', () => {
+  it('ends the browser with it, however it dies', async () => {
+    using folder = tempDir();
+    const child = spawn(
+      process.execPath,
+      [fileURLToPath(new URL('mortal-owner.ts', import.meta.url)), chromiumPath(), folder.path, `${site.url}/p/good`],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    for await (const line of createInterface(child.stdout)) if (line === 'ready') break;
+    expect(processesWith(folder.path).length).toBeGreaterThan(2);
+    child.kill('SIGKILL');
+    await vi.waitFor(() => expect(processesWith(folder.path)).toEqual([]), { timeout: 15_000 });
+  });
+
+  it('removes the profiles that a killed program left', async () => {
+    using folder = tempDir();
+    mkdirSync(folder.file('chromium-left', 'Default'), { recursive: true });
+    stage = await openStage(site, { profileDirectory: folder.path });
+    expect(readdirSync(folder.path)).not.toContain('chromium-left');
+  });
+});
+
+it('says what to do when there is no browser', async () => {
+  await expect(openStage(site, { executablePath: '/nowhere/chromium' })).rejects.toMatchObject({
+    code: 'platform',
+    message: expect.stringContaining('/nowhere/chromium did not start'),
+    hint: expect.stringContaining('apt-get install'),
+  });
+});
+
+/** Processes of the group whose browser uses the profile. */
+function browserProcesses(profile: string, argument: string): number[] {
+  const [leader] = processesWith(profile).filter((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pipe'),
+  );
+  return listGroup(Number(leader)).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(argument));
+}

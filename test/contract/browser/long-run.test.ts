@@ -1,0 +1,57 @@
+/** F24: after hundreds of pages, what is held is what was held after the first ones. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
+import type { Stage } from './stage.ts';
+
+const PAGES = 200;
+const GENERATION = 50;
+const MB = 1_048_576;
+
+let site: Site;
+let stage: Stage;
+
+beforeAll(async () => {
+  site = await Site.start('127.0.7.17');
+  site.pages.set(
+    '/p/page',
+    `<h1>page</h1><script>globalThis.held = new Array(1e5).fill("x")</script>${'<p>text</p>'.repeat(500)}`,
+  );
+  stage = await openStage(site, { recycle: { pages: GENERATION } });
+});
+afterAll(async () => {
+  await stage.close();
+  await site.stop();
+});
+
+it('F24: keeps its memory over 200 pages, and leaves no process unburied', { timeout: 300_000 }, async () => {
+  const ownMb: number[] = [];
+  const browserMb: number[] = [];
+  for (let n = 1; n <= PAGES; n++) {
+    expect(titleOf(await stage.source.fetch(`${site.url}/p/page?n=${n}`, NO_HOOKS, neverAborted()))).toBe('page');
+    if (n % GENERATION !== GENERATION - 1) continue;
+    browserMb.push((await stage.source.start()).memoryBytes() / MB);
+    ownMb.push(process.memoryUsage.rss() / MB);
+  }
+  // After the last product the browser is exchanged in the background.
+  expect(stage.source.counts.restarts).toBeGreaterThanOrEqual(PAGES / GENERATION - 1);
+  // A browser ends with what the first one ended with; this process is compared once it has warmed up.
+  expect(Math.max(...browserMb.slice(1))).toBeLessThan(browserMb[0]! * 1.3 + 20);
+  expect(ownMb.at(-1)!).toBeLessThan(ownMb[1]! + 40);
+  await vi.waitFor(() => expect(unburiedChildren()).toEqual([]), { timeout: 15_000 });
+  expect(stage.profiles().length).toBeLessThanOrEqual(1);
+});
+
+/** Children of this process that have ended and still have an entry in the process table. */
+function unburiedChildren(): string[] {
+  return readdirSync('/proc').filter((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return state === 'Z' && Number(parent) === process.pid;
+    } catch {
+      return false;
+    }
+  });
+}

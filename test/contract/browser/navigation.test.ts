@@ -1,0 +1,189 @@
+/** One navigation a visit: where a page itself leads is told, judged and paced, and never followed. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
+import { HabitWatch } from '../../../crawl-api/politeness/habit-watch.ts';
+import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
+import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
+import type { LookedAt } from '../../../crawl-api/queue/page-look.ts';
+import { lookAt } from '../../../crawl-api/queue/page-look.ts';
+import type { Answer, PacedRequests, PageRequest } from '../../../crawl-api/queue/paced-requests.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
+import type { Stage } from './stage.ts';
+
+let site: Site;
+let stage: Stage;
+
+beforeAll(async () => {
+  site = await Site.start('127.0.7.18');
+  stage = await openStage(site);
+  site.pages.set('/p/good', '<h1>good</h1>');
+});
+afterAll(async () => {
+  expect(stage.problems).toEqual([]);
+  await stage.close();
+  await site.stop();
+});
+
+const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+
+/** Longer than what a ban page has to say. */
+const NOTICE =
+  'This product has a new page with a better picture and all its colours. You will be taken there in a moment; if nothing happens, please follow the link below.';
+
+/** What the site was asked for by one visit. */
+async function visit(path: string): Promise<{ result: PageResult; asked: string[] }> {
+  const before = site.hits.length;
+  const result = await get(path);
+  // The next page comes after the last one's has been cleared away: all that it could still do is done by then.
+  expect(titleOf(await get('/p/good'))).toBe('good');
+  return { result, asked: site.paths().slice(before, -1) };
+}
+
+async function judgementOf(result: PageResult, path: string) {
+  const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
+  const { kind, rule } = judge(result as SeenPage, site.url + path, rules);
+  return { kind, rule };
+}
+
+describe('F28: a ban page that leads elsewhere', () => {
+  it.each([
+    ['reload', '<script>document.cookie="k=1";location.reload()</script>', '/p/ban'],
+    ['reload again and again', '<script>setInterval(() => location.reload(), 1)</script>', '/p/ban'],
+    ['location.href', '<script>location.href="/c?u="+encodeURIComponent(location.href)</script>', '/c'],
+    ['a script that empties the page first', '<script>document.body?.remove();location.replace("/c")</script>', '/c'],
+    ['meta refresh', '<meta http-equiv="refresh" content="0;url=/c">', '/c'],
+    ['a form', '<form method="post" action="/c"></form><script>document.forms[0].submit()</script>', '/c'],
+  ])('%s: costs one request, and is seen as what it is', async (_, body, target) => {
+    site.pages.set('/p/ban', body);
+    site.pages.set('/c', body);
+    const { result, asked } = await visit('/p/ban');
+    expect(asked).toEqual(['/p/ban']);
+    expect(result).toMatchObject({ kind: 'redirect', reply: { url: `${site.url}/p/ban`, status: 200, body } });
+    expect(result.kind === 'redirect' && new URL(result.to).pathname).toBe(target);
+    expect(await judgementOf(result, '/p/ban')).toEqual({ kind: 'banned', rule: 'script-shell' });
+  });
+
+  it('costs one as well where the site redirects to it', async () => {
+    site.pages.set('/p/ban', (_, response) => response.writeHead(302, { location: '/c' }).end());
+    site.pages.set('/c', '<script>location.reload()</script>');
+    const { result, asked } = await visit('/p/ban');
+    expect(asked).toEqual(['/p/ban']);
+    expect(result).toMatchObject({ kind: 'redirect', to: `${site.url}/c` });
+  });
+});
+
+describe('a page that leads elsewhere', () => {
+  it('by script to the product is told as a hop', async () => {
+    site.pages.set('/p/moved', `<p>${NOTICE}</p><script>location.replace("/p/good?from=moved")</script>`);
+    const { result, asked } = await visit('/p/moved');
+    expect(asked).toEqual(['/p/moved']);
+    expect(result).toMatchObject({ kind: 'redirect', to: `${site.url}/p/good?from=moved` });
+    expect(await judgementOf(result, '/p/moved')).toEqual({ kind: 'hop', rule: null });
+  });
+
+  it('by script to the product is followed as a request of its own', async () => {
+    site.pages.set('/p/moved', `<p>${NOTICE}</p><script>location.replace("/p/good")</script>`);
+    const sent: string[] = [];
+    const requests: Pick<PacedRequests, 'send' | 'mayFollow'> = {
+      mayFollow: () => true,
+      async send({ url }: PageRequest): Promise<Answer> {
+        sent.push(new URL(url).pathname);
+        return { kind: 'page', page: (await stage.source.fetch(url, NO_HOOKS, neverAborted())) as LookedAt };
+      },
+    };
+    const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
+    const parts = {
+      requests: requests as PacedRequests,
+      rules,
+      render: new RenderChoice('browser'),
+      habit: new HabitWatch(),
+    };
+    const url = `${site.url}/p/moved`;
+    const look = await lookAt(parts, { n: 0, url, site: url, yields: false }, neverAborted());
+    expect(look).toMatchObject({ kind: 'seen', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
+    expect(sent).toEqual(['/p/moved', '/p/good']);
+  });
+
+  it.each([
+    ['reloads again and again', '<h1>there</h1><script>setInterval(() => location.reload(), 20)</script>'],
+    ['leads away at once', '<h1>there</h1><script>location.href = "/p/good"</script>'],
+    [
+      'leads away in a frame',
+      '<h1>there</h1><iframe srcdoc="<script>top.location.href = \'/p/good\'</script>"></iframe>',
+    ],
+  ])('and has what is required is a page: %s', async (_, body) => {
+    site.pages.set('/p/there', body);
+    const { result, asked } = await visit('/p/there');
+    expect(titleOf(result)).toBe('there');
+    expect(asked).toEqual(['/p/there']);
+  });
+
+  it('to another site is a redirect that leaves it', async () => {
+    site.pages.set('/p/leave', '<p>x</p><script>location.href = "http://127.0.7.250:1/x"</script>');
+    expect(await get('/p/leave')).toMatchObject({ kind: 'redirect', to: 'http://127.0.7.250:1/x' });
+  });
+});
+
+describe('a product', () => {
+  it.each(["/p/a'b|c^d`e{f}g~h", '/p/%7e%E3%81%82あ "<>[]', "/p/q?a='b'|{c}^`d`\\e&あ=%zz#part", '/p/x/../y;z=1//?'])(
+    'is asked for whatever its URL is written with: %s',
+    async (path) => {
+      const url = new URL(path, site.url);
+      for (const written of [site.url + path, url.href]) {
+        const before = site.hits.length;
+        // What the site makes of such a path is its own affair.
+        expect((await stage.source.fetch(written, NO_HOOKS, neverAborted())).kind).toMatch(/page|gone/);
+        expect(site.hits.length).toBe(before + 1);
+      }
+    },
+  );
+});
+
+describe('what a page loads', () => {
+  it('is bounded: windows, and none of them outlives its product', async () => {
+    site.pages.set('/w', 'window');
+    const form = '<form target="_blank" action="/w"></form><a href="/w" target="_blank">x</a>';
+    const script =
+      'for (let i = 0; i < 40; i++) open("/w?" + i); document.forms[0].submit(); document.links[0].click()';
+    site.pages.set('/p/windows', `<h1>windows</h1>${form}<script>${script}</script>`);
+    const { result, asked } = await visit('/p/windows');
+    expect(titleOf(result)).toBe('windows');
+    expect(asked.filter((path) => path !== '/favicon.ico').length).toBeLessThanOrEqual(20);
+    expect(asked.at(-1)).not.toBe('/p/good');
+    const before = site.hits.length;
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    expect(site.paths().slice(before)).toEqual(['/p/good']);
+  });
+
+  it('is bounded: documents of frames and windows', async () => {
+    site.pages.set('/frame', '<p>frame</p>');
+    // Half a second after the tenth frame: however slow the machine, so many are there, and more of them had their time.
+    const script = `
+      let loaded = 0;
+      const note = ({ target }) => {
+        if (target.contentDocument?.body?.textContent !== 'frame' || ++loaded !== 10) return;
+        setTimeout(() => document.body.append(Object.assign(document.createElement('h1'), { textContent: 'framed' })), 500);
+      };
+      for (let i = 0; i < 60; i++)
+        document.body.append(Object.assign(document.createElement('iframe'), { src: '/frame?' + i, onload: note }));`;
+    site.pages.set('/p/frames', `<body><script>${script}</script>`);
+    const { result, asked } = await visit('/p/frames');
+    expect(titleOf(result)).toBe('framed');
+    expect(asked.length).toBeLessThanOrEqual(20);
+    expect(asked.length).toBeGreaterThan(10);
+  });
+
+  it('is bounded: requests of any kind', async () => {
+    site.pages.set('/data', 'data');
+    const load = 'for (let i = 0; i < 400; i++) await fetch("/data?" + i, { cache: "no-store" }).catch(() => {})';
+    site.pages.set(
+      '/p/flood',
+      `<body><script>(async () => { ${load}; document.body.innerHTML = "<h1>flooded</h1>" })()</script>`,
+    );
+    const { result, asked } = await visit('/p/flood');
+    expect(titleOf(result)).toBe('flooded');
+    expect(asked.length).toBe(200);
+  });
+});

@@ -1,0 +1,127 @@
+/** F36: no page, whatever it tries, makes the browser reach anything but public addresses and the configured shop. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
+import type { Stage } from './stage.ts';
+
+let site: Site;
+/** Stands for all that must not be reached: another port of loopback, where it would notice. */
+let canary: Site;
+let stage: Stage;
+
+beforeAll(async () => {
+  site = await Site.start('127.0.7.12');
+  canary = await Site.start('127.0.7.13');
+  canary.pages.set('/secret', '<h1>secret</h1>');
+  stage = await openStage(site, { timeoutMs: 8_000 });
+});
+afterAll(async () => {
+  await stage.close();
+  await site.stop();
+  await canary.stop();
+});
+
+const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+
+/** Addresses of the canary in all spellings that a page may use, and what cannot be listened on here. */
+function targets(): string[] {
+  const { port } = new URL(canary.url);
+  return [
+    `${canary.url}/secret`,
+    `http://[::ffff:127.0.7.13]:${port}/secret`,
+    `http://2130708237:${port}/secret`,
+    `http://localhost:${port}/secret`,
+    'http://169.254.169.254/latest/meta-data/',
+    'http://[fd00:ec2::254]/latest/meta-data/',
+  ];
+}
+
+describe('F36: requests that a page makes the browser send', () => {
+  it('are refused when the page redirects there', async () => {
+    for (const target of targets()) {
+      site.pages.set('/p/redirect', (_, response) => response.writeHead(302, { location: target }).end());
+      const to = new URL(target).href;
+      expect(await get('/p/redirect')).toMatchObject({ kind: 'redirect', to, reply: { status: 302 } });
+    }
+    expect(canary.connections).toBe(0);
+  });
+
+  it.each([
+    ['a script changes the location', (target: string) => `<script>location = '${target}'</script>`],
+    ['a meta tag refreshes', (target: string) => `<meta http-equiv="refresh" content="0;url=${target}">`],
+    [
+      'a form is sent',
+      (target: string) => `<form method="post" action="${target}"></form><script>document.forms[0].submit()</script>`,
+    ],
+  ])('are refused when %s', async (_, render) => {
+    for (const target of targets().slice(0, 2)) {
+      site.pages.set('/p/leave', render(target));
+      const result = await get('/p/leave');
+      expect(titleOf(result)).not.toBe('secret');
+      expect(JSON.stringify(result)).not.toContain('<h1>secret');
+    }
+    expect(canary.connections).toBe(0);
+  });
+
+  it('are refused from frames, scripts, sockets, workers and windows', async () => {
+    site.pages.set('/worker.js', (_, response) => {
+      response.setHeader('content-type', 'text/javascript');
+      response.end(`fetch('${canary.url}/worker', { mode: 'no-cors' }).catch(() => {})`);
+    });
+    const attempts = targets().map(
+      (target) => `
+        frame('${target}');
+        fetch('${target}', { mode: 'no-cors' }).catch(() => {});
+        navigator.sendBeacon('${target}');
+        attempt(() => new WebSocket('${target.replace('http', 'ws')}'));
+        attempt(() => new WebSocket('${target.replace('http', 'wss')}'));
+        attempt(() => new EventSource('${target}'));
+        attempt(() => open('${target}'));
+        link('preconnect', '${target}'); link('prefetch', '${target}'); link('stylesheet', '${target}'); link('dns-prefetch', '${target}');
+        script('${target}');`,
+    );
+    site.pages.set(
+      '/p/attempts',
+      `<body><script>
+        const attempt = (f) => { try { return f() } catch {} };
+        const add = (name, props) => document.body.append(Object.assign(document.createElement(name), props));
+        const frame = (src) => add('iframe', { src });
+        const script = (src) => add('script', { src });
+        const link = (rel, href) => add('link', { rel, href });
+        ${attempts.join('')}
+        attempt(() => new Worker('/worker.js'));
+        attempt(() => navigator.serviceWorker.register('/worker.js'));
+        attempt(() => { const c = new RTCPeerConnection({ iceServers: [{ urls: 'stun:${new URL(canary.url).host}' }] }); c.createDataChannel('x'); c.createOffer().then((o) => c.setLocalDescription(o)); });
+        setTimeout(() => add('h1', { textContent: 'tried' }), 1000);
+      </script>`,
+    );
+    expect(titleOf(await get('/p/attempts'))).toBe('tried');
+    expect(canary.connections).toBe(0);
+    expect(site.paths()).toContain('/worker.js');
+  });
+
+  it('would reach it if the guard let them: the tests above can fail', async () => {
+    const open = await openStage(site, { guard: { checkLiteral: () => null, checkResolved: () => null } });
+    try {
+      const before = canary.connections;
+      const result = await open.source.fetch(`${site.url}/p/attempts`, NO_HOOKS, neverAborted());
+      expect(titleOf(result)).toBe('tried');
+      expect(canary.connections).toBeGreaterThan(before);
+    } finally {
+      await open.close();
+    }
+  });
+
+  it('reach nothing after the product is done', async () => {
+    site.pages.set('/late', 'late');
+    site.pages.set('/p/late', '<h1>done</h1><script>setInterval(() => fetch("/late?" + Math.random()), 5)</script>');
+    expect(titleOf(await get('/p/late'))).toBe('done');
+    const before = site.hits.length;
+    // That nothing comes can only be seen by waiting a little: the page tries each 5 ms.
+    await systemClock.sleep(200);
+    const since = site.paths().slice(before);
+    // As many as there are connections to the site may have been on their way already; without the gate it would be about forty.
+    expect(since.length).toBeLessThanOrEqual(6);
+  });
+});
