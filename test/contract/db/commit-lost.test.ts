@@ -1,0 +1,126 @@
+/** F47: the connection dies in the COMMIT. Whether it happened is read from the rows; nothing is done twice or lost. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import type { Database } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { createTestDatabase } from '../../support/mariadb/database.ts';
+import type { CommitCutter, CutAt } from './commit-cutter.ts';
+import { startCommitCutter } from './commit-cutter.ts';
+import type { Bench } from './harness.ts';
+import {
+  NOW,
+  REQUEST,
+  allRows,
+  createInstance,
+  createRun,
+  gone,
+  load,
+  openBench,
+  partRef,
+  stored,
+  toLoading,
+} from './harness.ts';
+
+describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
+  let database: TestDatabase;
+  /** Undisturbed, to prepare and to look. */
+  let bench: Bench;
+  let cutter: CommitCutter;
+  let db: Database;
+  /** Whose commits are cut. */
+  let hurt: Bench;
+  beforeAll(async () => {
+    database = await createTestDatabase('mysql');
+    bench = await openBench(database);
+    cutter = await startCommitCutter(database.url);
+    db = await openDatabase(cutter.url);
+    hurt = { ...bench, db, stores: createStores(db), url: cutter.url };
+  });
+  afterAll(async () => {
+    await db.close();
+    await cutter.close();
+    await bench.db.close();
+    await database.drop();
+  });
+
+  /** Does it with its next two commits cut. */
+  async function cutting<T>(work: () => Promise<T>): Promise<T> {
+    const before = cutter.cuts();
+    cutter.onCommit = () => (cutter.cuts() - before < 2 ? at : null);
+    try {
+      return await work();
+    } finally {
+      cutter.onCommit = () => null;
+      // After the first cut behind a COMMIT there may be nothing left to commit again: the rows have told.
+      expect(cutter.cuts() - before).toBeGreaterThanOrEqual(1);
+    }
+  }
+
+  const events = (id: string): Promise<unknown[]> => bench.stores.runs.events(id, 1_000);
+
+  it('of a load: each product once, the counts are those of the load that happened', async () => {
+    const { id } = await createRun(bench, 300);
+    const results = [gone(1), ...Array.from({ length: 299 }, (_, i) => stored(i + 2))];
+    const part = partRef(id, 0, 1, 0, 300);
+    await bench.stores.results.register(id, 0, 1, [part], bench.fence);
+    const place = { slot: 0, epoch: 1, seq: 0 };
+    const counts = await cutting(() => hurt.stores.results.load(id, place, results, bench.fence, NOW));
+    expect(counts).toEqual({ stored: 299, gone: 1, failed: 0 });
+    expect(await allRows(bench, `crawlfleet_staging_${id}`)).toHaveLength(299);
+    expect(await bench.stores.results.totals(id)).toEqual({ stored: 299, gone: 1, failed: 0, seen: 1, loaded: 1 });
+    expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: 299, gone: 1, open: 0 });
+  });
+
+  it('of a publish: it is published, and its move is told once', async () => {
+    const { id, table } = await createRun(bench, 20);
+    await load(
+      bench,
+      id,
+      { slot: 0, seq: 0 },
+      Array.from({ length: 20 }, (_, i) => stored(i + 1)),
+    );
+    await toLoading(bench, id);
+    const before = (await events(id)).length;
+    const end = { exitCode: 0, reason: 'complete' } as const;
+    const published = await cutting(() => hurt.stores.results.publish(id, 'completed', end, bench.fence, NOW));
+    expect(published).toEqual({ rows: 20 });
+    expect(await allRows(bench, table)).toHaveLength(20);
+    expect((await bench.stores.runs.get(id))?.phase).toBe('completed');
+    expect((await events(id)).length).toBe(before + 1);
+  });
+
+  it('of a new run: it is there once, with all of its products', async () => {
+    const { id } = await cutting(() => createRun(hurt, 50));
+    expect(await bench.stores.work.outcomes(id)).toMatchObject({ open: 50 });
+    expect(await events(id)).toHaveLength(1);
+  });
+
+  it('of a claim and of a move: they are ours, and are told once', async () => {
+    const { id } = await createRun(bench, 5);
+    const { fleet } = hurt.stores;
+    const claim = { slot: 0, epoch: 1, request: REQUEST, token: 'token' };
+    expect(await cutting(() => fleet.claim(id, claim, bench.fence, NOW))).toBe(true);
+    expect(await cutting(() => fleet.move(id, 0, 1, 'claimed', 'pending', bench.fence, NOW + 1))).toBe(true);
+    expect(await bench.stores.fleet.instances(id)).toMatchObject([{ phase: 'pending', token: 'token' }]);
+    // Of the run, of the claim, of the move.
+    expect(await events(id)).toHaveLength(3);
+  });
+
+  it('of a grant: the chunks are given once, and the answer names them', async () => {
+    const { id } = await createRun(bench, 20);
+    await createInstance(bench, id, 0);
+    const { work } = hurt.stores;
+    const granted = await cutting(() => work.grant(id, 0, 1, ['1-1', '2-1'], 10, bench.fence, NOW));
+    expect(granted).toEqual(['1-1', '2-1']);
+    expect(await bench.stores.work.counts(id)).toMatchObject({ waiting: 2 });
+  });
+
+  it('of taking the lock: it is taken, and the fence has gone up once', async () => {
+    const { runs } = bench.stores;
+    await runs.releaseLock(bench.fence);
+    const lock = await cutting(() => hurt.stores.runs.acquireLock('hurt', NOW, 3_600_000));
+    // Releasing has raised it as well.
+    expect(lock).toEqual({ fence: bench.fence + 2 });
+  });
+});

@@ -1,0 +1,260 @@
+/** F46 and F48: what becomes of a load when the whole database server dies, freezes, or will not take it for a while. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Connection } from 'mysql2/promise';
+import { createConnection } from 'mysql2/promise';
+import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { migrate } from '../../../orchestrator/db/migrate.ts';
+import { checkRights } from '../../../orchestrator/db/rights.ts';
+import type { DatabaseServer } from '../../chaos/database-server.ts';
+import { startDatabaseServer } from '../../chaos/database-server.ts';
+import { waitFor } from '../../support/processes.ts';
+import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
+import type { Bench } from './harness.ts';
+import { NOW, createRun, partRef, stored } from './harness.ts';
+
+const ROWS = 3_000;
+const PLACE = { slot: 0, epoch: 1, seq: 0 };
+
+let made = 0;
+
+/** A user without any right over the server itself: those would pass by the very limits. */
+async function openPlain(server: DatabaseServer, statementMs?: number): Promise<Bench> {
+  const schema = `faults_${++made}`;
+  await server.query('', `create database ${schema} character set utf8mb4`);
+  await server.query('', `create user if not exists plain identified by 'plain'`);
+  await server.query('', `grant all on ${schema}.* to plain`);
+  const url = `mysql://plain:plain@${server.host}/${schema}`;
+  const db = await openDatabase(url, { connectMs: 1_000, ...(statementMs === undefined ? {} : { statementMs }) });
+  await migrate(db);
+  const stores = createStores(db);
+  const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
+  if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
+  return { db, stores, fence: lock.fence, url, memory: null };
+}
+
+/** A run of 3,000 products with its part in the ledger. */
+async function aPart(bench: Bench): Promise<string> {
+  const { id } = await createRun(bench, ROWS, { chunkSize: 100 });
+  await bench.stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, ROWS)], bench.fence);
+  return id;
+}
+
+const RESULTS = Array.from({ length: ROWS }, (_, i) => stored(i + 1));
+const loadPart = (bench: Bench, id: string) => bench.stores.results.load(id, PLACE, RESULTS, bench.fence, NOW);
+
+async function expectLoaded(bench: Bench, id: string): Promise<void> {
+  expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: ROWS, open: 0 });
+  expect(await bench.stores.results.totals(id)).toMatchObject({ stored: ROWS, seen: 1, loaded: 1 });
+  const [row] = (await bench.db.knex(`crawlfleet_staging_${id}`).count({ rows: '*' })) as { rows: string }[];
+  expect(Number(row?.rows)).toBe(ROWS);
+}
+
+describe('a database server that fails in the middle of a load', () => {
+  let server: DatabaseServer;
+  let bench: Bench;
+  const others: Connection[] = [];
+  beforeAll(async () => {
+    server = await startDatabaseServer();
+    bench = await openPlain(server, 4_000);
+  });
+  afterAll(async () => {
+    await bench.db.close();
+    await server.stop();
+  });
+  afterEach(async () => {
+    for (const connection of others.splice(0)) connection.destroy();
+  });
+
+  /** Starts a load and holds it in its middle, with part of its rows written and not committed. */
+  async function halfLoaded(id: string): Promise<{ load: Promise<unknown>; release: () => void }> {
+    const other = await createConnection({ uri: server.url(bench.db.schema!) });
+    other.on('error', () => undefined);
+    others.push(other);
+    await other.query('begin');
+    // The last batch has to wait for this row of the same key.
+    await other.query(
+      `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`,
+    );
+    const load = loadPart(bench, id);
+    load.catch(() => undefined);
+    await untilWaiting(server);
+    return { load, release: () => other.destroy() };
+  }
+
+  it('F46: killed with kill -9: what was not committed is loaded again, each row once', async () => {
+    const id = await aPart(bench);
+    const { load } = await halfLoaded(id);
+    await server.kill();
+    await server.start();
+    expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+    await expectLoaded(bench, id);
+  });
+
+  it('F46: restarted in good order: likewise', async () => {
+    const id = await aPart(bench);
+    const { load } = await halfLoaded(id);
+    await server.query('', 'shutdown').catch(() => undefined);
+    await waitFor(async () => !(await isUp(server)), { what: 'MariaDB to shut down', timeoutMs: 30_000 });
+    await server.start();
+    expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+    await expectLoaded(bench, id);
+  });
+
+  it('F48: frozen in the middle of a statement: its time runs out, and a new connection does it when it thaws', async () => {
+    const id = await aPart(bench);
+    const { load, release } = await halfLoaded(id);
+    server.signal('SIGSTOP');
+    release();
+    const asked = bench.stores.runs.get(id);
+    const startedMs = performance.now();
+    // A question of its own, with no answer but the end of its time.
+    const raw = bench.db.knex.raw('select 1 as one').then(
+      () => null,
+      (error: unknown) => error,
+    );
+    expect(await raw).toMatchObject({ code: expect.stringMatching(/TIMEOUT|TIMEDOUT/) as string });
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    server.signal('SIGCONT');
+    expect(await asked).toMatchObject({ id });
+    expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+    await expectLoaded(bench, id);
+  });
+
+  it('F46: read-only for a while: the load waits for it; before a run it is refused by its name', async () => {
+    const id = await aPart(bench);
+    await server.query('', 'set global read_only = 1');
+    try {
+      await expect(checkRights(bench.db)).rejects.toMatchObject({
+        code: 'database-failed',
+        message: expect.stringMatching(/takes no writes.*read-only/) as string,
+      });
+      const refused = refusals(bench);
+      const load = loadPart(bench, id);
+      await waitFor(async () => refused.count > 0, { what: 'a write to be refused' });
+      await server.query('', 'set global read_only = 0');
+      expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+    } finally {
+      await server.query('', 'set global read_only = 0');
+    }
+    await expectLoaded(bench, id);
+  });
+
+  it('F46: with no connection to spare: it waits for one; before a run it is refused by its name', async () => {
+    const id = await aPart(bench);
+    const plain = new URL(bench.url);
+    await server.query('', 'set global max_connections = 10');
+    try {
+      // All that the pool holds idle are dropped first, or it would need no new ones.
+      for (const { id: idle } of await server.query(
+        '',
+        `select id from information_schema.processlist where user = 'plain'`,
+      ))
+        await server.query('', `kill ${String(idle)}`).catch(() => undefined);
+      for (let full = false; !full;) {
+        const other = await createConnection({ uri: plain.href }).catch(() => null);
+        other?.on('error', () => undefined);
+        if (other) others.push(other);
+        full = other === null;
+      }
+      await expect(openDatabase(bench.url)).rejects.toMatchObject({
+        code: 'database-unreachable',
+        message: expect.stringContaining('takes no more connections') as string,
+      });
+      const refused = refusals(bench);
+      const load = loadPart(bench, id);
+      await waitFor(async () => refused.count > 0, { what: 'a connection to be refused' });
+      for (const connection of others.splice(0)) connection.destroy();
+      expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+    } finally {
+      await server.query('', 'set global max_connections = 151');
+    }
+    await expectLoaded(bench, id);
+  });
+
+  it('F46: connections that the server has ended for their idleness are not taken for living ones', async () => {
+    const id = await aPart(bench);
+    await server.query('', 'set global wait_timeout = 1');
+    // The session value is read when a connection is made.
+    const late = await openDatabase(bench.url);
+    try {
+      const stores = createStores(late);
+      const answers = (await Promise.all(
+        Array.from({ length: 6 }, () => late.knex.raw('select connection_id() as id, sleep(0.05)')),
+      )) as [[{ id: string }]][];
+      const ids = new Set(answers.map(([[row]]) => row.id));
+      expect(ids.size).toBeGreaterThan(1);
+      const living = async () =>
+        (await server.query('', 'show processlist')).filter((row) => ids.has(String(row.Id))).length;
+      await waitFor(async () => (await living()) === 0, {
+        what: 'the server to end idle connections',
+        timeoutMs: 20_000,
+      });
+      expect(await stores.runs.get(id)).toMatchObject({ id });
+      expect(await stores.results.load(id, PLACE, RESULTS, bench.fence, NOW)).toMatchObject({ stored: ROWS });
+    } finally {
+      await server.query('', 'set global wait_timeout = 28800');
+      await late.close();
+    }
+    await expectLoaded(bench, id);
+  });
+});
+
+describe('a database server whose disk is full', () => {
+  it('F46: the load waits until there is room, and then all of it is in', async (context) => {
+    const disk = mountSmallDisk('220m');
+    if (!disk) return context.skip('this user may not mount a small disk');
+    const server = await startDatabaseServer(disk.path);
+    try {
+      const bench = await openPlain(server);
+      try {
+        const id = await aPart(bench);
+        const empty = fillDisk(disk.path);
+        const refused = refusals(bench);
+        // More than what the server has room for in the files that it has.
+        const big = RESULTS.map((result) => stored(result.n, result.id, { title: 'x'.repeat(5_000) }));
+        const load = bench.stores.results.load(id, PLACE, big, bench.fence, NOW);
+        load.catch(() => undefined);
+        await waitFor(async () => refused.count > 0, { what: 'a write to be refused' });
+        empty();
+        expect(await load).toEqual({ stored: ROWS, gone: 0, failed: 0 });
+        await expectLoaded(bench, id);
+      } finally {
+        await bench.db.close();
+      }
+    } finally {
+      await server.stop();
+      disk.unmount();
+    }
+  });
+});
+
+/** Counts how often a transaction has had to be begun again: the pauses between tries are the database's own clock. */
+function refusals(bench: Bench): { count: number } {
+  const seen = { count: 0 };
+  const { clock } = bench.db;
+  bench.db.clock = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    sleep(ms, signal) {
+      seen.count++;
+      return clock.sleep(ms, signal);
+    },
+  };
+  return seen;
+}
+
+/** Until some transaction waits for a row lock. */
+async function untilWaiting(server: DatabaseServer): Promise<void> {
+  const waiting = `select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT'`;
+  // The server keeps its answer until nobody has asked for 100 ms.
+  const options = { what: 'the load to be half-way', everyMs: 150 };
+  await waitFor(async () => Number((await server.query('', waiting))[0]?.n) > 0, options);
+}
+
+async function isUp(server: DatabaseServer): Promise<boolean> {
+  return server.query('', 'select 1').then(
+    () => true,
+    () => false,
+  );
+}
