@@ -1,0 +1,161 @@
+/** What the sandbox can be told: conditions that last, things that befall one instance, and the bill. */
+import { existsSync, readFileSync } from 'node:fs';
+import {
+  DescribeInstanceAttributeCommand,
+  DescribeInstancesCommand,
+  DescribeTagsCommand,
+  ModifyInstanceAttributeCommand,
+  RunInstancesCommand,
+  TerminateInstancesCommand,
+} from '@aws-sdk/client-ec2';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ConditionsChange } from '../../../sandbox/conditions.ts';
+import type { BillLine } from '../../../sandbox/ec2/billing.ts';
+import { boot, describe as look, inState, launch, launchInput, uploadBundle } from '../../support/sandbox/boot.ts';
+import type { SandboxClients } from '../../support/sandbox/clients.ts';
+import { clientsFor, eventually, refusal } from '../../support/sandbox/clients.ts';
+import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+
+let sandbox: TestSandbox;
+let clients: SandboxClients;
+let bundleUrl: string;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
+  clients = clientsFor(sandbox);
+  bundleUrl = await uploadBundle(clients);
+});
+afterAll(async () => {
+  clients.destroy();
+  await sandbox.stop();
+});
+afterEach(() => sandbox.control('DELETE', 'conditions'));
+
+const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);
+const befall = (id: string, what: string) => sandbox.control('POST', `instances/${id}`, { do: what });
+const terminate = (...InstanceIds: string[]) => clients.ec2.send(new TerminateInstancesCommand({ InstanceIds }));
+
+async function pidOf(id: string): Promise<number | null> {
+  const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number | null }[] };
+  return instances.find((instance) => instance.id === id)!.pid;
+}
+/** `T` for a stopped process. */
+const processState = (pid: number): string => /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]!;
+
+describe('conditions', () => {
+  it('are as usual at first, change one by one and go back', async () => {
+    const usual = await sandbox.control('GET', 'conditions');
+    expect(usual).toMatchObject({ unknownMs: 0, pools: [], vcpuQuota: null, requestLimits: null, balancerNodes: 1 });
+    await be({ unknownMs: 5 });
+    expect(await be({ vcpuQuota: 4 })).toMatchObject({ unknownMs: 5, vcpuQuota: 4 });
+    expect(await sandbox.control('DELETE', 'conditions')).toEqual(usual);
+  });
+
+  it('are refused when they make no sense', async () => {
+    await expect(sandbox.control('PATCH', 'conditions', { unknown: 1 })).rejects.toThrow('400');
+    await expect(be({ balancerNodes: 0 })).rejects.toThrow('400');
+  });
+
+  it('launch fewer than asked, but not under MinCount, when the pool has no more', async () => {
+    await be({ pools: [{ type: 't3.nano', zone: '*', left: 3 }] });
+    const run = (MinCount: number, MaxCount: number) =>
+      clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount, MaxCount })));
+    expect(await refusal(run(4, 9))).toEqual({ code: 'InsufficientInstanceCapacity', status: 500 });
+    expect((await run(1, 9)).Instances).toHaveLength(3);
+    expect((await refusal(run(1, 1))).code).toBe('InsufficientInstanceCapacity');
+  });
+
+  it('hide an instance, or its tags, for a while', async () => {
+    await be({ unknownMs: 600_000, untaggedMs: 600_000 });
+    const { InstanceId } = await launch(clients, {
+      TagSpecifications: [{ ResourceType: 'instance', Tags: [{ Key: 'run', Value: 'hidden' }] }],
+    });
+    expect((await refusal(look(clients, InstanceId!))).code).toBe('InvalidInstanceID.NotFound');
+    expect((await refusal(terminate(InstanceId!))).code).toBe('InvalidInstanceID.NotFound');
+    const tagged = new DescribeInstancesCommand({ Filters: [{ Name: 'tag:run', Values: ['hidden'] }] });
+    const tags = new DescribeTagsCommand({ Filters: [{ Name: 'resource-id', Values: [InstanceId!] }] });
+    // The launch is longer ago than that.
+    await be({ unknownMs: 1 });
+    const bare = await look(clients, InstanceId!);
+    expect(bare.Tags ?? []).toEqual([]);
+    expect((await clients.ec2.send(tagged)).Reservations).toEqual([]);
+    expect((await clients.ec2.send(tags)).Tags).toEqual([]);
+    await be({ untaggedMs: 1 });
+    expect((await clients.ec2.send(tagged)).Reservations).toHaveLength(1);
+    expect((await clients.ec2.send(tags)).Tags).toMatchObject([{ Key: 'run', Value: 'hidden' }]);
+  });
+});
+
+describe('what befalls an instance', () => {
+  it('freezes and thaws its program', async () => {
+    const { id, url } = await boot(clients, bundleUrl);
+    const pid = (await pidOf(id))!;
+    await befall(id, 'freeze');
+    await eventually('it to stand still', async () => (processState(pid) === 'T' ? true : null));
+    expect((await look(clients, id)).State?.Name).toBe('running');
+    await befall(id, 'thaw');
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('kills its program, which is started again; a crash is for good, and EC2 sees neither', async () => {
+    const { id } = await boot(clients, bundleUrl);
+    const first = (await pidOf(id))!;
+    await befall(id, 'kill');
+    const second = await eventually('another process', async () => {
+      const pid = await pidOf(id);
+      return pid === null || pid === first ? null : pid;
+    });
+    await befall(id, 'crash');
+    await eventually('the end of it', async () => (existsSync(`/proc/${second}`) ? null : true));
+    expect((await look(clients, id)).State?.Name).toBe('running');
+    await expect(befall(id, 'freeze')).rejects.toThrow('409');
+    await terminate(id);
+    await inState(clients, id, 'terminated');
+  });
+
+  it('retires it to stopped, or ends it, without anybody’s call', async () => {
+    const [retired, ended] = [await boot(clients, bundleUrl), await boot(clients, bundleUrl)];
+    await befall(retired.id, 'retire');
+    await befall(ended.id, 'terminate');
+    expect((await inState(clients, retired.id, 'stopped')).StateReason?.Code).toBe('Server.ScheduledStop');
+    expect((await inState(clients, ended.id, 'terminated')).StateReason?.Code).toBe('Server.InternalError');
+    expect(await pidOf(retired.id)).toBeNull();
+  });
+
+  it('protects it from termination, as the attribute does', async () => {
+    const { InstanceId } = await launch(clients, { DisableApiTermination: true });
+    const id = InstanceId!;
+    const attribute = new DescribeInstanceAttributeCommand({ InstanceId, Attribute: 'disableApiTermination' });
+    expect((await clients.ec2.send(attribute)).DisableApiTermination?.Value).toBe(true);
+    expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
+    await clients.ec2.send(new ModifyInstanceAttributeCommand({ InstanceId, DisableApiTermination: { Value: false } }));
+    await befall(id, 'protect');
+    expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
+    await befall(id, 'unprotect');
+    await terminate(id);
+    await inState(clients, id, 'terminated');
+  });
+
+  it('is refused for an instance or a thing that is not known', async () => {
+    await expect(befall('i-00000000000000000', 'freeze')).rejects.toThrow('404');
+    const { InstanceId } = await launch(clients);
+    await expect(befall(InstanceId!, 'explode')).rejects.toThrow('400');
+  });
+});
+
+it('bills each instance by the second from a minute on, also when EC2 has forgotten it', async () => {
+  await be({ terminatedShownMs: 1 });
+  const { InstanceId } = await launch(clients);
+  await inState(clients, InstanceId!, 'running');
+  await terminate(InstanceId!);
+  await eventually('EC2 to forget it', async () =>
+    look(clients, InstanceId!).then(
+      () => null,
+      () => true,
+    ),
+  );
+  const bill = (await sandbox.control('GET', 'billing')) as BillLine[];
+  expect(bill.find(({ id }) => id === InstanceId)).toMatchObject({ starts: 1, billedSeconds: 60 });
+});

@@ -1,0 +1,199 @@
+/** What `orchestrator setup` prints, read and carried out by the programs it is written for, on an account of moto's. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setupValues } from '../../../orchestrator/cli/setup/values.ts';
+import type { SetupFlags } from '../../../orchestrator/cli/setup/values.ts';
+import { awsCliText } from '../../../orchestrator/cli/setup/aws-cli.ts';
+import { terraformText } from '../../../orchestrator/cli/setup/terraform.ts';
+import { installDebianPackage } from '../../support/debian-package.ts';
+import { findProgram } from '../../support/find-program.ts';
+import type { MotoServer } from '../../support/endpoints/moto-server.ts';
+import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
+import { runCommand } from '../../support/processes.ts';
+import type { TempDir } from '../../support/temp-dir.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { NO_TERRAFORM, initTerraform } from '../../support/terraform.ts';
+
+// Not in the test: another installation, or a slow mirror, may take longer than a test may.
+const hasShellcheck = (await findProgram('shellcheck')) !== null || (await installDebianPackage('shellcheck'));
+
+const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
+const BASE: SetupFlags = { region: 'ap-northeast-1', bucket: 'example-crawl', owner: 'main-1' };
+const VARIANTS: [string, SetupFlags][] = [
+  ['a main server in the VPC', { ...BASE, image: true, canary: true }],
+  ['a laptop with a user of its own', { ...BASE, mainServer: '203.0.113.7', controllerUser: 'alice', image: true }],
+  [
+    'a main server elsewhere, another VPC, us-east-1',
+    { ...BASE, region: 'us-east-1', mainServer: '203.0.113.0/24', vpc: 'vpc-0a1b2c' },
+  ],
+];
+const valuesOf = (flags: SetupFlags) => setupValues(flags, null, {});
+const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+
+let folder: TempDir;
+let moto: MotoServer | null = null;
+beforeEach(() => {
+  folder = tempDir();
+});
+afterEach(async () => {
+  await moto?.stop();
+  moto = null;
+  folder.remove();
+});
+
+const put = (name: string, text: string): string => {
+  writeFileSync(folder.file(name), text);
+  return folder.file(name);
+};
+async function startMoto(): Promise<MotoServer | null> {
+  const program = await findMotoServer();
+  if (program === null) sayMotoIsMissing('what setup prints, carried out');
+  return program === null ? null : startMotoServer(program);
+}
+const leaveOut = (skip: (note: string) => never, note: string): never => {
+  console.error(note);
+  return skip(note);
+};
+
+describe('as Terraform', () => {
+  it('is what terraform fmt gives, and valid', { timeout: 300_000 }, async ({ skip }) => {
+    put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
+    const terraform = await initTerraform(folder.path);
+    if (!terraform) return leaveOut(skip, NO_TERRAFORM);
+    for (const [name, flags] of VARIANTS) {
+      put('crawlfleet.tf', terraformText(valuesOf(flags)));
+      expect((await terraform('fmt', '-check', '-diff', '-no-color')).stdout, name).toBe('');
+      const { exitCode, stdout, stderr } = await terraform('validate', '-no-color');
+      expect(exitCode, `${name}: ${stdout}${stderr}`).toBe(0);
+    }
+  });
+
+  it('is applied without an error, and makes what it lists', { timeout: 300_000 }, async ({ skip }) => {
+    put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
+    put('test_override.tf', 'provider "aws" {\n  skip_credentials_validation = true\n  s3_use_path_style = true\n}\n');
+    moto = await startMoto();
+    if (!moto) return skip('no moto_server');
+    const terraform = await initTerraform(folder.path, { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint });
+    if (!terraform) return leaveOut(skip, NO_TERRAFORM);
+    // The provider waits most of a minute until a lifecycle has settled; the aws-cli case sets the same one.
+    const withoutLifecycle = terraformText(valuesOf(VARIANTS[0]![1])).replace(
+      /resource "aws_s3_bucket_lifecycle_configuration"[\s\S]*?\n}\n/,
+      '',
+    );
+    put('crawlfleet.tf', withoutLifecycle);
+    const applied = await terraform('apply', '-auto-approve', '-input=false', '-no-color');
+    expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
+    expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
+    await expectMade(moto, BASE.region!);
+    // What is there already is left as it is.
+    expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
+  });
+});
+
+describe('as aws-cli lines', () => {
+  it('has nothing that shellcheck warns of', async ({ skip }) => {
+    if (!hasShellcheck)
+      return leaveOut(
+        skip,
+        'shellcheck is not on this machine: the lines of setup --format aws-cli were not checked by it.',
+      );
+    for (const [name, flags] of VARIANTS) {
+      const file = put('setup.sh', awsCliText(valuesOf(flags)));
+      const { exitCode, stdout } = await runCommand('shellcheck', [file]);
+      expect(exitCode, `${name}: ${stdout}`).toBe(0);
+    }
+  });
+
+  it('all succeed, and make what they list', { timeout: 300_000 }, async ({ skip }) => {
+    if (!(await findProgram('aws')))
+      return leaveOut(skip, 'aws-cli is not on this machine (pip install awscli): the lines of setup were not run.');
+    moto = await startMoto();
+    if (!moto) return skip('no moto_server');
+    const file = put('setup.sh', awsCliText(valuesOf(VARIANTS[0]![1])));
+    const env = { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint };
+    const { exitCode, stdout, stderr } = await runCommand('bash', [file], { env, timeoutMs: 270_000 });
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('instance_profile: crawlfleet-instance');
+    await expectMade(moto, BASE.region!);
+    const lifecycle = await aws(
+      moto,
+      BASE.region!,
+      's3api',
+      'get-bucket-lifecycle-configuration',
+      '--bucket',
+      'example-crawl',
+    );
+    expect(JSON.stringify(lifecycle)).toContain('"Prefix":"runs/"');
+  });
+});
+
+async function aws(at: MotoServer, region: string, ...args: string[]): Promise<unknown> {
+  const env = { ...KEYS, AWS_ENDPOINT_URL: at.endpoint, AWS_REGION: region, AWS_DEFAULT_REGION: region, AWS_PAGER: '' };
+  const { exitCode, stdout, stderr } = await runCommand('aws', [...args, '--output', 'json'], { env });
+  expect(exitCode, stderr).toBe(0);
+  return JSON.parse(stdout);
+}
+
+interface Groups {
+  SecurityGroups: {
+    GroupId: string;
+    IpPermissions: { FromPort: number; UserIdGroupPairs: { GroupId: string }[] }[];
+    Tags?: { Key: string; Value: string }[];
+  }[];
+}
+
+/** Groups that let in what they should, by their tags, and policies that an account accepts. */
+async function expectMade(at: MotoServer, region: string): Promise<void> {
+  if (!(await findProgram('aws'))) return;
+  const { SecurityGroups } = (await aws(at, region, 'ec2', 'describe-security-groups')) as Groups;
+  const roleOf = (id: string | undefined): string | undefined =>
+    SecurityGroups.find((g) => g.GroupId === id)?.Tags?.find((t) => t.Key === 'crawlfleet:role')?.Value;
+  const letIn = SecurityGroups.filter((g) => roleOf(g.GroupId)).map((g) => [
+    roleOf(g.GroupId),
+    g.IpPermissions.toSorted((a, b) => a.FromPort - b.FromPort).map((p) => [
+      p.FromPort,
+      p.UserIdGroupPairs.map((u) => roleOf(u.GroupId)),
+    ]),
+  ]);
+  expect(Object.fromEntries(letIn)).toEqual({
+    instance: [[8080, ['balancer']]],
+    balancer: [[8080, ['main']]],
+    main: [
+      [8700, ['instance']],
+      [8780, ['instance']],
+    ],
+  });
+  const policies = (await aws(at, region, 'iam', 'list-policies', '--scope', 'Local')) as {
+    Policies: { PolicyName: string }[];
+  };
+  expect(policies.Policies.map((p) => p.PolicyName).toSorted()).toEqual(['crawlfleet-controller', 'crawlfleet-image']);
+  const profile = await aws(
+    at,
+    region,
+    'iam',
+    'get-instance-profile',
+    '--instance-profile-name',
+    'crawlfleet-instance',
+  );
+  expect(JSON.stringify(profile)).toContain('role/crawlfleet-instance');
+}
+
+describe('the command', () => {
+  it('prints one document with --json, and writes a file with --out that only it may replace', async () => {
+    const setup = (...args: string[]) =>
+      runCommand(process.execPath, [LAUNCHER, 'setup', '--config', folder.file('none.yaml'), ...args], {
+        cwd: folder.path,
+      });
+    const flags = ['--region', 'ap-northeast-1', '--bucket', 'example-crawl', '--owner', 'main-1'];
+    const { exitCode, stdout } = await setup(...flags, '--json', '--format', 'aws-cli', '--out', folder.path);
+    expect(exitCode).toBe(0);
+    const document = JSON.parse(stdout) as { resources: { kind: string }[]; written: string };
+    expect(document.resources.map((r) => r.kind)).toContain('instance-profile');
+    expect((await setup(...flags, '--format', 'aws-cli', '--out', folder.path)).exitCode).toBe(0);
+    put('crawlfleet.tf', '# my own\n');
+    expect(await setup(...flags, '--out', folder.path)).toMatchObject({ exitCode: 2 });
+    expect(await setup()).toMatchObject({ exitCode: 2 });
+  });
+});
