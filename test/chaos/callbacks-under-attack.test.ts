@@ -1,0 +1,154 @@
+/** F40 on real processes: a run goes on while others send its call-back listener storms, drips and floods. */
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { HEARTBEAT_PATH } from '../../shared/wire/callbacks.ts';
+import { HEADER } from '../../shared/wire/signature.ts';
+import { waitFor } from '../support/processes.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import { checkRound } from './checks.ts';
+import type { DatabaseServer } from './database-server.ts';
+import { startDatabaseServer } from './database-server.ts';
+import { MainServers } from './main-servers.ts';
+import type { Stage } from './stage.ts';
+import { openStage } from './stage.ts';
+
+const SEED = 47;
+const PRODUCTS = 60;
+/** The crawl lasts longer than the storm, on a slow machine, too. */
+const PRODUCTS_IN_A_STORM = 300;
+const DRIPPING = 300;
+const FLOOD_BYTES = 100_000_000;
+const STORM = 2_000;
+const CONNECTIONS = 50;
+
+describe('the call-back listener under attack', () => {
+  let database: DatabaseServer;
+  let shop: Shop;
+  let stage: Stage;
+  let sockets: Socket[];
+  let url: string;
+
+  beforeAll(async () => {
+    [database, shop] = await Promise.all([
+      startDatabaseServer(),
+      startShop({ seed: SEED, products: PRODUCTS_IN_A_STORM }),
+    ]);
+  });
+  afterAll(async () => {
+    await shop.stop();
+    await database.stop();
+  });
+  beforeEach(async () => {
+    sockets = [];
+  });
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    await stage.close(false);
+  });
+
+  async function startRun(products = PRODUCTS): Promise<MainServers> {
+    stage = await openStage({ name: 'attacked', shop, database, products, instances: 3 });
+    url = `http://127.0.0.1:${stage.links.callbacks.port}${HEARTBEAT_PATH}`;
+    const servers = new MainServers(stage);
+    await waitFor(async () => (await stage.run()) !== null && (await shop.stats()).requests >= 3, {
+      what: 'the crawl to begin',
+      timeoutMs: 60_000,
+    });
+    return servers;
+  }
+
+  /** The run ends in time, on its first instances, with every row. */
+  async function expectServed(servers: MainServers): Promise<void> {
+    await servers.untilEnded();
+    const nothing = { repeats: 0, replacements: 0, exits: [] };
+    expect(await checkRound(stage, servers.ends, nothing, SEED), servers.output()).toEqual([]);
+  }
+
+  it('F40: connections that send a byte now and then keep nobody waiting', async () => {
+    const servers = await startRun();
+    const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n`;
+    for (let i = 0; i < DRIPPING; i++) {
+      const socket = connect({ port: stage.links.callbacks.port, host: '127.0.0.1' });
+      socket.on('error', () => undefined);
+      // Half of them never end their headers, the others never their body.
+      socket.write(i % 2 === 0 ? head : `${head}\r\n{`);
+      sockets.push(socket);
+    }
+    const drip = setInterval(() => sockets.forEach((socket) => socket.writable && socket.write('x')), 500);
+    try {
+      await expectServed(servers);
+    } finally {
+      clearInterval(drip);
+    }
+  });
+
+  it('F40: a body of 100 MB is refused, at once where it says its length, and others are served', async () => {
+    const servers = await startRun();
+    const [announced, unannounced] = await Promise.all([flood('content-length'), flood('chunked')]);
+    // Who goes on sending may meet the reset before the answer.
+    expect(announced.answer).toMatch(/^(HTTP\/1.1 413 |$)/);
+    expect(announced.bytes).toBeLessThan(FLOOD_BYTES / 4);
+    // Its length shows only on the way; it is dropped piece by piece, and never a whole in memory.
+    expect(unannounced.answer).toMatch(/^(HTTP\/1.1 413 |$)/);
+    await expectServed(servers);
+  });
+
+  /** Sends until it is refused; how much the other side took, and what it said. */
+  async function flood(how: 'content-length' | 'chunked'): Promise<{ bytes: number; answer: string }> {
+    const socket = connect({ port: stage.links.callbacks.port, host: '127.0.0.1' });
+    sockets.push(socket);
+    let answer = '';
+    // Its first word is also its last.
+    const over = new AbortController();
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.toString('latin1');
+      over.abort();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => over.abort());
+    socket.on('end', () => over.abort());
+    const headers = [HEADER.run, HEADER.slot, HEADER.epoch, HEADER.counter, HEADER.signature].map((h) => `${h}: 1\r\n`);
+    const length = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${FLOOD_BYTES}`;
+    socket.write(`POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${headers.join('')}${length}\r\n\r\n`);
+    const piece = Buffer.alloc(100_000, 'x');
+    let bytes = 0;
+    while (bytes < FLOOD_BYTES && !over.signal.aborted) {
+      const framed = how === 'chunked' ? Buffer.concat([Buffer.from('186a0\r\n'), piece, Buffer.from('\r\n')]) : piece;
+      if (!socket.write(framed)) {
+        const waiting = AbortSignal.timeout(2_000);
+        await Promise.race([once(socket, 'drain', { signal: waiting }), once(socket, 'close')]).catch(() => undefined);
+        if (waiting.aborted) break; // it reads no more
+      }
+      bytes += piece.length;
+    }
+    return { bytes, answer };
+  }
+
+  it('F40: thousands of forged and false call-backs at once are refused, and others are served', async () => {
+    const servers = await startRun(PRODUCTS_IN_A_STORM);
+    const { id } = (await stage.run())!;
+    const forged = {
+      [HEADER.run]: id,
+      [HEADER.slot]: '0',
+      [HEADER.epoch]: '1',
+      [HEADER.counter]: '1000000',
+      [HEADER.signature]: 'A'.repeat(86),
+    };
+    const foreign = { ...forged, [HEADER.run]: 'another-run' };
+    const attempts = Array.from({ length: STORM }, (_, i) => [forged, foreign, {}][i % 3]!);
+    const statuses = new Map<number, number>();
+    const send = async (): Promise<void> => {
+      for (let headers = attempts.pop(); headers; headers = attempts.pop()) {
+        const reply = await fetch(url, { method: 'POST', headers, body: '{}' }).catch(() => null);
+        await reply?.arrayBuffer();
+        statuses.set(reply?.status ?? 0, (statuses.get(reply?.status ?? 0) ?? 0) + 1);
+      }
+    };
+    await Promise.all(Array.from({ length: CONNECTIONS }, send));
+    expect([...statuses.keys()].filter((status) => status < 400 || status >= 500)).toEqual([]);
+    await expectServed(servers);
+  });
+});

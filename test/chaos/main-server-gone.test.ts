@@ -1,0 +1,80 @@
+/** F42 on real processes: the main server is killed and nobody resumes the run until long after its deadline. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+import type { Progress } from '../../shared/wire/callbacks.ts';
+import { waitFor } from '../support/processes.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import { checkProof, checkRows, readReport } from './checks.ts';
+import type { DatabaseServer } from './database-server.ts';
+import { startDatabaseServer } from './database-server.ts';
+import type { Stage } from './stage.ts';
+import { openStage } from './stage.ts';
+
+const SEED = 43;
+const PRODUCTS = 45;
+
+describe('a main server that is gone for good', () => {
+  let database: DatabaseServer;
+  let shop: Shop;
+  let stage: Stage;
+
+  beforeAll(async () => {
+    [database, shop] = await Promise.all([startDatabaseServer(), startShop({ seed: SEED, products: PRODUCTS })]);
+  });
+  afterAll(async () => {
+    await shop.stop();
+    await database.stop();
+  });
+  afterEach(() => stage.close(false));
+
+  const objects = (ending: string): string[] =>
+    readdirSync(join(stage.dir, 'sandbox', 's3'), { recursive: true, encoding: 'utf8' }).filter((path) =>
+      path.includes(ending),
+    );
+
+  /** A run whose main server dies when every product has an owner, and whose instances have all ended by themselves. */
+  async function abandonedRun(grace: string): Promise<void> {
+    stage = await openStage({
+      name: 'gone',
+      shop,
+      database,
+      products: PRODUCTS,
+      instances: 3,
+      config: { run: { deadline: '30s', grace, min_instances: 3, max_instances: 3 } },
+    });
+    const main = stage.start('run', '--dry-run', '--json');
+    // What no instance has heard of yet could be crawled by nobody now.
+    await waitFor(async () => (await stage.run()) !== null && (await assigned()) === PRODUCTS, {
+      what: 'every product to be known to an instance',
+      timeoutMs: 60_000,
+    });
+    main.kill('SIGKILL');
+    await main.finished;
+    await waitFor(async () => (await stage.instances()).every(({ state }) => state === 'terminated'), {
+      what: 'every instance to power itself off',
+      timeoutMs: 120_000,
+    });
+    expect(objects('manifest')).toHaveLength(3);
+    expect(objects('.ndjson.gz').length).toBeGreaterThanOrEqual(3);
+  }
+
+  it('F42: instances finish, upload, close their epochs and power off by themselves; the next start has every row of theirs', async () => {
+    await abandonedRun('10s');
+    expect((await stage.shop.stats()).requests).toBe(PRODUCTS);
+    const resumed = await stage.start('resume', '--json').finished;
+    const report = await readReport(stage);
+    expect(report, resumed.stderr).toMatchObject({ products: { planned: PRODUCTS, stored: PRODUCTS } });
+    expect([EXIT.complete, EXIT.deadline]).toContain(resumed.exitCode);
+    expect((await stage.shop.stats()).requests).toBe(PRODUCTS);
+    expect([...(await checkProof(stage)), ...(await checkRows(stage, report!, SEED))]).toEqual([]);
+  });
+
+  /** Products that the instances themselves say they have been given. */
+  async function assigned(): Promise<number> {
+    const rows = await stage.query('select progress from crawlfleet_instances where progress is not null');
+    return rows.map(({ progress }) => JSON.parse(String(progress)) as Progress).reduce((sum, p) => sum + p.assigned, 0);
+  }
+});
