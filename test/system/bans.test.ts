@@ -1,0 +1,220 @@
+/** F28 and F29 on real parts: the shop bans addresses or asks for patience, and judges what the fleet does then. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RunReport } from '../../orchestrator/control/report.ts';
+import type { BanPolicy } from '../support/shop/bans.ts';
+import type { BehaviourInput } from '../support/shop/behaviour-schema.ts';
+import { expectedRow, productIds } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import { withoutSlowBoots } from '../support/slow-boots.ts';
+import { waitFor } from '../support/processes.ts';
+import type { Fleet } from './fleet.ts';
+import { makeFleet, readReport } from './fleet.ts';
+import { expectSound } from './soundness.ts';
+import { expectTrueRows } from './stored-rows.ts';
+
+const SEED = 11;
+const IDS = productIds(45);
+/** So many that a fleet of eight still crawls when the last of it has come up. */
+const MANY_IDS = productIds(120);
+const INTERVAL_MS = 200;
+const CANARIES = ['P00001', 'P00002'].map((id) => ({ id, fields: { title: expectedRow(SEED, id).title } }));
+
+const FORBIDDEN: BehaviourInput = { type: 'status', status: 403 };
+const SCRIPT: BehaviourInput = { type: 'one-line-script' };
+/** How a site refuses, and by which rule an instance knows. */
+const SHAPES: [BehaviourInput, string][] = [
+  [FORBIDDEN, 'status-403'],
+  [{ type: 'redirect', to: '/verify' }, 'redirect-check'],
+  [{ type: 'login' }, 'log-in-page'],
+  [SCRIPT, 'script-shell'],
+  [{ type: 'captcha' }, 'captcha'],
+  [{ type: 'status', status: 429, retryAfter: '36000' }, 'retry-after'],
+  [{ type: 'status', status: 429, retryAfter: 'soon, please' }, 'status-429'],
+];
+/** Two at a time: of more than a third of a fleet of eight the circuit would open. */
+const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
+  const pair = SHAPES.slice(at, at + 2);
+  return [pair.map(([, rule]) => rule).join(' and '), pair];
+});
+/**
+ * Requests that a banned address may send: a sign beyond doubt needs no second look, a refusal one at a known page. 404 is no sign
+ * at all: a known page is asked after fifty, or at the end of the shard.
+ */
+const mayAsk = (rule: string): number =>
+  rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in)/.test(rule) ? 2 : 1;
+
+/** Bans each address at its sixth request, for ever. */
+const forAll = (answer: BehaviourInput): BanPolicy => ({ when: { request: 6 }, coolDownMs: null, answer });
+/** Bans the first address that gets to its sixth request. */
+const forOne = (answer: BehaviourInput, coolDownMs: number | null = null): BanPolicy => {
+  return { when: { request: 6 }, coolDownMs, atMost: 1, answer };
+};
+
+describe('bans', () => {
+  let shop: Shop;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    shop = await startShop({ seed: SEED, products: MANY_IDS.length });
+  });
+  afterAll(() => shop.stop());
+  beforeEach(() => shop.reset());
+  afterEach(() => fleet.remove());
+
+  async function prepare(
+    site: Record<string, unknown> = {},
+    run: Record<string, unknown> = {},
+    ids = IDS,
+  ): Promise<void> {
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids,
+      config: { site: { ban: { cool_down: '10m' }, ...site }, run: { deadline: '60s', ...run } },
+    });
+  }
+
+  /** Runs to the end, which must be sound, without a wrong row and without hammering. */
+  async function runTo(
+    expected: Record<string, unknown>,
+    stored?: readonly string[],
+    intervalMs = INTERVAL_MS,
+    meanwhile: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<RunReport> {
+    const run = fleet.start('run', '--dry-run', '--json');
+    await meanwhile();
+    const result = await run.finished;
+    const { exitCode, stderr } = result;
+    const report = readReport(result);
+    expect(withoutSlowBoots(report), `${report.notes.join('\n')}\n${stderr}`).toMatchObject(expected);
+    expect(exitCode).toBe(report.exitCode);
+    const { bans } = await shop.stats();
+    for (const { address, rule } of report.bans)
+      expect(bans[address ?? '']?.mostRefused ?? 0, `${address} ${rule}`).toBeLessThanOrEqual(mayAsk(rule));
+    await expectTrueRows(fleet, SEED, stored);
+    await expectSound(fleet, report, shop, intervalMs);
+    return report;
+  }
+
+  const ALL_STORED = { state: 'completed', exitCode: 0, products: { stored: IDS.length, gone: 0, failed: 0 } };
+
+  const prepareEight = () =>
+    prepare({ canaries: CANARIES, interval: '300ms' }, { min_instances: 8, deadline: '90s' }, MANY_IDS);
+
+  /** Bans when all eight are at work: the circuit counts those that have come up. */
+  const banAmongEight =
+    (...policies: Omit<BanPolicy, 'when'>[]) =>
+    async (): Promise<void> => {
+      await waitFor(async () => Object.keys((await shop.stats()).addresses).length >= 8, {
+        what: 'eight addresses to crawl',
+        timeoutMs: 60_000,
+      });
+      await shop.setBanPolicies(policies.map((policy) => ({ ...policy, when: { request: 1 } })));
+    };
+
+  it.each(PAIRS)(
+    'F28, F29: two of eight addresses are refused, by %s: they sleep, their queues move',
+    async (_, shapes) => {
+      await prepareEight();
+      const instances = { launched: 8, replaced: 0, terminated: 8 };
+      const products = { stored: MANY_IDS.length, gone: 0, failed: 0 };
+      const refuseTwo = banAmongEight(...shapes.map(([answer]) => forOne(answer)));
+      const report = await runTo({ ...ALL_STORED, products, instances }, MANY_IDS, 300, refuseTwo);
+      expect(report.bans.map((ban) => ban.rule).sort()).toEqual(shapes.map(([, rule]) => rule).sort());
+      for (const { evidence } of report.bans) expect(evidence.url).toContain('/item/');
+      const refused = Object.keys((await shop.stats()).bans);
+      expect(new Set(refused)).toEqual(new Set(report.bans.map((ban) => ban.address)));
+    },
+  );
+
+  it('F28: more than a third of the addresses are refused: the circuit opens, and says how many there were', async () => {
+    await prepareEight();
+    const refuseFour = banAmongEight({ ...forOne(FORBIDDEN), atMost: 4 });
+    const { products, notes } = await runTo({ state: 'banned', exitCode: 18 }, undefined, 300, refuseFour);
+    expect(products.stored).toBeGreaterThanOrEqual(8);
+    expect(products.reasons).toEqual({ banned: products.failed });
+    expect(notes.join('\n')).toMatch(/has banned [34] of 8 addresses within/);
+  });
+
+  it.each<[string, BehaviourInput]>([
+    ['403', FORBIDDEN],
+    ['200 with one line of script', SCRIPT],
+    ['503 for ten hours', { type: 'status', status: 503, retryAfter: '36000' }],
+  ])('F28, F29: all addresses are refused by %s: the circuit opens', async (_, answer) => {
+    await prepare();
+    await shop.setBanPolicies([forAll(answer)]);
+    const banned = { state: 'banned', exitCode: 18, products: { gone: 0 }, instances: { terminated: 3 } };
+    const { products, bans } = await runTo(banned);
+    expect(products.stored).toBeGreaterThanOrEqual(10);
+    expect(products.stored + products.failed).toBe(IDS.length);
+    expect(products.reasons).toEqual({ banned: products.failed });
+    // The circuit opens at the second of three; the third may be refused just then.
+    expect(bans.length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('F28: no product is gone because a banned address gets 404', async () => {
+    // The others may have finished by the time this is known: another address takes over.
+    await prepare({ canaries: CANARIES, on_ban: 'replace' });
+    await shop.setBanPolicies([forOne({ type: 'status', status: 404 })]);
+    await runTo({ ...ALL_STORED, bans: [{ rule: 'no-answer' }] }, IDS);
+  });
+
+  it('F28, F29: one product that answers 403, and others that ask for patience, ban nobody', async () => {
+    await prepare({ canaries: CANARIES });
+    await shop.setRules([
+      { id: 'P00007', do: FORBIDDEN },
+      { id: 'P00010', times: 1, do: { type: 'status', status: 503, retryAfter: '1' } },
+      { id: 'P00030', times: 1, do: { type: 'status', status: 429, retryAfterDateMs: 3_000 } },
+    ]);
+    await runTo(
+      { exitCode: 0, products: { stored: IDS.length - 1, failed: 1, reasons: { 'http-status': 1 } }, bans: [] },
+      IDS.filter((id) => id !== 'P00007'),
+    );
+    const log = (await shop.log()).filter((entry) => entry.kind === 'page');
+    for (const status of [503, 429]) {
+      const refused = log.find((entry) => entry.status === status)!;
+      const next = log.find((entry) => entry.address === refused.address && entry.seq > refused.seq)!;
+      expect(next.atMs - refused.atMs).toBeGreaterThanOrEqual(990);
+    }
+  });
+
+  it('F28: an address comes back after its cool-down, and not before', async () => {
+    await prepare({ ban: { cool_down: '3s' }, interval: '400ms' });
+    await shop.setBanPolicies([{ ...forOne(SCRIPT, 2_800), when: { request: 4 } }]);
+    const report = await runTo(ALL_STORED, IDS, 400);
+    const [address] = Object.keys((await shop.stats()).bans);
+    const requests = (await shop.log()).filter((entry) => entry.kind === 'page' && entry.address === address);
+    const bannedAtMs = (await shop.stats()).bans[address!]!.bannedAtMs!;
+    const early = requests.filter((entry) => entry.atMs > bannedAtMs && entry.atMs < bannedAtMs + 2_990);
+    expect(early).toEqual([]);
+    // Whether there is anything left for it to crawl by then depends on how fast the others were.
+    expect(report.bans[0]?.overAtMs).toEqual(expect.any(Number));
+  });
+
+  it('F28: on_ban: replace launches another instance in the place of the banned one', async () => {
+    await prepare({ on_ban: 'replace', interval: '400ms' });
+    await shop.setBanPolicies([{ ...forOne(SCRIPT), when: { request: 4 } }]);
+    await runTo({ ...ALL_STORED, instances: { launched: 4, replaced: 1, terminated: 4 } }, IDS, 400);
+  });
+
+  it('F28: on_ban: stop ends the run at the first ban', async () => {
+    await prepare({ on_ban: 'stop' });
+    await shop.setBanPolicies([forOne(SCRIPT)]);
+    const report = await runTo({ state: 'banned', exitCode: 18, bans: [{ rule: 'script-shell' }] });
+    expect(report.products.failed).toBeGreaterThan(0);
+  });
+
+  it("F28: the site's own rules count before any other", async () => {
+    await prepare({ ban: { cool_down: '10m', patterns: ['tax included'] } });
+    await runTo({ state: 'banned', exitCode: 18, products: { stored: 0, gone: 0, failed: IDS.length } }, []);
+    expect((await shop.stats()).requests).toBeLessThanOrEqual(3);
+  });
+
+  it('site-changed: known pages are unreadable from every address', async () => {
+    await prepare({ canaries: CANARIES });
+    await shop.setRules([{ prefix: '', do: { type: 'missing-field', fields: ['title'] } }]);
+    const report = await runTo({ state: 'failed', exitCode: 12, products: { stored: 0, gone: 0 } }, []);
+    expect(report.products.reasons['site-changed']).toBeGreaterThan(30);
+  });
+});

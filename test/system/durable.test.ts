@@ -1,0 +1,218 @@
+/** F21, F26 and F27 on real parts: an instance that is killed again and again, damaged on disk, or without room on it. */
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { buildBundle } from '../../userdata/bundle.ts';
+import type { RunningCommand } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
+import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
+import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { productIds } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import { withoutSlowBoots } from '../support/slow-boots.ts';
+import { tempDir } from '../support/temp-dir.ts';
+import type { Fleet } from './fleet.ts';
+import { makeFleet, readReport } from './fleet.ts';
+import { expectSound } from './soundness.ts';
+import { expectTrueRows } from './stored-rows.ts';
+
+const SEED = 17;
+const IDS = productIds(50);
+
+const bundleHash = async (): Promise<string> => (await buildBundle()).sha256;
+
+describe('an instance that is hurt', () => {
+  let shop: Shop;
+  let folder: ReturnType<typeof tempDir>;
+  let sandbox: TestSandbox;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    shop = await startShop({ seed: SEED, products: 100 });
+  });
+  afterAll(() => shop.stop());
+  beforeEach(async () => {
+    await shop.reset();
+    folder = tempDir('crawlfleet-durable-');
+  });
+  afterEach(async () => {
+    await fleet.remove();
+    await sandbox.stop();
+    folder.remove();
+  });
+
+  /** One instance: every product, and every request, is its own. */
+  async function prepare(maxFailed = '5%', site: Record<string, unknown> = {}): Promise<void> {
+    sandbox = await startSandbox({ allowBundles: [await bundleHash()], dataDir: folder.path });
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids: IDS,
+      config: {
+        site,
+        aws: { endpoint: sandbox.endpoint },
+        run: { deadline: '90s', min_instances: 1, max_instances: 1, max_failed: maxFailed },
+      },
+    });
+  }
+
+  const instancePid = async (): Promise<number | null> => {
+    const status = (await sandbox.control('GET', 'status')) as { instances: { pid: number | null }[] };
+    return status.instances[0]?.pid ?? null;
+  };
+  const requests = async (): Promise<number> => (await shop.stats()).requests;
+
+  async function startAndReach(count: number): Promise<RunningCommand> {
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await requests()) >= count, { what: `${count} requests`, timeoutMs: 60_000 });
+    return run;
+  }
+
+  /** Kills the instance, does something to its files, and waits until it has come back. */
+  async function killAnd(then: (journal: string) => void): Promise<void> {
+    const pid = (await instancePid())!;
+    process.kill(pid, 'SIGSTOP');
+    // Frozen first, so that the sandbox does not start it again before the files are as the test wants them.
+    then(journalPath());
+    process.kill(pid, 'SIGKILL');
+    const before = await requests();
+    await waitFor(async () => (await requests()) > before, { what: 'the crawl to go on', timeoutMs: 30_000 });
+  }
+
+  function journalPath(): string {
+    const found = readdirSync(folder.path, { recursive: true, encoding: 'utf8' }).filter((path) =>
+      path.endsWith('/journal'),
+    );
+    expect(found).toHaveLength(1);
+    return join(folder.path, found[0]!);
+  }
+
+  async function expectEnd(run: RunningCommand, asksAgain: number): Promise<void> {
+    const result = await run.finished;
+    const report = readReport(result);
+    expect(withoutSlowBoots(report), `${report.notes.join('\n')}\n${result.stderr}`).toMatchObject({
+      exitCode: 0,
+      instances: { launched: 1, replaced: 0 },
+      products: { stored: IDS.length, failed: 0 },
+    });
+    const stats = await shop.stats();
+    expect(stats.requests - Object.keys(stats.paths).length).toBeLessThanOrEqual(asksAgain);
+    await expectTrueRows(fleet, SEED, IDS);
+    await expectSound(fleet, report, shop);
+  }
+
+  it('F21: killed three times: nothing is lost, at most one product a time is asked again, the pace is kept', async () => {
+    await prepare();
+    const run = await startAndReach(6);
+    for (let kill = 0; kill < 3; kill++) await killAnd(() => undefined);
+    await expectEnd(run, 3);
+  });
+
+  it('F21: a product during which the program dies twice is poison, and the others are crawled', async () => {
+    // It is killed long before the page has come, on a busy machine, too.
+    await prepare('100%', { timeout: '10s' });
+    const poison = 'P00005';
+    await shop.setRules([{ id: poison, do: { type: 'slow', ms: 8_000 } }]);
+    const run = fleet.start('run', '--dry-run', '--json');
+    for (let asked = 1; asked <= 2; asked++) {
+      await waitFor(async () => ((await shop.stats()).paths[`/item/${poison}`] ?? 0) >= asked, {
+        what: `request ${asked} for the poison`,
+        timeoutMs: 60_000,
+      });
+      process.kill((await instancePid())!, 'SIGKILL');
+    }
+    const result = await run.finished;
+    const report = readReport(result);
+    expect(report, `${report.notes.join('\n')}\n${result.stderr}`).toMatchObject({
+      products: { stored: IDS.length - 1, failed: 1, reasons: { poison: 1 } },
+    });
+    expect((await shop.stats()).paths[`/item/${poison}`]).toBe(2);
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F27: a torn last record costs the product of that record at most', async () => {
+    await prepare();
+    const run = await startAndReach(8);
+    await killAnd((journal) => truncateSync(journal, statSync(journal).size - 7));
+    await expectEnd(run, 2);
+  });
+
+  it('F27: a flipped bit in the middle is found: no wrong row, nothing lost', async () => {
+    await prepare();
+    const run = await startAndReach(12);
+    await killAnd((journal) => {
+      const bytes = readFileSync(journal);
+      const middle = Math.floor(bytes.length * 0.7);
+      const fd = openSync(journal, 'r+');
+      writeSync(fd, Buffer.of(bytes[middle]! ^ 0x10), 0, 1, middle);
+      closeSync(fd);
+    });
+    // What the journal told behind the flipped bit is asked again, unless it had been uploaded.
+    await expectEnd(run, 12);
+  });
+
+  it('F26: a full disk stops intake and requests, and when there is room again the crawl goes on', async (context) => {
+    const instances = join(folder.path, 'instances');
+    mkdirSync(instances);
+    if (!mountSmallDisk(instances)) return context.skip('this user may not mount a small disk');
+    try {
+      await prepare();
+      const run = await startAndReach(6);
+      const filler = join(instances, 'filler');
+      fillDisk(filler);
+      await waitFor(async () => (await alarms()).some((text) => /disk|space/i.test(text)), {
+        what: 'an alarm that the disk is full',
+        timeoutMs: 30_000,
+      });
+      const whileFull = await requests();
+      expect(whileFull).toBeLessThan(IDS.length);
+      rmSync(filler);
+      await waitFor(async () => (await requests()) > whileFull, { what: 'the crawl to go on', timeoutMs: 30_000 });
+      await expectEnd(run, 2);
+    } finally {
+      await sandbox.stop();
+      // Lazily: what has just been ended may still hold it for a moment.
+      execFileSync('umount', ['--lazy', instances]);
+    }
+  });
+
+  async function alarms(): Promise<string[]> {
+    const rows = await fleet.query('select * from crawlfleet_events');
+    return rows.map((row) => JSON.stringify(row));
+  }
+});
+
+/** A disk of 24 MB in that folder; false where that is not allowed. */
+function mountSmallDisk(path: string): boolean {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'crawlfleet-test', path], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes until nothing more fits. */
+function fillDisk(path: string): void {
+  writeFileSync(path, '');
+  for (let bytes = 1 << 20; bytes >= 1; bytes >>= 1) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/** What becomes of results, by the real command line: held, published, tried again, recovered from the bucket. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { waitFor } from '../support/processes.ts';
+import { productIds } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import type { Fleet } from './fleet.ts';
+import { makeFleet, readReport } from './fleet.ts';
+
+const PRODUCTS = 40;
+const IDS = productIds(PRODUCTS);
+const BAD = ['500-a', 'untitled-b'];
+
+let shop: Shop;
+let fleet: Fleet;
+
+beforeEach(async () => {
+  shop = await startShop({ products: PRODUCTS });
+  await shop.addProducts(BAD);
+  fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: [...IDS, ...BAD] });
+});
+afterEach(async () => {
+  await fleet.remove();
+  await shop.stop();
+});
+
+/** The result of a command with --json: its exit code and document. */
+async function json(...args: string[]): Promise<{ exitCode: number | null; document: Record<string, unknown> }> {
+  const result = await fleet.run(...args, '--json');
+  return { exitCode: result.exitCode, document: readReport(result) as unknown as Record<string, unknown> };
+}
+
+/** Brand and rating match nothing any more. */
+function spoilMapping(): void {
+  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
+  const { fields } = config.site.mapping;
+  Object.assign(fields, { brand: '.nothing-like-it', rating: { css: '.nothing-like-it', number: true } });
+  writeFileSync(fleet.configPath, stringify(config));
+}
+
+describe('results', () => {
+  it('F35: are held when the layout has changed, and published when a person says so', async () => {
+    expect((await fleet.dryRun()).exitCode).toBe(0);
+    const before = await fleet.query('select * from product_snapshots order by product_id');
+    spoilMapping();
+    const { exitCode, report } = await fleet.dryRun();
+    expect(exitCode).toBe(13);
+    expect(report).toMatchObject({ state: 'held', exitCode: 13, onTime: false });
+    expect(report.reason).toMatch(/field \w+ filled 0 % \(before: /);
+    expect(await fleet.query('select * from product_snapshots order by product_id')).toEqual(before);
+    expect((await json('verify', report.run)).exitCode).toBe(0);
+    const published = await json('publish');
+    expect(published).toMatchObject({ exitCode: 0, document: { run: report.run, state: 'completed' } });
+    const runs = await fleet.query('select distinct run_id from product_snapshots');
+    expect(runs).toEqual([{ run_id: report.run }]);
+    expect((await json('verify', report.run)).exitCode).toBe(0);
+    const again = await json('publish', report.run);
+    expect(again).toMatchObject({ exitCode: 2, document: { error: { code: 'run-not-held' } } });
+  });
+
+  it('name the products that failed, and a child run tries those again', async () => {
+    const { report } = await fleet.dryRun();
+    expect(report).toMatchObject({ parent: null, products: { planned: PRODUCTS + 2, failed: 2 } });
+    const { document } = await json('status', report.run, '--failed');
+    expect(document.failed).toEqual([
+      {
+        id: '500-a',
+        reason: 'http-status',
+        detail: expect.stringContaining('500') as string,
+        url: expect.stringContaining('/item/500-a') as string,
+      },
+      {
+        id: 'untitled-b',
+        reason: 'parse',
+        detail: expect.any(String) as string,
+        url: expect.stringContaining('/item/untitled-b') as string,
+      },
+    ]);
+    const nothing = await json('retry', report.run, '--reason', 'timeout,network', '--dry-run');
+    expect(nothing).toMatchObject({ exitCode: 0, document: { run: null, parent: report.run } });
+    const wrong = await fleet.run('retry', report.run, '--reason', 'weather', '--dry-run');
+    expect(wrong.exitCode).toBe(2);
+    const child = await json('retry', report.run, '--dry-run');
+    expect(child.document).toMatchObject({ parent: report.run, products: { planned: 2, failed: 2 } });
+    expect(child.exitCode).toBe(12);
+    const one = await json('retry', report.run, '--reason', 'parse', '--dry-run');
+    expect(one.document).toMatchObject({ parent: report.run, products: { planned: 1, reasons: { parse: 1 } } });
+  });
+
+  it('F46, F50: are loaded from the bucket when the database has lost the run, once', async () => {
+    const { report } = await fleet.dryRun();
+    const rows = await fleet.query('select * from product_snapshots order by product_id');
+    const tables = await fleet.query(`select name from sqlite_master where type = 'table' and name like 'crawlfleet%'`);
+    for (const { name } of tables) await fleet.query(`drop table "${String(name)}"`);
+    await fleet.query('drop table product_snapshots');
+    const loaded = await json('load', report.run);
+    expect(loaded.document).toMatchObject({ run: report.run, state: 'completed', products: report.products });
+    expect(await fleet.query('select * from product_snapshots order by product_id')).toEqual(rows);
+    expect((await json('verify', report.run)).exitCode).toBe(0);
+    const again = await json('load', report.run);
+    expect(again).toMatchObject({ exitCode: 0, document: { state: 'completed', loaded: { parts: 0 } } });
+    const unknown = await json('load', '20260101-000000-none');
+    expect(unknown.exitCode).not.toBe(0);
+    expect(fleet.leftovers()).toEqual([]);
+  });
+});
+
+describe('the next run', () => {
+  /** Kills the main server of a run in the middle of it; gives the run's row. */
+  async function killed(deadline: string): Promise<{ id: string; deadline_at: number }> {
+    const run = fleet.start('run', '--dry-run', '--json', '--deadline', deadline);
+    await waitFor(async () => (await shop.stats()).requests >= 12, { what: '12 requests', timeoutMs: 60_000 });
+    run.kill('SIGKILL');
+    await run.finished;
+    const [row] = await fleet.query('select id, deadline_at from crawlfleet_runs');
+    return row as { id: string; deadline_at: number };
+  }
+
+  it('F42, F53: is refused while a run without a main server is still at work', async () => {
+    const { id } = await killed('45s');
+    const next = await json('run', '--dry-run');
+    expect(next).toMatchObject({ exitCode: 20, document: { error: { code: 'run-unfinished' } } });
+    expect(JSON.stringify(next.document)).toContain(`orchestrator resume ${id}`);
+    expect((await json('resume')).document).toMatchObject({ run: id, state: 'completed' });
+    expect((await fleet.dryRun()).report.products.planned).toBe(PRODUCTS + 2);
+  });
+
+  it('F42: ends one whose deadline is past before it begins, with what its instances have left in the bucket', async () => {
+    const { id, deadline_at } = await killed('40s');
+    await waitFor(() => Promise.resolve(Date.now() > deadline_at), { what: 'the deadline', timeoutMs: 60_000 });
+    const next = await fleet.dryRun();
+    expect(next.stderr).toContain(`Run ${id} has lost its main server`);
+    expect(next.report.run).not.toBe(id);
+    const runs = await fleet.query('select id, phase, report from crawlfleet_runs order by started_at');
+    expect(runs.map((r) => [r.id, r.phase])).toEqual([
+      [id, 'completed'],
+      [next.report.run, 'completed'],
+    ]);
+    const old = JSON.parse(String(runs[0]!.report)) as typeof next.report;
+    expect(old.exitCode).toBe(15);
+    expect(old.products.stored).toBeGreaterThanOrEqual(12);
+    expect((await json('verify', id)).exitCode).toBe(0);
+    expect(fleet.leftovers()).toEqual([]);
+  });
+});

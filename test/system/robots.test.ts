@@ -1,0 +1,189 @@
+/** F30 on real parts: robots.txt in every state, and changing under way. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
+import { productIds } from '../support/shop/product.ts';
+import type { Robots } from '../support/shop/robots-file.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import type { Fleet } from './fleet.ts';
+import { makeFleet, readReport } from './fleet.ts';
+import { expectSound } from './soundness.ts';
+import { expectTrueRows } from './stored-rows.ts';
+
+const SEED = 5;
+const IDS = productIds(30);
+/** A heartbeat brings news to the instances; one that misses all twelve of them is given up. */
+const NEWS_MS = 6_000;
+
+describe('robots.txt', () => {
+  let shop: Shop;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    shop = await startShop({ seed: SEED, products: 300 });
+  });
+  afterAll(() => shop.stop());
+  beforeEach(() => shop.reset());
+  afterEach(() => fleet.remove());
+
+  async function prepare(ids: readonly string[] = IDS, site: Record<string, unknown> = {}, deadline = '40s') {
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids,
+      config: { site: { robots: 'respect', ...site }, run: { deadline } },
+    });
+  }
+
+  /** Only the main server reads it, once for the fleet. */
+  async function expectOneReader(): Promise<void> {
+    const log = await shop.log();
+    const readers = new Set(log.filter((entry) => entry.kind === 'robots').map((entry) => entry.address));
+    const crawlers = new Set(log.filter((entry) => entry.kind === 'page').map((entry) => entry.address));
+    expect(readers.size).toBe(1);
+    expect([...readers].filter((address) => crawlers.has(address))).toEqual([]);
+  }
+
+  it.each<[string, Robots | null]>([
+    ['is not there (404)', null],
+    ['is refused (403)', { status: 403 }],
+    [
+      'is closed to others only',
+      { text: 'User-agent: otherbot\nDisallow: /\n\nUser-agent: crawlfleet-test\nDisallow: /login\n' },
+    ],
+    ['forbids something beyond 500 KiB', { paddingBytes: 2_000_000, text: 'User-agent: *\nDisallow: /\n' }],
+  ])('F30: everything is crawled when it %s', async (_, robots) => {
+    await shop.setRobots(robots);
+    await prepare();
+    const { report, stderr } = await fleet.dryRun();
+    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+      exitCode: 0,
+      products: { stored: IDS.length },
+    });
+    await expectOneReader();
+    await expectTrueRows(fleet, SEED, IDS);
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F30: what it forbids is never asked for', async () => {
+    await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/P0001\nAllow: /item/P00010$\n' });
+    await prepare();
+    const { report, stderr } = await fleet.dryRun('--deadline', '40s');
+    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+      products: { stored: 21, failed: 9, reasons: { robots: 9 } },
+    });
+    const asked = Object.keys((await shop.stats()).paths);
+    expect(asked.filter((path) => /\/item\/P0001[1-9]/.test(path))).toEqual([]);
+    expect(asked).toContain('/item/P00010');
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F30: forbids everything before the start: refused before anything is launched', async () => {
+    await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
+    await prepare();
+    const result = await fleet.run('run', '--dry-run', '--json');
+    expect(result.exitCode).toBe(16);
+    expect(result.stderr + result.stdout).toMatch(/robots\.txt/);
+    expect((await shop.stats()).requests).toBe(0);
+  });
+
+  it.each<[string, Robots]>([
+    ['answers 503', { status: 503 }],
+    ['never answers', { hang: true }],
+  ])('F30: no page is asked for while it %s; the crawl begins when it can be had', async (_, robots) => {
+    await shop.setRobots(robots);
+    await prepare(IDS, { timeout: '1s' }, '90s');
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await shop.stats()).robotsRequests >= 2, {
+      what: 'robots.txt to be asked for again',
+      timeoutMs: 60_000,
+    });
+    expect((await shop.stats()).requests).toBe(0);
+    await shop.setRobots({ text: 'User-agent: *\nAllow: /\n' });
+    const result = await run.finished;
+    const report = readReport(result);
+    expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F30: products fail with the reason robots when it can never be had', async () => {
+    await shop.setRobots({ status: 500 });
+    await prepare(productIds(6), {}, '20s');
+    const { exitCode, report, stderr } = await fleet.dryRun();
+    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+      products: { stored: 0, failed: 6, reasons: { robots: 6 } },
+    });
+    expect(exitCode).toBe(15);
+    expect((await shop.stats()).requests).toBe(0);
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F30: a Crawl-delay longer than the interval wins, and the plan and the report say so', async () => {
+    await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 0.7\n' });
+    await prepare();
+    const { report, stderr } = await fleet.dryRun();
+    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+      exitCode: 0,
+      products: { stored: IDS.length },
+      politeness: { intervalMs: 700, robots: { access: 'all', crawlDelayMs: 700 } },
+    });
+    expect(stderr).toMatch(/Crawl-delay/);
+    await expectSound(fleet, report, shop, 700);
+  });
+
+  it('F30: forbids everything in the middle of the run: nothing more is asked for, the rest fails with the reason', async () => {
+    await prepare(productIds(240), { interval: '300ms' }, '40s');
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await shop.stats()).requests >= 12, { what: 'the crawl to begin', timeoutMs: 60_000 });
+    await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/\n' });
+    const readsBefore = (await shop.stats()).robotsRequests;
+    await waitFor(async () => (await shop.stats()).robotsRequests > readsBefore, {
+      what: 'robots.txt to be read again',
+      timeoutMs: 40_000,
+    });
+    const result = await run.finished;
+    const report = readReport(result);
+    expect(report.products.reasons.robots, result.stderr).toBeGreaterThan(0);
+    expect(report.products.stored + (report.products.reasons.robots ?? 0)).toBe(240);
+    const log = await shop.log();
+    const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore]!;
+    const late = log.filter((entry) => entry.kind === 'page' && entry.atMs > readAgain.atMs + NEWS_MS);
+    expect(late).toEqual([]);
+    await expectTrueRows(fleet, SEED);
+    await expectSound(fleet, report, shop, 300);
+  });
+
+  it('F30: Crawl-delay rises in the middle of the run: every address slows down', async () => {
+    await prepare(productIds(300), {}, '40s');
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
+    await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 1\n' });
+    const readsBefore = (await shop.stats()).robotsRequests;
+    const result = await run.finished;
+    const report = readReport(result);
+    const log = await shop.log();
+    const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore];
+    expect(readAgain, result.stderr).toBeDefined();
+    expect(report.politeness.robots?.crawlDelayMs).toBe(1_000);
+    const lastMs = new Map<string, number>();
+    for (const { kind, address, atMs } of log) {
+      if (kind !== 'page' || atMs < readAgain!.atMs + NEWS_MS) continue;
+      if (lastMs.has(address)) expect(atMs - lastMs.get(address)!).toBeGreaterThanOrEqual(1_000);
+      lastMs.set(address, atMs);
+    }
+    expect(lastMs.size).toBeGreaterThan(0);
+    await expectSound(fleet, report, shop);
+  });
+
+  it('is not asked for at all with robots: ignore', async () => {
+    await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
+    await prepare(IDS, { robots: 'ignore' });
+    const { report, stderr } = await fleet.dryRun();
+    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+      exitCode: 0,
+      products: { stored: IDS.length },
+    });
+    expect((await shop.stats()).robotsRequests).toBe(0);
+    await expectSound(fleet, report, shop);
+  });
+});

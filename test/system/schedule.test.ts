@@ -1,0 +1,189 @@
+/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, and two daemons on one database. */
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import type { Health } from '../../orchestrator/schedule/health.ts';
+import type { Notice } from '../../orchestrator/schedule/notice.ts';
+import type { RunningCommand } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
+import { productIds } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import type { Fleet } from './fleet.ts';
+import { makeFleet } from './fleet.ts';
+
+interface SlotRow {
+  due_at: string | number;
+  state: string;
+  runner: string | null;
+  run_id: string | null;
+  exit_code: number | null;
+}
+
+let shop: Shop;
+let fleet: Fleet;
+let receiver: Server;
+let notices: Notice[];
+
+beforeEach(async () => {
+  shop = await startShop({ products: 60 });
+  notices = [];
+  receiver = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      notices.push(JSON.parse(body) as Notice);
+      response.end();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+});
+afterEach(async () => {
+  receiver.closeAllConnections();
+  receiver.close();
+  await fleet.remove();
+  await shop.stop();
+});
+
+const slots = async (): Promise<SlotRow[]> =>
+  (await fleet.query('select * from crawlfleet_schedule order by due_at')) as unknown as SlotRow[];
+
+const pidOf = (runner: string | null): number => Number(runner!.split(':').at(-2));
+
+/**
+ * Makes the fleet's schedule due once a day, the next time when a daemon that starts now is up. How long that takes on this
+ * machine, the shortest command tells.
+ */
+async function setDue(): Promise<Date> {
+  const { wallMs } = await fleet.run('status', '--json');
+  const due = new Date(Math.ceil((Date.now() + 8_000 + 4 * wallMs) / 1_000) * 1_000);
+  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { schedule: object };
+  const cron = `${due.getUTCSeconds()} ${due.getUTCMinutes()} ${due.getUTCHours()} * * *`;
+  Object.assign(config.schedule, { cron, timezone: 'UTC' });
+  writeFileSync(fleet.configPath, stringify(config));
+  return due;
+}
+
+async function healthOf(daemon: RunningCommand): Promise<[number, Health]> {
+  const url = await waitFor(() => /http:\S+\/healthz/.exec(daemon.stdout())?.[0], { what: 'the listener' });
+  const response = await fetch(url);
+  return [response.status, (await response.json()) as Health];
+}
+
+describe('orchestrator schedule', { timeout: 300_000 }, () => {
+  it('F41 F53: resumes after kill -9 of everything, and the record says what happened', async () => {
+    fleet = await makeFleet({
+      engine: 'mysql',
+      productUrl: shop.productUrl,
+      ids: productIds(60),
+      config: {
+        schedule: { webhook: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}` },
+        server: { operator: '127.0.0.1:0' },
+      },
+    });
+    const due = await setDue();
+    const first = fleet.start('schedule', '--dry-run');
+    expect(await healthOf(first)).toMatchObject([200, { ok: true, next: due.toISOString(), running: null }]);
+    await waitFor(async () => (await shop.stats()).requests >= 10, { what: 'the crawl to begin', timeoutMs: 120_000 });
+    first.kill('SIGKILL');
+    await first.finished;
+    const [begun] = await slots();
+    expect(begun).toMatchObject({ state: 'started' });
+    process.kill(pidOf(begun!.runner), 'SIGKILL');
+
+    const second = fleet.start('schedule', '--dry-run');
+    await waitFor(async () => (await slots())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
+    expect(second.stdout()).toMatch(/run \S+ is unfinished: it is taken up/);
+    const [slot, ...others] = await slots();
+    expect(others).toEqual([]);
+    expect(slot).toMatchObject({ state: 'done', exit_code: 0, run_id: expect.any(String) });
+    expect(Number(slot!.due_at)).toBe(due.getTime());
+    // The daemon hears of the end a moment after the row says so.
+    await waitFor(async () => (await healthOf(second))[1].last?.state === 'done', { what: '/healthz to tell the end' });
+    const [status, health] = await healthOf(second);
+    expect([status, health.last]).toEqual([
+      200,
+      { due: due.toISOString(), state: 'done', exitCode: 0, run: slot!.run_id },
+    ]);
+    await waitFor(() => notices.length > 0, { what: 'the webhook' });
+    await waitFor(
+      async () => (await fleet.query('select told from crawlfleet_schedule')).every((r) => Number(r.told) === 1),
+      {
+        what: 'the record to know',
+      },
+    );
+    second.kill('SIGTERM');
+    expect((await second.finished).exitCode).toBe(0);
+    expect(notices).toEqual([
+      expect.objectContaining({ event: 'ended', good: true, run: slot!.run_id, exitCode: 0, due: [due.toISOString()] }),
+    ]);
+    expect(notices[0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
+    expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(60);
+    expect(await fleet.query('select id from crawlfleet_runs')).toEqual([{ id: slot!.run_id }]);
+    expect(fleet.leftovers()).toEqual([]);
+  });
+
+  it('F41: SIGTERM before the run is stored loses no night: the next start begins it afresh', async () => {
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids: productIds(6),
+      config: {
+        schedule: {},
+        server: { operator: '127.0.0.1:0' },
+        run: { deadline: '30s', grace: '5s', min_instances: 1 },
+      },
+    });
+    await setDue();
+    const first = fleet.start('schedule', '--dry-run');
+    // Signed in; it looks at its configuration and builds the bundle before it stores a run.
+    await waitFor(async () => (await slots().catch(() => []))[0]?.runner, { what: 'the process', timeoutMs: 120_000 });
+    first.kill('SIGTERM');
+    expect((await first.finished).exitCode).toBe(0);
+    expect(await fleet.query('select id from crawlfleet_runs')).toEqual([]);
+    expect(await slots()).toMatchObject([{ state: 'queued', exit_code: null, runner: null }]);
+
+    const second = fleet.start('schedule', '--dry-run');
+    await waitFor(async () => (await slots())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
+    expect(await slots()).toMatchObject([{ exit_code: 0, run_id: expect.any(String) }]);
+    second.kill('SIGTERM');
+    await second.finished;
+    expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(6);
+  });
+
+  it('F41: of two daemons each due time is started once; SIGTERM leaves a run for the next start', async () => {
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids: productIds(3),
+      config: {
+        schedule: { cron: '*/3 * * * * *', if_running: 'queue' },
+        server: { operator: '127.0.0.1:0' },
+        run: { deadline: '30s', grace: '5s', min_instances: 1 },
+      },
+    });
+    const daemons = [fleet.start('schedule', '--dry-run'), fleet.start('schedule', '--dry-run')];
+    await waitFor(async () => (await slots()).filter((s) => s.state === 'done').length >= 2, {
+      what: 'two runs',
+      timeoutMs: 90_000,
+    });
+    const roles = await Promise.all(daemons.map(async (d) => (await healthOf(d))[1].role));
+    expect(roles.sort()).toEqual(['leading', 'standby']);
+    const askedMs = performance.now();
+    for (const daemon of daemons) daemon.kill('SIGTERM');
+    for (const daemon of daemons) expect(await daemon.finished).toMatchObject({ exitCode: 0, signal: null });
+    expect(performance.now() - askedMs).toBeLessThan(30_000);
+    const all = await slots();
+    const ran = all.filter((s) => s.run_id !== null);
+    expect(ran.length).toBeGreaterThanOrEqual(2);
+    expect(new Set(ran.map((s) => s.run_id)).size).toBe(ran.length);
+    expect(all.filter((s) => s.state === 'started').length).toBeLessThanOrEqual(1);
+    // Whatever else is in the database is the run that was left, not a second one of a due time.
+    expect((await fleet.query('select id from crawlfleet_runs')).length).toBeLessThanOrEqual(ran.length + 1);
+    expect(fleet.leftovers().filter((p) => p.command.includes('orchestrator.js'))).toEqual([]);
+  });
+});

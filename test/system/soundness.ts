@@ -1,0 +1,43 @@
+/** What must hold at the end of every run, whatever went wrong in it. */
+import { expect } from 'vitest';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { checkInvariants } from '../../orchestrator/control/invariants/check-all.ts';
+import type { Violation } from '../../orchestrator/control/invariants/history.ts';
+import { readHistory } from '../../orchestrator/control/invariants/read-history.ts';
+import type { RunReport } from '../../orchestrator/control/report.ts';
+import { openDatabase } from '../../orchestrator/db/connect.ts';
+import { createStores } from '../../orchestrator/db/create-stores.ts';
+import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import type { Fleet } from './fleet.ts';
+
+/**
+ * Each planned product has exactly one outcome, `verify` agrees with ledger, manifests, parts and rows, every instance is
+ * gone, and no address asked the shop more often than once in `intervalMs`, by the shop's own clock.
+ */
+export async function expectSound(fleet: Fleet, report: RunReport, shop: Shop, intervalMs = 200): Promise<void> {
+  const { planned, stored, gone, failed, reasons } = report.products;
+  expect(stored + gone + failed).toBe(planned);
+  expect(Object.values(reasons).reduce((sum, count) => sum + count, 0)).toBe(failed);
+  expect(report.instances.terminated).toBe(report.instances.launched);
+  expect((await shop.stats()).minGapMs ?? Infinity).toBeGreaterThanOrEqual(intervalMs);
+  const proof = await fleet.run('verify', '--json');
+  expect(proof.exitCode, proof.stdout).toBe(0);
+  expect(fleet.leftovers()).toEqual([]);
+  expect(await brokenInvariants(fleet, report.run)).toEqual([]);
+}
+
+/** For so long nobody may have run the main server: tests kill it. */
+const OUTAGE_MS = 30_000;
+
+/** The invariants of the fault tests, over what the database tells of a real run. */
+async function brokenInvariants(fleet: Fleet, runId: string): Promise<Violation[]> {
+  const db = await openDatabase(fleet.databaseUrl);
+  try {
+    const stores = { ...createStores(db), clock: systemClock };
+    const history = await readHistory(stores, await readVerifyFacts(db, runId), runId, { outageMs: OUTAGE_MS });
+    return checkInvariants(history);
+  } finally {
+    await db.close();
+  }
+}
