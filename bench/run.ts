@@ -5,7 +5,13 @@ import { describeMachine, storeResult } from './results.ts';
 /** By name. A slow one (more than half a minute) runs only when it is asked for. */
 const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Bench }> }> = {
   extract: { load: () => import('./extract/extract.ts') },
+  fetch: { slow: true, load: () => import('./fetch/fetch.ts') },
+  browser: { slow: true, load: () => import('./browser/browser.ts') },
   'whole-run': { slow: true, load: () => import('./whole-run/whole-run.ts') },
+  loading: { slow: true, load: () => import('./loading/loading.ts') },
+  'call-backs': { slow: true, load: () => import('./call-backs/call-backs.ts') },
+  restart: { slow: true, load: () => import('./restart/restart.ts') },
+  simulation: { slow: true, load: () => import('./simulation/simulation.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };
 

@@ -1,0 +1,1 @@
+export function treeCpuMs(): number;

@@ -1,0 +1,28 @@
+/** Processor time of this process and all it has started, so that a browser is counted with its crawler. Plain JavaScript: the peers' programs use it too. */
+import { readFileSync, readdirSync } from 'node:fs';
+
+const TICK_MS = 10;
+
+/** Milliseconds so far, those of ended children included. A program that left this tree is not counted. */
+export function treeCpuMs() {
+  const processes = new Map();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      // User and system time, its own and that of its children which have ended.
+      const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+      processes.set(Number(name), { parent: Number(fields[1]), ticks });
+    } catch {
+      // It has just ended.
+    }
+  }
+  const isOurs = (pid) => {
+    for (let at = pid; at > 1; at = processes.get(at)?.parent ?? 0) if (at === process.pid) return true;
+    return false;
+  };
+  let ticks = 0;
+  for (const [pid, entry] of processes) if (isOurs(pid)) ticks += entry.ticks;
+  return ticks * TICK_MS;
+}

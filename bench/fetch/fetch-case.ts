@@ -1,0 +1,96 @@
+/** One case of the fetch bench, as a process: `fetch-case.ts undici|sax|crawlfleet ORIGIN item|typical PAGES DIFFERENT`. Prints its figures. */
+import { Agent } from 'undici';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
+import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
+import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
+import { PageFetcher } from '../../crawl-api/fetch/page-fetcher.ts';
+import { readMapping } from '../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { SHOP_MAPPING, expectedProduct, productIds } from '../../test/support/shop/product.ts';
+import { HandwrittenReader } from '../extract/peers.ts';
+
+export type FetchCase = 'undici' | 'sax' | 'crawlfleet';
+
+const [name, origin, page, pages, different] = process.argv.slice(2) as [FetchCase, string, string, string, string];
+const ids = productIds(Number(different));
+const WARM_UP = 300;
+/** Side by side, as the peers do it; the crawl itself sends one request at a time, and far apart. */
+const CONCURRENCY = 4;
+
+const CASES: Record<FetchCase, () => Promise<(id: string) => Promise<unknown>>> = {
+  undici: () => {
+    const agent = new Agent({ connections: CONCURRENCY });
+    return Promise.resolve(async (id) => {
+      const { body } = await agent.request({ origin, path: `/${page}/${id}`, method: 'GET' });
+      let bytes = 0;
+      for await (const chunk of body as AsyncIterable<Uint8Array>) bytes += chunk.length;
+      return bytes;
+    });
+  },
+  sax: () => {
+    const agent = new Agent({ connections: CONCURRENCY });
+    return Promise.resolve(async (id) => {
+      const { body } = await agent.request({ origin, path: `/${page}/${id}`, method: 'GET' });
+      const decoder = new TextDecoder();
+      const pieces: string[] = [];
+      for await (const chunk of body as AsyncIterable<Uint8Array>) pieces.push(decoder.decode(chunk, { stream: true }));
+      return new HandwrittenReader().read(pieces);
+    });
+  },
+  crawlfleet: async () => {
+    const mapping = await compileMapping(
+      readMapping({ fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } }).mapping,
+    );
+    const guard = createAddressGuard({ productUrl: `${origin}/${page}/{id}`, allowPrivate: false, forbidden: [] });
+    // As on an instance: one connection each.
+    const fetchers = Array.from({ length: CONCURRENCY }, () => {
+      const dispatcher = createTargetDispatcher({ localAddress: '127.0.0.1', guard, connectTimeoutMs: 5_000 });
+      const settings = { userAgent: 'crawlfleet-bench', timeoutMs: 30_000, maxPageBytes: 5_000_000 };
+      return new PageFetcher(dispatcher, settings, systemClock, (kind, url) => new PageExtractor(mapping, kind, url));
+    });
+    const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
+    const { signal } = new AbortController();
+    let next = 0;
+    return async (id) => {
+      const result = await fetchers[next++ % CONCURRENCY]!.fetch(`${origin}/${page}/${id}`, hooks, signal);
+      if (result.kind !== 'page') throw new Error(`no page: ${JSON.stringify(result).slice(0, 300)}`);
+      return result.extraction.rows?.[0]?.row;
+    };
+  },
+};
+
+const read = await CASES[name]();
+await checkOnce();
+await readMany(WARM_UP);
+const cpuBefore = process.cpuUsage();
+const startMs = performance.now();
+await readMany(Number(pages));
+const wallMs = performance.now() - startMs;
+const { user, system } = process.cpuUsage(cpuBefore);
+const figures = {
+  pagesPerSecond: (Number(pages) * 1_000) / wallMs,
+  pagesPerCpuSecond: (Number(pages) * 1_000_000) / (user + system),
+};
+process.stdout.write(JSON.stringify(figures), () => process.exit(0));
+
+async function readMany(count: number): Promise<void> {
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < count) await read(ids[next++ % ids.length]!);
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+}
+
+/** A case that reads wrong values has no business being fast. */
+async function checkOnce(): Promise<void> {
+  if (name === 'undici') return;
+  for (const id of ids) {
+    const { title, price, brand, rating, category, inStock } = expectedProduct(1, id);
+    const crumbs = ['Home', 'Catalogue', category];
+    const expected = { title, price, brand, rating, crumbs, stock: inStock ? 'In stock' : 'Sold out' };
+    const got = await read(id);
+    if (JSON.stringify(got) !== JSON.stringify(expected))
+      throw new Error(`${name} misreads product ${id}: ${JSON.stringify(got)}`);
+  }
+}

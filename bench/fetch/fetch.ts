@@ -1,0 +1,97 @@
+/** HTTP and extraction together, pacing off: against the client and parser they stand on, and against Crawlee. */
+import { fileURLToPath } from 'node:url';
+import { Parser } from 'htmlparser2';
+import { renderPage } from '../../test/support/shop/page.ts';
+import type { ShopProduct } from '../../test/support/shop/product.ts';
+import { expectedProduct, productIds } from '../../test/support/shop/product.ts';
+import type { Bench } from '../frame.ts';
+import { measureInTurn, measureProgram, median } from '../frame.ts';
+import { peerProgram } from '../peers/install.ts';
+import type { FetchCase } from './fetch-case.ts';
+import { startPageServer } from './start-page-server.ts';
+import { renderTypicalPage } from './typical-page.ts';
+
+const PAGES = 3_000;
+const PEER_PAGES = 500;
+const DIFFERENT = 100;
+const ROUNDS = 3;
+const CASE = fileURLToPath(new URL('fetch-case.ts', import.meta.url));
+
+/** By the folder that the page server has them in. */
+const SHAPES = { item: 'dense', typical: 'typical' } as const;
+type Shape = keyof typeof SHAPES;
+
+interface Figures {
+  pagesPerSecond: number;
+  pagesPerCpuSecond: number;
+}
+
+export const bench: Bench = {
+  title: 'Fetching and extracting: six fields from product pages of 40 KB over HTTP',
+  async run() {
+    const crawlee = peerProgram('cheerio-crawler.mjs');
+    const server = await startPageServer(DIFFERENT);
+    try {
+      const measure = async (file: string, args: string[]): Promise<Figures & { maxRssMb: number }> => {
+        const { stdout, maxRssBytes } = await measureProgram(file, args);
+        return { ...(JSON.parse(stdout) as Figures), maxRssMb: maxRssBytes / 2 ** 20 };
+      };
+      const casesOf = (shape: Shape): Record<string, () => Promise<Figures & { maxRssMb: number }>> => {
+        const own = (name: FetchCase) => () =>
+          measure(CASE, [name, server.origin, shape, String(PAGES), String(DIFFERENT)]);
+        const of = SHAPES[shape];
+        return {
+          [`undici, ${of}`]: own('undici'),
+          [`undici + SAX, ${of}`]: own('sax'),
+          [`crawlfleet, ${of}`]: own('crawlfleet'),
+          [`CheerioCrawler, ${of}`]: () =>
+            measure(crawlee, [`${server.origin}/${shape}`, String(PEER_PAGES), String(DIFFERENT)]),
+        };
+      };
+      const results = await measureInTurn({ ...casesOf('item'), ...casesOf('typical') }, ROUNDS);
+      const rows = Object.entries(results).map(([name, rounds]) => ({
+        name,
+        figures: {
+          pagesPerCpuSecond: median(rounds.map((r) => r.pagesPerCpuSecond)),
+          pagesPerSecond: median(rounds.map((r) => r.pagesPerSecond)),
+          maxRssMb: median(rounds.map((r) => r.maxRssMb)),
+        },
+      }));
+      const speed = (name: string): number => rows.find((row) => row.name === name)!.figures.pagesPerCpuSecond;
+      return {
+        about:
+          `\`undici\` drops the body; \`undici + SAX\` reads the same six values with handlers written for this one page; ` +
+          `\`crawlfleet\` is the fetcher of an instance with its guard, decoders and a mapping, without the pace; ` +
+          `\`CheerioCrawler\` is Crawlee 3.18 with sessions, storage and log off. \`dense\` is the demo shop's page ` +
+          `(${describePage(renderPage)}), \`typical\` one as dense as the web's median (${describePage(renderTypicalPage)}). ` +
+          `Each in its own process, the server in another, medians of ${ROUNDS} rounds in turn.`,
+        rows,
+        ratios: Object.values(SHAPES).flatMap((of) => [
+          {
+            name: `crawlfleet / CheerioCrawler, ${of}`,
+            value: speed(`crawlfleet, ${of}`) / speed(`CheerioCrawler, ${of}`),
+            target: 'at least 10',
+          },
+          {
+            name: `crawlfleet / undici + SAX, ${of}`,
+            value: speed(`crawlfleet, ${of}`) / speed(`undici + SAX, ${of}`),
+            target: 'at least 0.6',
+          },
+          {
+            name: `crawlfleet / undici without parsing, ${of}`,
+            value: speed(`crawlfleet, ${of}`) / speed(`undici, ${of}`),
+          },
+        ]),
+      };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+function describePage(render: (product: ShopProduct) => string): string {
+  const page = render(expectedProduct(1, productIds(1)[0]!));
+  let elements = 0;
+  new Parser({ onopentag: () => void elements++ }).end(page);
+  return `${Math.round(Buffer.byteLength(page) / 1_000)} KB, ${elements} elements`;
+}

@@ -1,0 +1,141 @@
+/** The run that the bench loads: its products, their rows, and the parts and manifests as instances leave them. */
+import { gzipSync } from 'node:zlib';
+import type { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
+import type { Row } from '../../shared/domain/mapping.ts';
+import { manifestKey, partKey } from '../../shared/domain/keys.ts';
+import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
+import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
+import { createKeyPair, exportPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
+import { newRunKeys } from '../../orchestrator/control/start-run.ts';
+import type { NewRun } from '../../orchestrator/control/stores.ts';
+import { readMapping } from '../../orchestrator/cli/config/mapping/read-mapping.ts';
+import type { createStores } from '../../orchestrator/db/create-stores.ts';
+import { aPlan, aRun } from '../../test/unit/control/builders.ts';
+
+type Stores = ReturnType<typeof createStores>;
+
+const STARTED_MS = Date.UTC(2026, 0, 1);
+const DEADLINE_MS = 4 * 3_600_000;
+const CHUNK = 50;
+
+/** As in a shop: texts, numbers, a date, and one field that is often empty. */
+export const FIELDS = {
+  title: { css: 'h1', required: true },
+  price: { css: '.price', integer: true },
+  rating: { css: '.rating', number: true },
+  available: { css: '.stock', boolean: true },
+  changed: { css: 'time', date: 'yyyy-MM-dd' },
+  note: '.note',
+};
+export const COLUMNS = ['title', 'price', 'rating', 'available', 'changed', 'note'] as const;
+
+export const idOf = (n: number): string => `product-${String(n).padStart(8, '0')}`;
+export const urlOf = (n: number): string => `https://shop.example.jp/item/${idOf(n)}`;
+
+/** The same for every side of the comparison. */
+export function rowOf(n: number): Row {
+  return {
+    title: `商品 ${n}: hand-made ceramic cup, ${n % 7} pieces, colour ${(n * 31) % 97}`,
+    price: 1_000 + ((n * 7_919) % 90_000),
+    rating: ((n * 13) % 50) / 10,
+    available: n % 3 !== 0,
+    changed: `2026-0${1 + (n % 9)}-1${n % 10}`,
+    note: n % 4 === 0 ? `ships in ${n % 9} days` : null,
+  };
+}
+
+const resultOf = (n: number): ItemResult => ({
+  n,
+  id: idOf(n),
+  url: urlOf(n),
+  at: new Date(STARTED_MS + n).toISOString(),
+  attempts: 1,
+  outcome: 'stored',
+  rows: [{ key: null, row: rowOf(n) }],
+});
+
+/** A run of this size that has just begun. */
+export function benchRun(products: number, slots: number): NewRun {
+  const template = aRun({ id: `20260101-000000-b${products}`, ...newRunKeys() });
+  return {
+    id: template.id,
+    parentId: null,
+    startedAtMs: STARTED_MS,
+    deadlineAtMs: STARTED_MS + DEADLINE_MS,
+    dryRun: true,
+    settings: {
+      ...template.settings,
+      mapping: readMapping({ fields: FIELDS }).mapping,
+      results: { ...template.settings.results, table: `rows_${products}` },
+    },
+    plan: aPlan({ products, instances: slots, chunkSize: CHUNK, chunks: Math.ceil(products / CHUNK) }),
+    planned: products,
+    duplicates: 0,
+    privateKey: template.privateKey,
+    publicKey: template.publicKey,
+  };
+}
+
+/** Leaves the run as it stands when every instance has uploaded its parts and told of its manifest, and none is loaded. */
+export async function crawlAll(run: NewRun, stores: Stores, objects: S3ObjectStore, fence: number): Promise<void> {
+  const slots = run.plan.instances;
+  await stores.runs.move(run.id, 'planned', 'launching', fence, STARTED_MS);
+  await stores.runs.move(run.id, 'launching', 'crawling', fence, STARTED_MS);
+  for (let slot = 0; slot < slots; slot++) await crawlShard(run, slot, stores, objects, fence);
+}
+
+/** Chunks go round robin, so every slot's products are spread over the whole list. */
+async function crawlShard(run: NewRun, slot: number, stores: Stores, objects: S3ObjectStore, fence: number) {
+  const keys = createKeyPair();
+  const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
+  await claim(run, slot, stores, fence);
+  const hello = {
+    instanceId: place.instanceId,
+    address: `127.0.0.${slot + 1}`,
+    publicKey: exportPublicKey(keys.publicKey),
+    bundleSha256: '0'.repeat(64),
+    clock: new Date(STARTED_MS).toISOString(),
+  };
+  await stores.fleet.hello(run.id, slot, 1, hello, fence, STARTED_MS);
+  const own: number[] = [];
+  const chunkIds: string[] = [];
+  for (let chunk = slot; chunk < run.plan.chunks; chunk += run.plan.instances) {
+    chunkIds.push(`${chunk + 1}-1`);
+    for (let n = chunk * CHUNK + 1; n <= Math.min(run.planned, (chunk + 1) * CHUNK); n++) own.push(n);
+  }
+  for (let i = 0; i < chunkIds.length; i += 1_000)
+    await stores.work.grant(run.id, slot, 1, chunkIds.slice(i, i + 1_000), chunkIds.length, fence, STARTED_MS);
+  const parts: PartRef[] = [];
+  for (let at = 0; at < own.length; at += PART_PRODUCTS) {
+    const numbers = own.slice(at, at + PART_PRODUCTS);
+    const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n))}\n`).join(''));
+    const sha256 = sha256Hex(bytes);
+    const key = partKey(run.id, slot, 1, parts.length, sha256);
+    await objects.putIfAbsent(key, bytes, 'application/gzip');
+    parts.push({ seq: parts.length, key, sha256, sizeBytes: bytes.length, products: numbers.length });
+  }
+  const progress = { ...NO_PROGRESS, assigned: own.length, stored: own.length, requests: own.length };
+  const closed = { closedBy: 'instance', closedAt: new Date(STARTED_MS).toISOString() } as const;
+  const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress }, keys.privateKey);
+  const key = manifestKey(run.id, slot, 1);
+  await objects.putIfAbsent(key, bytes, 'application/json');
+  await stores.fleet.patch(run.id, slot, 1, { manifestKey: key, manifestSha256: sha256Hex(bytes) }, fence);
+}
+
+async function claim(run: NewRun, slot: number, stores: Stores, fence: number): Promise<void> {
+  const request = {
+    clientToken: `bench-${slot}`,
+    instanceType: 't4g.nano',
+    imageId: 'ami-bench',
+    subnetId: 'subnet-bench',
+    securityGroupIds: [],
+    instanceProfile: null,
+    userData: '',
+    tags: {},
+  };
+  await stores.fleet.claim(run.id, { slot, epoch: 1, request, token: '0'.repeat(64) }, fence, STARTED_MS);
+  await stores.fleet.patch(run.id, slot, 1, { instanceId: `i-${slot}`, launchedAtMs: STARTED_MS }, fence);
+  await stores.fleet.move(run.id, slot, 1, 'claimed', 'pending', fence, STARTED_MS);
+}

@@ -1,0 +1,57 @@
+/**
+ * Loading as the main server does it, alone in a process: `loading-case.ts DATABASE_URL RUN ENDPOINT BUCKET FENCE`. From the
+ * manifests in the bucket to published rows and the proof that they are right. Prints its times.
+ */
+import '../../orchestrator/cli/small-process.ts';
+import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { confirmManifest } from '../../orchestrator/control/close-epoch.ts';
+import { publishRun } from '../../orchestrator/control/finish.ts';
+import { verifyRun } from '../../orchestrator/control/verify.ts';
+import { openDatabase } from '../../orchestrator/db/connect.ts';
+import { createStores } from '../../orchestrator/db/create-stores.ts';
+import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
+import { createCore, memoryCloud } from '../../test/contract/control/run-stage.ts';
+
+const [url, runId, endpoint, bucket, fenceText] = process.argv.slice(2) as [string, string, string, string, string];
+const fence = Number(fenceText);
+const db = await openDatabase(url);
+const stores = createStores(db);
+const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+const objects = new S3ObjectStore({ region: 'ap-northeast-1', bucket, endpoint, credentials });
+const core = createCore({ stores, fence }, runId, memoryCloud(systemClock), systemClock);
+core.objects = objects;
+const run = (await stores.runs.get(runId))!;
+
+const startMs = performance.now();
+const instances = await stores.fleet.instances(runId);
+for (const { slot, epoch } of instances) await confirmManifest(core, run, slot, epoch);
+const loadedMs = performance.now();
+const now = systemClock.now();
+for (const { slot, epoch } of instances) {
+  await stores.fleet.move(runId, slot, epoch, 'done', 'terminating', fence, now);
+  await stores.fleet.move(runId, slot, epoch, 'terminating', 'terminated', fence, now);
+}
+await stores.runs.move(runId, 'crawling', 'releasing', fence, now);
+await stores.runs.move(runId, 'releasing', 'loading', fence, now);
+await publishRun(core, (await stores.runs.get(runId))!);
+const publishedMs = performance.now();
+const verdict = await verifyRun({
+  run: (await stores.runs.get(runId))!,
+  facts: await readVerifyFacts(db, runId),
+  instances: await stores.fleet.instances(runId),
+  parts: await stores.results.parts(runId),
+  objects,
+});
+const provenMs = performance.now();
+await db.close();
+if (!verdict.holds || verdict.resultRows !== run.planned)
+  throw new Error(`the rows are not right: ${JSON.stringify(verdict).slice(0, 1_000)}`);
+process.stdout.write(
+  JSON.stringify({
+    loadMs: loadedMs - startMs,
+    publishMs: publishedMs - loadedMs,
+    verifyMs: provenMs - publishedMs,
+    totalMs: provenMs - startMs,
+  }),
+);
