@@ -2,6 +2,7 @@
  * What the main server makes of addresses that stopped by themselves: who gives products back, who is replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
+import { perFleet } from './per-fleet.ts';
 import { canReplace, hasTriesLeft, isFilled, isFilledSoon } from './slot-tries.ts';
 import { drainAtMs, isDraining } from './schedule-of-run.ts';
 import type { InstanceRecord, TroubleState } from './stores.ts';
@@ -66,6 +67,8 @@ export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
  * bans, everybody who is being crawled with may be the next one; then those without work stay as a reserve.
  */
 export function isReturnExpected(world: BanWorld): boolean {
+  // Nobody has or had a quarrel with the site, and nobody makes room: so it is with most heartbeats.
+  if (!world.instances.some((r) => r.trouble !== null || isSidelined(r))) return false;
   const hasBanned = world.instances.some((r) => r.trouble?.verdict === 'banned');
   return [...latestBySlot(world.instances).values()].some((r) => {
     if (isGivenUp(r)) return false;
@@ -81,9 +84,11 @@ function lastRightMs(record: InstanceRecord): number | null {
 }
 
 /** The newest instances of their slots that have said hello and are not given up. */
-function serving(world: BanWorld): InstanceRecord[] {
-  return [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null);
-}
+const serving = ({ instances }: BanWorld): readonly InstanceRecord[] => servingOf(instances);
+
+const servingOf = perFleet((instances): readonly InstanceRecord[] =>
+  [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null),
+);
 
 /**
  * The word on a suspicious address. `banned`: the site still serves others, or nobody could tell in time. null: wait;
@@ -142,7 +147,8 @@ export function circuitWindowMs(run: Pick<World['run'], 'startedAtMs' | 'deadlin
 export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
   const banned = world.instances.filter((r) => isDefiniteBan(r) && r.trouble!.atMs >= sinceMs);
-  return { banned, fleet: new Set([...serving(world), ...banned].map((r) => `${r.slot}.${r.epoch}`)).size };
+  const all = serving(world);
+  return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
 /** Not one that got only missing pages: its products may really be gone, and others look at them again. */

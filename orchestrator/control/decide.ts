@@ -12,12 +12,14 @@ import { extraLaunches } from './extra-launches.ts';
 import { lateNotes } from './late-notes.ts';
 import { perFleet } from './per-fleet.ts';
 import type { PlaceWorld } from './places.ts';
+import type { LimitsByTime } from './rebalance.ts';
 import { limitsByTime } from './rebalance.ts';
 import { renewals } from './renewal.ts';
 import { admitLaunches } from './launch-admission.ts';
 import { LOSS } from './loss.ts';
 import { isShortOfMoney } from './money.ts';
 import { isDraining, powerOffAtMs, releaseEndMs } from './schedule-of-run.ts';
+import { shardsOf } from './shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -85,15 +87,12 @@ function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecor
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
-/** One number for (slot, epoch): asked for every slot of thousands, a text would cost more than the rest. */
-const placeNumber = ({ slot, epoch }: { slot: number; epoch: number }): number => slot * 1_000_000 + epoch;
-
 /** How many chunks one slot may hold now: even shares over the slots that can still take any. */
 export function chunkLimit(
   world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
 ): number {
   const latest = latestBySlot(world.instances);
-  const owners = new Map(world.work.bySlot.map((s) => [placeNumber(s), s.chunks]));
+  const shardOf = shardsOf(world.work);
   const bereft = slotsOfLost(world.instances);
   const count = slotCount(world);
   let slots = 0;
@@ -108,7 +107,7 @@ export function chunkLimit(
     const closed = record && !isGivenUp(record) && (record.sealed || isSidelined(record));
     if (closed && !isMakingRoom(world, record)) continue;
     slots++;
-    if (record) granted += owners.get(placeNumber(record)) ?? 0;
+    if (record) granted += shardOf(slot, record.epoch)?.chunks ?? 0;
   }
   return dueChunks(granted + world.work.waiting, slots, granted);
 }
@@ -136,7 +135,8 @@ type LimitWorld = PlaceWorld & Pick<World, 'handedOverAtMs' | 'outlook'>;
 
 /** How many chunks this slot may own now. */
 export function slotLimit(world: LimitWorld, slot: number): number {
-  return mostChunks(world, slot) ?? chunkLimit(world);
+  const share = shareNow(world);
+  return typeof share === 'number' ? share : (share.most.get(slot) ?? 0);
 }
 
 /** The same where shares go by time; null while they are equal. */
@@ -147,8 +147,15 @@ export function mostChunks(world: LimitWorld, slot: number): number | null {
 
 /** The most that any slot that is up may own; 0 when what waits is for those that are to come. Each knows its own limit. */
 function offerLimit(world: LimitWorld): number {
-  const byTime = limitsByTime(world, () => chunkLimit(world));
-  return byTime === null ? chunkLimit(world) : byTime.mostOfThoseUp;
+  const share = shareNow(world);
+  return typeof share === 'number' ? share : share.mostOfThoseUp;
+}
+
+/** The equal share, or shares by time while those are in force. */
+function shareNow(world: LimitWorld): number | LimitsByTime {
+  let due: number | null = null;
+  const equal = (): number => (due ??= chunkLimit(world));
+  return limitsByTime(world, equal) ?? equal();
 }
 
 function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boolean {

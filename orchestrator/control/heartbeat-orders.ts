@@ -21,9 +21,7 @@ export interface HeardHeartbeat extends Pick<OrderInput, 'granted' | 'partsAck' 
 /** @param world as last seen, with the run, the work and the time of this moment */
 export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
   const { serving, awaited, record, ...rest } = heard;
-  const { slot, epoch } = record;
-  const instances = world.instances.map((i) => (i.slot === slot && i.epoch === epoch ? record : i));
-  const current = { ...world, instances };
+  const current = { ...world, instances: withCurrent(world.instances, record) };
   return {
     ...rest,
     record,
@@ -35,6 +33,12 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     leave: serving && isMakingRoom(current, record),
     verdict: serving ? judgeSuspicion(current, record) : null,
   };
+}
+
+/** The list with this row in place of the one of an earlier look; the very list when that is in it, with all that is known of it. */
+function withCurrent(instances: InstanceRecord[], record: InstanceRecord): InstanceRecord[] {
+  const at = instances.findIndex((i) => i.slot === record.slot && i.epoch === record.epoch);
+  return at === -1 || instances[at] === record ? instances : instances.with(at, record);
 }
 
 /** The reply to an epoch that is given up or superseded: nothing is its own, and it is to go. */

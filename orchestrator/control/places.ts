@@ -6,6 +6,8 @@ import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Progress } from '../../shared/wire/callbacks.ts';
 import { isSidelined, mustRelease } from './ban-policy.ts';
 import { intervalUnder } from './robots-keeper.ts';
+import type { Shard } from './shards.ts';
+import { shardsOf } from './shards.ts';
 import { hasTriesLeft, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -51,9 +53,6 @@ const NO_SHARD = { chunks: 0, products: 0 };
 /** Fewer outcomes say nothing about how many requests a product takes. */
 const MIN_OUTCOMES = 10;
 
-/** One number for (slot, epoch): for thousands of slots a text would cost more than the rest. */
-const placeNumber = ({ slot, epoch }: { slot: number; epoch: number }): number => slot * 1_000_000 + epoch;
-
 /** The last answer for a list of instances: one round of the loop asks several times, and every one costs a look at the whole fleet. */
 const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Places }>();
 
@@ -71,14 +70,15 @@ export function placesOf(world: PlaceWorld, extra = 0): Places {
 function lookAround(world: PlaceWorld, extra: number): Places {
   const { chunkSize } = world.run.plan;
   const latest = latestBySlot(world.instances);
-  const shards = new Map(world.work.bySlot.map((s) => [placeNumber(s), s]));
+  const shardOf = shardsOf(world.work);
   const places: Place[] = [];
+  const paces = pacesOf(world);
   let pool = world.work.waiting * chunkSize;
   const count = slotCount(world);
   for (let slot = 0; slot < count + extra; slot++) {
     const record = latest.get(slot);
-    const shard = record && shards.get(placeNumber(record));
-    const place = placeOf(world, slot, record, shard ?? NO_SHARD, slot >= count);
+    const shard = record && shardOf(slot, record.epoch);
+    const place = placeOf(world, slot, record, shard ?? NO_SHARD, paces, slot >= count);
     if (place) places.push(place);
     if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
   }
@@ -94,63 +94,78 @@ function placeOf(
   world: PlaceWorld,
   slot: number,
   record: InstanceRecord | undefined,
-  shard: { chunks: number; products: number },
+  shard: Pick<Shard, 'chunks' | 'products'>,
+  paces: Paces,
   isExtra: boolean,
 ): Place | null {
-  const { nowMs, limits } = world;
-  const pace = paceOf(world, record && !isGivenUp(record) ? record.progress : null);
-  // What the plan reckons with: by the limit for a boot, every tight plan would look late as it begins.
-  const slowBootMs = Math.min(limits.bootMs, world.run.plan.bootP95Ms);
-  const at = { slot, epoch: record?.epoch ?? 0, ...pace };
-  const booting = (sinceMs: number): Place | null => {
-    const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
-    const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
-    return {
-      ...at,
-      pending: 0,
-      chunks: 0,
-      startMs,
-      startP95Ms,
-      endMs: startMs,
-      isUp: false,
-      canTake: true,
-      canGive: false,
-    };
-  };
-  if (isExtra) return booting(nowMs);
+  const { nowMs } = world;
+  const epoch = record?.epoch ?? 0;
+  const booting = (sinceMs: number, progress: Progress | null): Place =>
+    bootingPlace(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
+  if (isExtra) return booting(nowMs, null);
   if (record === undefined || isGivenUp(record))
-    return world.work.waiting > 0 && isFilledSoon(world, slot, record) ? booting(nowMs) : null;
+    return world.work.waiting > 0 && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
+  const { progress } = record;
   if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
-    return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs) : null;
+    return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;
   // Its successor takes on what it leaves.
-  if (record.leaveAtMs !== null) return hasTriesLeft(world, slot) ? booting(nowMs) : null;
+  if (record.leaveAtMs !== null) return hasTriesLeft(world, slot) ? booting(nowMs, progress) : null;
   if (isSidelined(record)) return null;
+  const { paceMs, isSlow } = paceOf(paces, progress);
   // What was granted in the last reply is not in its counters yet.
-  const unheard = Math.max(0, shard.products - (record.progress?.assigned ?? 0));
-  const pending = (record.progress?.pending ?? 0) + unheard;
-  const endMs = nowMs + pending * pace.paceMs;
+  const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
+  const pending = (progress?.pending ?? 0) + unheard;
   const canTake = !record.sealed && record.phase !== 'uploading';
   const canGive = canTake && record.phase === 'crawling';
   return {
-    ...at,
+    slot,
+    epoch,
     pending,
     chunks: shard.chunks,
+    paceMs,
+    isSlow,
     startMs: nowMs,
     startP95Ms: nowMs,
-    endMs,
+    endMs: nowMs + pending * paceMs,
     isUp: true,
     canTake,
     canGive,
   };
 }
 
-/** Interval (or Crawl-delay) and margin, or its own median page where that takes longer, for each request of a product. */
-function paceOf(world: PlaceWorld, progress: Progress | null): { paceMs: number; isSlow: boolean } {
-  const { plan, settings } = world.run;
-  const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
-  const spacingMs = intervalMs + paceMarginMs(intervalMs);
+function bootingPlace(
+  { nowMs, limits, run }: PlaceWorld,
+  at: Pick<Place, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
+  sinceMs: number,
+): Place {
+  // What the plan reckons with: by the limit for a boot, every tight plan would look late as it begins.
+  const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
+  const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
+  const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
+  const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
+  return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
+}
+
+/** What holds for every address of the run. */
+interface Paces {
+  /** From one request to the next at the least: interval (or Crawl-delay) and margin. */
+  spacingMs: number;
+  /** Requests of a product, as planned. */
+  requests: number;
+}
+
+function pacesOf({ run, robots }: PlaceWorld): Paces {
+  const { plan, settings } = run;
+  const intervalMs = intervalUnder(robots, settings.site.intervalMs);
+  return {
+    spacingMs: intervalMs + paceMarginMs(intervalMs),
+    requests: plan.paceMs / (plan.intervalMs + paceMarginMs(plan.intervalMs)),
+  };
+}
+
+/** The spacing, or the instance's own median page where that takes longer, for each request of a product. */
+function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Place, 'paceMs' | 'isSlow'> {
   const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
-  const planned = plan.paceMs / (plan.intervalMs + paceMarginMs(plan.intervalMs));
   const done = progress ? progress.stored + progress.gone + progress.failed : 0;
   const requests = done >= MIN_OUTCOMES ? progress!.requests / done : planned;
   return { paceMs: requestMs * Math.max(1, requests), isSlow: requestMs > spacingMs };

@@ -133,11 +133,10 @@ export function limitsByTime(
   const handOverMs = HAND_OVER_HEARTBEATS * world.limits.heartbeatMs;
   const isHandingOver = world.handedOverAtMs !== null && world.nowMs - world.handedOverAtMs < handOverMs;
   if (world.outlook?.byTime !== true && !isHandingOver) return null;
-  const { places, pool, chunkSize } = placesOf(world);
-  const takers = places.filter((p) => p.canTake);
+  const shares = sharesOf(world);
   // By number again as soon as that leaves nobody behind: the outlook is up to a heartbeat old.
-  if (takers.length < 2 || (!isHandingOver && !isLeftBehind(world, dueChunks()))) return null;
-  const levelMs = pourLevel(takers, pool);
+  if (shares === null || (!isHandingOver && !leavesBehind(world, shares, dueChunks()))) return null;
+  const { takers, levelMs, chunkSize } = shares;
   const most = new Map<number, number>();
   let mostOfThoseUp = 0;
   for (const { slot, chunks, endMs, paceMs, isUp } of takers) {
@@ -150,11 +149,27 @@ export function limitsByTime(
 
 /** True when somebody with an equal share of what waits would end well after the others, or too late because of it. */
 export function isLeftBehind(world: PlaceWorld, dueChunks: number): boolean {
+  if (world.work.waiting === 0 || isDraining(world)) return false;
+  const shares = sharesOf(world);
+  return shares !== null && leavesBehind(world, shares, dueChunks);
+}
+
+interface Shares {
+  takers: readonly Place[];
+  /** When all would be through if what waits went by time. */
+  levelMs: number;
+  chunkSize: number;
+}
+
+/** Null when there is nobody to share with. */
+function sharesOf(world: PlaceWorld): Shares | null {
   const { places, pool, chunkSize } = placesOf(world);
   const takers = places.filter((p) => p.canTake);
+  return takers.length < 2 ? null : { takers, levelMs: pourLevel(takers, pool), chunkSize };
+}
+
+function leavesBehind(world: PlaceWorld, { takers, levelMs, chunkSize }: Shares, dueChunks: number): boolean {
   const { waiting } = world.work;
-  if (waiting === 0 || takers.length < 2 || isDraining(world)) return false;
-  const levelMs = pourLevel(takers, pool);
   const allowedMs = levelMs + leastGainMs(world, takers, chunkSize);
   const drainMs = drainAtMs(world.run);
   return takers.some((p) => {

@@ -22,7 +22,7 @@ export interface World {
   /** robots.txt as it is in force; null before it was first read. */
   robots: RobotsPolicy | null;
   /** What EC2 shows under the run's tag, and when it was asked; null before the first answer. */
-  cloud: { instances: CloudInstance[]; seenAtMs: number } | null;
+  cloud: { instances: readonly CloudInstance[]; seenAtMs: number } | null;
   /** Where instances may be launched; null before the first launch was prepared. */
   pools: Pools | null;
   balancerActive: boolean;

@@ -10,12 +10,22 @@ const UNHEALTHY_MS = 20_000;
 
 export type Refusal = Extract<LaunchResult, { kind: 'refused' }>;
 
+interface Described {
+  instances: readonly CloudInstance[];
+  /** Shown or not. */
+  machines: number;
+  /** When the next one is shown. */
+  untilMs: number;
+}
+
 export class CloudModel {
   readonly machines = new Map<string, Machine>();
   readonly #scenario: Scenario;
   readonly #startMs: number;
   #launched = 0;
   #vcpus = 0;
+  /** The last answer to a Describe: a calm fleet looks the same for hours. */
+  #shown: Described | null = null;
 
   constructor(scenario: Scenario, startMs: number) {
     this.#scenario = scenario;
@@ -61,6 +71,7 @@ export class CloudModel {
 
   /** The machine is in another state from now on. */
   change(machine: Machine, state: CloudState, nowMs: number): void {
+    this.#shown = null;
     const wasUp = machine.cloud.state === 'pending' || machine.cloud.state === 'running';
     machine.cloud = { ...machine.cloud, state };
     if (!wasUp || state === 'running') return;
@@ -68,11 +79,22 @@ export class CloudModel {
     this.#vcpus -= describeInstanceType(machine.cloud.instanceType).vcpus;
   }
 
-  /** What a Describe shows now. */
-  list(nowMs: number): CloudInstance[] {
-    const shown: CloudInstance[] = [];
-    for (const machine of this.machines.values()) if (nowMs >= machine.visibleAtMs) shown.push(machine.cloud);
-    return shown;
+  /** What a Describe shows now. The very list of the last time while nothing has changed: the rules index it once. */
+  list(nowMs: number): readonly CloudInstance[] {
+    let shown = this.#shown;
+    if (shown === null || shown.machines !== this.machines.size || nowMs >= shown.untilMs)
+      shown = this.#shown = this.#describe(nowMs);
+    return shown.instances;
+  }
+
+  #describe(nowMs: number): Described {
+    const instances: CloudInstance[] = [];
+    let untilMs = Infinity;
+    for (const { cloud, visibleAtMs } of this.machines.values()) {
+      if (nowMs >= visibleAtMs) instances.push(cloud);
+      else untilMs = Math.min(untilMs, visibleAtMs);
+    }
+    return { instances, machines: this.machines.size, untilMs };
   }
 
   /** What DescribeTargetHealth shows now. */
