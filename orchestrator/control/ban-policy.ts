@@ -67,10 +67,9 @@ export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
  * bans, everybody who is being crawled with may be the next one; then those without work stay as a reserve.
  */
 export function isReturnExpected(world: BanWorld): boolean {
-  // Nobody has or had a quarrel with the site, and nobody makes room: so it is with most heartbeats.
-  if (!world.instances.some((r) => r.trouble !== null || isSidelined(r))) return false;
   const hasBanned = world.instances.some((r) => r.trouble?.verdict === 'banned');
-  return [...latestBySlot(world.instances).values()].some((r) => {
+  // Not by slot, which every heartbeat would have to sort anew: an epoch is given up before the next one is claimed.
+  return world.instances.some((r) => {
     if (isGivenUp(r)) return false;
     const busy = (r.progress?.pending ?? 0) > 0;
     return (busy && hasBanned) || (isSidelined(r) && (busy || mustRelease(world, r)));
