@@ -49,8 +49,10 @@ export class Queue {
     return this.#writer.problem;
   }
 
+  /** Never under the Crawl-delay of the rules in force: a main server that has just started may not have read them yet. */
   get intervalMs(): number {
-    return this.state.orders?.intervalMs ?? this.#defaults.intervalMs;
+    const { orders, robots } = this.state;
+    return Math.max(orders?.intervalMs ?? this.#defaults.intervalMs, robots?.crawlDelayMs ?? 0);
   }
 
   get deadlineMs(): number {

@@ -137,6 +137,18 @@ describe('orders', () => {
     expect([again.intervalMs, again.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
   });
 
+  it('keep the Crawl-delay when a main server that has just started does not know it yet', async () => {
+    const { queue } = createQueue();
+    const robots = { version: 'v1', access: 'all', rules: [], crawlDelayMs: 30_000, source: 'robots.txt' } as const;
+    await queue.follow(orders({ intervalMs: 30_000, robots: { ...robots, rules: [] } }));
+    await queue.follow(orders({ intervalMs: 10_000, robots: null }));
+    expect(queue.intervalMs).toBe(30_000);
+    await queue.follow(
+      orders({ intervalMs: 10_000, robots: { ...robots, rules: [], version: 'v2', crawlDelayMs: null } }),
+    );
+    expect(queue.intervalMs).toBe(10_000);
+  });
+
   it('write nothing when nothing changes', async () => {
     const { queue, journal } = createQueue();
     await queue.follow(orders());
