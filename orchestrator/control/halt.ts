@@ -18,7 +18,7 @@ export async function halt(core: Core, world: World, reason: 'banned' | 'site-ch
   const run = await core.runs.get(core.runId);
   if (!run || run.request !== null) return;
   // A person may have spoken meanwhile: that wish stays.
-  if (!(await core.runs.setRequest(run.id, reason))) return;
+  if (!(await core.runs.setRequest(run.id, reason, core.fence))) return;
   // What ELBv2 has said was told when it said it.
   if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
 }

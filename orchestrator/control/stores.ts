@@ -125,11 +125,12 @@ export interface RunStore {
   ): Promise<boolean>;
   setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void>;
   /**
-   * `stop` and `cancel` are written from another process: needs no lock. True when the run will end by it. False for a run
-   * that has ended or is held, for any wish but `cancel` once that is there, and for the main server's own where a person has
-   * spoken. Repeating it changes nothing.
+   * `stop` and `cancel` are written from another process: they need no fence; the main server's own wishes are under its. True
+   * when the run will end by it. False for a run that has ended or is held, and where another wish is there already: only
+   * `cancel` takes the place of any. Repeating it changes nothing.
    */
-  setRequest(id: string, request: RunRequest): Promise<boolean>;
+  setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
+  setRequest(id: string, request: RunRequest, fence: number): Promise<boolean>;
   setReport(id: string, report: RunReport, fence: number): Promise<void>;
   addEvent(id: string, event: RunEvent): Promise<void>;
   /** Newest first; only those of a kind if one is given. */

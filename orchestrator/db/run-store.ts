@@ -155,22 +155,23 @@ export class KnexRunStore implements RunStore {
     return this.#update(id, { report: JSON.stringify(report) }, fence);
   }
 
-  async setRequest(id: string, request: RunRequest): Promise<boolean> {
-    const changed = await inQuery(this.#db, (knex) =>
-      knex(RUNS)
+  async setRequest(id: string, request: RunRequest, fence?: number): Promise<boolean> {
+    const db = this.#db;
+    return inQuery(db, async (knex) => {
+      const changed = await knex(RUNS)
         .where({ id })
         .whereIn(
           'phase',
           RUN_PHASES.filter((phase) => !isRunEnd(phase)),
         )
         .modify((run) => {
-          if (request === 'stop') void run.where(notToBeCancelled);
-          if (request !== 'stop' && request !== 'cancel')
-            void run.where((any) => void any.whereNull('request').orWhere({ request }));
+          if (request !== 'cancel') void run.where((any) => void any.whereNull('request').orWhere({ request }));
+          if (fence !== undefined) underFence(knex, fence)(run);
         })
-        .update({ request }),
-    );
-    return changed > 0;
+        .update({ request });
+      if (changed === 0 && fence !== undefined) await throwIfFenced(knex, db, fence);
+      return changed > 0;
+    });
   }
 
   async addEvent(id: string, event: RunEvent): Promise<void> {

@@ -95,13 +95,14 @@ export class MemoryRunStore implements RunStore {
     return this.#change('runs.setReport', id, { report }, fence);
   }
 
-  setRequest(id: string, request: RunRequest): Promise<boolean> {
-    return this.#db.call('runs.setRequest', () => {
+  setRequest(id: string, request: RunRequest, fence?: number): Promise<boolean> {
+    const set = (): boolean => {
       const run = this.#db.runs.get(id);
       if (!run || isRunEnd(run.record.phase) || !mayReplace(run.record.request, request)) return false;
       run.record = { ...run.record, request };
       return true;
-    });
+    };
+    return fence === undefined ? this.#db.call('runs.setRequest', set) : this.#db.write('runs.setRequest', fence, set);
   }
 
   addEvent(id: string, event: RunEvent): Promise<void> {
@@ -125,8 +126,7 @@ export class MemoryRunStore implements RunStore {
 
 /** A person's wish comes before the main server's own, and `cancel` before all. */
 function mayReplace(known: RunRequest | null, wish: RunRequest): boolean {
-  if (known === null || known === wish || wish === 'cancel') return true;
-  return wish === 'stop' && known !== 'cancel';
+  return known === null || known === wish || wish === 'cancel';
 }
 
 /** Moves the run, with its event; the caller has checked that it may. */

@@ -176,7 +176,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     const held = aNewRun(good.settings.results.table, 4);
     held.settings.run = { ...held.settings.run, maxFailed: 0.5 };
     await stage.create(held);
-    if (request !== null) await bench().stores.runs.setRequest(held.id, request);
+    if (request !== null) await bench().stores.runs.setRequest(held.id, request, bench().fence);
     await stage.load(held, blank.slice(0, 3), rest);
     await finish(stage, held);
     expect(await record(held)).toMatchObject({ phase: 'held', reason: expect.stringContaining(reason) as string });

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { RunRequest } from '../../../orchestrator/control/stores.ts';
+import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
@@ -68,21 +69,38 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await runs.get(id)).toMatchObject(expected);
   });
 
-  it('takes a wish only while the run goes on, and none over cancel', async () => {
+  const wisher =
+    ({ stores: { runs }, fence }: Bench, id: string) =>
+    async (request: RunRequest) => [await runs.setRequest(id, request, fence), (await runs.get(id))?.request];
+
+  it('takes a wish only while the run goes on, and none over another one but cancel', async () => {
     const { runs } = bench().stores;
-    const { id } = await createRun(bench(), 1);
-    const wish = async (request: RunRequest) => [await runs.setRequest(id, request), (await runs.get(id))?.request];
+    const wish = wisher(bench(), (await createRun(bench(), 1)).id);
     expect(await wish('banned')).toEqual([true, 'banned']);
     expect(await wish('banned')).toEqual([true, 'banned']);
     expect(await wish('site-changed')).toEqual([false, 'banned']);
     expect(await wish('no-balancer')).toEqual([false, 'banned']);
-    expect(await wish('stop')).toEqual([true, 'stop']);
-    expect(await wish('stop')).toEqual([true, 'stop']);
-    expect(await wish('banned')).toEqual([false, 'stop']);
+    // The crawl has stopped already, and why decides what can be tried again.
+    expect(await wish('stop')).toEqual([false, 'banned']);
     expect(await wish('cancel')).toEqual([true, 'cancel']);
     expect(await wish('cancel')).toEqual([true, 'cancel']);
     expect(await wish('stop')).toEqual([false, 'cancel']);
     expect(await runs.setRequest('nobody', 'stop')).toBe(false);
+  });
+
+  it('keeps the wish of a person against those of the main server', async () => {
+    const wish = wisher(bench(), (await createRun(bench(), 1)).id);
+    expect(await wish('stop')).toEqual([true, 'stop']);
+    expect(await wish('stop')).toEqual([true, 'stop']);
+    expect(await wish('banned')).toEqual([false, 'stop']);
+  });
+
+  it('takes no wish of a main server that has lost its lock, but always one of a person', async () => {
+    const { runs } = bench().stores;
+    const { id } = await createRun(bench(), 1);
+    await expect(runs.setRequest(id, 'no-balancer', bench().fence - 1)).rejects.toMatchObject({ code: 'lock-held' });
+    expect((await runs.get(id))?.request).toBeNull();
+    expect(await runs.setRequest(id, 'stop')).toBe(true);
   });
 
   it('takes no wish for a run that has ended or is held', async () => {
@@ -94,7 +112,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     await runs.move(held.id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 });
     for (const { id } of [ended, held]) {
       for (const request of ['stop', 'cancel', 'banned'] as const)
-        expect(await runs.setRequest(id, request)).toBe(false);
+        expect(await runs.setRequest(id, request, bench().fence)).toBe(false);
       expect((await runs.get(id))?.request).toBeNull();
     }
   });
