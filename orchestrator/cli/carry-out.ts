@@ -27,8 +27,13 @@ export interface CarryOutOptions {
   output: Output;
 }
 
-/** `finished` is false when the run was left for `resume`: its sandbox must then stay. */
-export async function carryOut(options: CarryOutOptions): Promise<{ exitCode: ExitCode; finished: boolean }> {
+export interface CarriedOut {
+  exitCode: ExitCode;
+  /** False when the run was left for `resume`: its sandbox must then stay. */
+  finished: boolean;
+}
+
+export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   const { runId, session, stores, config, interrupts, progress, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');

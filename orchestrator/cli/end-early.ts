@@ -4,7 +4,7 @@ import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../control/stores.ts';
-import { resumeCommand } from './commands/resume.ts';
+import { resume } from './commands/resume.ts';
 import { getRun } from './find-run.ts';
 import type { Output } from './output.ts';
 import { lookAtHolder } from './run-lock.ts';
@@ -42,12 +42,12 @@ export async function endEarly(
   const gone = look?.holder && look.holder.runId === run.id ? ` (${look.holder.owner})` : '';
   output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
   await close();
-  const exitCode = await resumeCommand({ configPath, runId: run.id, environment }, output);
-  // Ended early is what was asked for.
-  return exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
+  const { exitCode, finished } = await resume({ configPath, runId: run.id, environment }, output);
+  // Ended early is what was asked for; left before that is not.
+  return finished && exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
 }
 
-/** A wish that was not taken is of no use after the end; one to stop a run that is being cancelled is fulfilled by that. */
+/** A wish that was not taken is of no use after the end; one to stop a run that ends early already is fulfilled by that. */
 async function assertGoesOn(runs: RunStore, runId: string): Promise<void> {
   const now = await getRun(runs, runId);
   if (!isRunEnd(now.phase)) return;

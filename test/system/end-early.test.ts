@@ -66,6 +66,20 @@ describe('ending a run early from another terminal', () => {
     expect(fleet.leftovers()).toEqual([]);
   });
 
+  it('F42 a cancel that is left before the run has ended says so, and can be given again', async () => {
+    const { run, id } = await begin();
+    run.kill('SIGKILL');
+    await run.finished;
+    const left = fleet.start('cancel', id, '--yes', '--json');
+    await waitFor(() => left.stderr().includes('goes on from'), { what: 'the cancel to take up the run' });
+    left.kill('SIGTERM');
+    expect((await left.finished).exitCode).toBe(11);
+    const again = await fleet.run('cancel', id, '--yes', '--json');
+    expect(readReport(again)).toMatchObject({ run: id, state: 'cancelled', reason: 'cancelled' });
+    expect(again.exitCode).toBe(0);
+    expect(fleet.leftovers()).toEqual([]);
+  });
+
   it('F42 stop takes the place of a main server that is gone, and keeps what there is', async () => {
     const { run, id } = await begin();
     run.kill('SIGKILL');

@@ -105,7 +105,8 @@ async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
     return loadEpochs(core, epochs);
   });
   output.line(`Loaded ${loaded.parts} parts of run ${run.id}: ${loaded.stored} products stored.`);
-  if (systemClock.now() > run.deadlineAtMs) return resumeRun({ run, stores, lock, config, interrupts, output });
+  if (systemClock.now() > run.deadlineAtMs)
+    return (await resumeRun({ run, stores, lock, config, interrupts, output })).exitCode;
   output.line(`Its deadline is ahead (${new Date(run.deadlineAtMs).toISOString()}); take it up with:`);
   output.line(`  orchestrator resume ${run.id} --config ${config.file}`);
   output.document({ run: run.id, state: run.phase, loaded, over: false });

@@ -9,6 +9,7 @@ import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { callbackListenOf, explainTakenPort } from '../callback-listen.ts';
+import type { CarriedOut } from '../carry-out.ts';
 import { carryOut } from '../carry-out.ts';
 import type { CloudAccess } from '../cloud-access.ts';
 import { openCloud } from '../cloud-access.ts';
@@ -39,6 +40,11 @@ export interface ResumeOptions {
 }
 
 export async function resumeCommand(options: ResumeOptions, output: Output): Promise<ExitCode> {
+  return (await resume(options, output)).exitCode;
+}
+
+/** What came of it: `finished` is false when it was left again, by a signal, before the run had ended and its instances were gone. */
+export async function resume(options: ResumeOptions, output: Output): Promise<CarriedOut> {
   const config = loadConfig(options.configPath, options.environment);
   const interrupts = watchInterrupts();
   const database = await openDatabase(config.values.database.url);
@@ -77,7 +83,7 @@ export interface Resumption {
  * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for one that was
  * rebuilt from the bucket: without its private key nothing can be ordered in its name.
  */
-export async function resumeRun(resumption: Resumption): Promise<ExitCode> {
+export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const { run, stores, config, interrupts, output } = resumption;
   if (isRebuilt(run))
     throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
@@ -110,7 +116,7 @@ export async function resumeRun(resumption: Resumption): Promise<ExitCode> {
   try {
     const result = await takeUp(resumption, cloud, makeBundle);
     finished = result.finished;
-    return result.exitCode;
+    return result;
   } finally {
     cloud.close();
     await unwatch?.();
