@@ -30,10 +30,11 @@ export async function confirmManifest(core: Core, run: RunRecord, slot: number, 
   await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
   // What it was granted but did not finish goes back before the epoch counts as closed; its results first, or they would go back too.
   await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
-  const returned = await core.work.release(run.id, slot, epoch, core.fence, core.clock.now());
-  // The reason lets the slot be filled again.
+  await core.work.release(run.id, slot, epoch, core.fence, core.clock.now());
+  // The reason lets the slot be filled again, if something waits. Whether that is what has just been released must not matter:
+  // this may be the second try, after one that released it and came no further.
   const replaced = openTrouble(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
-  const unreadable = returned > 0 && (await hasUnreadable(core, run.id, slot, epoch));
+  const unreadable = await hasUnreadable(core, run.id, slot, epoch);
   const renewed = record.leaveAtMs !== null;
   const reason = replaced ? LOSS.banned : unreadable ? LOSS.unreadable : renewed ? LOSS.renewed : undefined;
   await core.fleet.move(run.id, slot, epoch, record.phase, 'done', core.fence, core.clock.now(), reason);

@@ -53,6 +53,12 @@ async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest
   await caller.complete({ manifestKey: name, manifestSha256: sha256Hex(bytes) });
 }
 
+/** A method keeps its own object behind a proxy. */
+function bound(of: object, key: string | symbol): unknown {
+  const value: unknown = Reflect.get(of, key);
+  return typeof value === 'function' ? (value.bind(of) as unknown) : value;
+}
+
 const outcomes = () => stage.core.work.outcomes(run.id);
 
 describe('confirmManifest', () => {
@@ -122,6 +128,22 @@ describe('confirmManifest', () => {
       { n: 1, id: 'p1' },
       { n: 2, id: 'p2' },
     ]);
+  });
+
+  it('F38: lets the slot be filled again also when the first try came no further than the release', async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
+    objects.objects.delete(bad.key);
+    await report(caller, [bad, good]);
+    const { fleet } = stage.core;
+    const broken = new Proxy(fleet, {
+      get: (of, key) => (key === 'move' ? () => Promise.reject(new Error('gone')) : bound(of, key)),
+    });
+    await expect(confirmManifest({ ...stage.core, fleet: broken }, run, 0, 1)).rejects.toThrow('gone');
+    expect(await stage.core.work.counts(run.id)).toMatchObject({ granted: 1 });
+    await confirmManifest(stage.core, run, 0, 1);
+    expect(await stage.record(caller)).toMatchObject({ phase: 'done', reason: 'results-unreadable' });
   });
 
   it('puts off its judgement while the bucket does not answer', async () => {
