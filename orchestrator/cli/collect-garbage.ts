@@ -87,18 +87,35 @@ export async function collectGarbageQuietly(options: GarbageOptions): Promise<st
       throw new AppError('aws-failed', `no answer within ${QUIET_MS / 1_000} s`);
     });
     const { cloud } = await Promise.race([collectGarbage(options), late]);
-    if (cloud === null) return [];
-    const told = cloud.items.filter((i) => i.action !== 'kept');
-    return [
-      ...(cloud.refused !== null && cloud.items.length > 0 ? [`gc did nothing: ${cloud.refused}`] : []),
-      ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${wordOf(i.action)}`),
-    ];
+    return cloud === null ? [] : wordsOf(cloud);
   } catch (error) {
     return [`gc could not look for what earlier runs have left: ${describeError(error)}`];
   } finally {
     // A timer left behind keeps the process, and whoever waits for the prompt, for the rest of it.
     done.abort();
   }
+}
+
+/** What somebody who starts a run has to know of it. */
+export function wordsOf({ items, refused, owner }: Pick<ReaperReport, 'items' | 'refused' | 'owner'>): string[] {
+  const told = items.filter((i) => i.action !== 'kept');
+  const unknown = Map.groupBy(
+    items.filter((i) => i.unknownRun && i.action === 'kept'),
+    (i) => i.run,
+  );
+  return [
+    ...(refused !== null && items.length > 0 ? [`gc did nothing: ${refused}`] : []),
+    ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${wordOf(i.action)}`),
+    ...[...unknown].map(([run, alive]) => strangers(run, alive, owner)),
+  ];
+}
+
+function strangers(run: string | null, alive: readonly ReaperReport['items'][number][], owner: string): string {
+  const until = alive.map((i) => i.expiresAt ?? '?').reduce((a, b) => (a > b ? a : b));
+  return (
+    `${alive.length} instances of run ${run} are up until ${until.slice(0, 19)} and this database does not know it: if they crawl the same site, ` +
+    `it is asked by both. A lost database: \`orchestrator load ${run}\`. Another main server: an aws.owner of its own, not ${owner}`
+  );
 }
 
 /** What an action means to a person. */

@@ -18,6 +18,7 @@ import { renewals } from './renewal.ts';
 import { admitLaunches } from './launch-admission.ts';
 import { LOSS } from './loss.ts';
 import { isShortOfMoney } from './money.ts';
+import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
 import { isDraining, powerOffAtMs, releaseEndMs } from './schedule-of-run.ts';
 import { shardsOf } from './shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
@@ -75,6 +76,7 @@ function decideFleet(world: World): Action[] {
     actions.push({ kind: 'offer', limitChunks });
   }
   if (isFleetFinished(world, latest)) {
+    actions.push(...notesOfOpenEpochs(world));
     actions.push({ kind: 'move-run', from: world.run.phase, to: 'releasing', reason: endReason(world) });
   }
   return actions;
@@ -168,9 +170,9 @@ function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boole
 /** Nobody crawls any more and nobody will: every epoch is closed and no slot is to be filled again. */
 function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecord>): boolean {
   // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
-  // they put into the bucket while nobody looked counts: whoever has served is closed first.
+  // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
   if (world.nowMs > powerOffAtMs(world.run))
-    return world.instances.every((r) => r.manifestKey !== null || r.publicKey === null);
+    return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
   const slots = slotCount(world);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);

@@ -56,6 +56,8 @@ export interface ReaperItem {
   run: string | null;
   state: string;
   expiresAt: string | null;
+  /** An instance that may be crawling for a run that this database does not know: another main server's, or one that it has lost. */
+  unknownRun: boolean;
   /** `marked` was seen past its time for the first time, `waiting` less than a minute ago. In a dry run what would be done. */
   action: 'kept' | 'marked' | 'waiting' | 'terminated' | 'failed';
   /** Why it was kept, or what failed. */
@@ -151,13 +153,17 @@ async function endAll(options: ReaperOptions, due: readonly Found[], items: Reap
 
 function itemOf(found: Found, facts: ReaperFacts, action: ReaperItem['action'], detail: string | null): ReaperItem {
   const run = found.tags[TAG.run] ?? null;
-  const expiresAtMs = expiryOf(found, facts.runs.get(run ?? ''));
+  const known = facts.runs.get(run ?? '');
+  const expiresAtMs = expiryOf(found, known);
+  const isCrawler = found.tags[TAG.slot] !== undefined && found.tags[TAG.owner] === facts.owner;
+  const isUp = found.state === 'pending' || found.state === 'running';
   return {
     kind: found.kind,
     id: found.id,
     run,
     state: found.state,
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+    unknownRun: known === undefined && isCrawler && isUp,
     action,
     detail,
   };

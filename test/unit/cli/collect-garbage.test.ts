@@ -1,6 +1,7 @@
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GarbageOptions } from '../../../orchestrator/cli/collect-garbage.ts';
-import { collectGarbageQuietly } from '../../../orchestrator/cli/collect-garbage.ts';
+import { collectGarbageQuietly, wordsOf } from '../../../orchestrator/cli/collect-garbage.ts';
+import type { ReaperItem } from '../../../orchestrator/control/reaper.ts';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -16,4 +17,42 @@ it('leaves no timer behind that would keep the process after its run', async () 
   const lines = await collectGarbageQuietly({ runs } as unknown as GarbageOptions);
   expect(lines).toEqual([expect.stringContaining('the database is gone')]);
   expect(vi.getTimerCount()).toBe(0);
+});
+
+describe('what somebody who starts a run is told', () => {
+  const item = (change: Partial<ReaperItem>): ReaperItem => ({
+    kind: 'instance',
+    id: 'i-1',
+    run: 'run-1',
+    state: 'running',
+    expiresAt: '2026-11-21T06:10:00.000Z',
+    unknownRun: false,
+    action: 'kept',
+    detail: 'its time is not past',
+    ...change,
+  });
+  const told = (...items: ReaperItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
+
+  it('is nothing about instances of runs that the database knows', () => {
+    expect(told(item({}))).toEqual([]);
+  });
+
+  it('is one line for each run that the database does not know and that is at work', () => {
+    const lost = { unknownRun: true };
+    const lines = told(
+      item(lost),
+      item({ ...lost, id: 'i-2', expiresAt: '2026-11-21T07:10:00.000Z' }),
+      item({ ...lost, id: 'i-3', run: 'run-2' }),
+    );
+    expect(lines).toEqual([
+      expect.stringMatching(/^2 instances of run run-1 are up until 2026-11-21T07:10:00 .*`orchestrator load run-1`/),
+      expect.stringMatching(/^1 instances of run run-2 are up until 2026-11-21T06:10:00 /),
+    ]);
+  });
+
+  it('is what gc did about those that are past their time, once', () => {
+    expect(told(item({ unknownRun: true, action: 'marked', detail: null }))).toEqual([
+      'gc: instance i-1 of run run-1 is past its time: marked; a gc after a minute ends it',
+    ]);
+  });
 });

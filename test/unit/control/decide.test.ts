@@ -244,6 +244,24 @@ describe('winding up', () => {
     expect(decide(staying)).not.toContainEqual(expect.objectContaining({ kind: 'move-run' }));
   });
 
+  it('waits long after its time for epochs that nobody could close, but not for ever', () => {
+    const run = aRun({ request: 'cancel' });
+    const nowMs = powerOffAtMs(run) + 36_000_000;
+    const instances = [
+      anInstance(0, { phase: 'terminated', publicKey: 'k', manifestKey: null }),
+      anInstance(1, { ...closed, phase: 'terminated' }),
+    ];
+    const { uploadMs } = aWorld().limits;
+    const after = (upMs: number): Action[] => decide(aWorld({ run, nowMs, loopStartedAtMs: nowMs - upMs, instances }));
+    expect(kinds(after(2 * uploadMs))).toContain('close 0.1');
+    expect(kinds(after(2 * uploadMs)).filter((k) => k.startsWith('move-run'))).toEqual([]);
+    expect(after(2 * uploadMs + 1)).toContainEqual(expect.objectContaining({ kind: 'move-run', to: 'releasing' }));
+    const notes = after(2 * uploadMs + 1).filter((a) => a.kind === 'note');
+    expect(notes).toEqual([
+      expect.objectContaining({ note: expect.objectContaining({ key: 'not closed 0.1' }) as object, alarm: true }),
+    ]);
+  });
+
   it('publishes only when every part is loaded', () => {
     const run = aRun({ phase: 'loading' });
     const totals = { stored: 10, gone: 0, failed: 0, seen: 3, loaded: 2 };

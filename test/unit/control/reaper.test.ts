@@ -76,6 +76,12 @@ const ensure = (tags: Record<string, string> = {}) =>
     tags: { [TAG.owner]: 'me', [TAG.run]: 'run-1', [TAG.expiresAt]: new Date(START + HOUR).toISOString(), ...tags },
   });
 
+/** As an endpoint that ignores filters. */
+function withoutFilter(): MemoryCompute {
+  const list = () => Promise.resolve(compute.all());
+  return new Proxy(compute, { get: (of, key) => (key === 'list' ? list : Reflect.get(of, key)) });
+}
+
 const aRun = (phase: RunRecord['phase'], deadlineAtMs: number): RunRecord =>
   ({ id: 'run-1', phase, deadlineAtMs, settings: { run: { graceMs: 10 * MINUTE } } }) as RunRecord;
 
@@ -113,12 +119,28 @@ describe('F44 gc', () => {
     expect(compute.calls.filter((c) => c.name === 'terminate')).toEqual([]);
   });
 
+  it('says which instances may be crawling for a run that this database does not know', async () => {
+    const crawls = { [TAG.slot]: '0' };
+    const ids = {
+      unknown: await launch(crawls),
+      known: await launch({ ...crawls, [TAG.run]: 'run-2' }),
+      notACrawler: await launch(),
+      ofSomebodyElse: await launch({ ...crawls, [TAG.owner]: 'other' }),
+      gone: await launch(crawls),
+    };
+    await compute.terminate([ids.gone]);
+    runs.set('run-2', { ...aRun('crawling', START + HOUR), id: 'run-2' });
+    const { items } = await gc({ compute: withoutFilter() });
+    expect(items).toHaveLength(5);
+    expect(items.filter((i) => i.unknownRun).map((i) => i.id)).toEqual([ids.unknown]);
+  });
+
   it('checks owner and tags again on its own side, for an endpoint that ignores the filter', async () => {
     await launch({ [TAG.owner]: 'other' });
     await pass(2 * HOUR);
-    const list = () => Promise.resolve(compute.all());
-    const careless = new Proxy(compute, { get: (of, key) => (key === 'list' ? list : Reflect.get(of, key)) });
-    expect((await gc({ compute: careless })).items).toMatchObject([{ action: 'kept', detail: 'its owner is other' }]);
+    expect((await gc({ compute: withoutFilter() })).items).toMatchObject([
+      { action: 'kept', detail: 'its owner is other' },
+    ]);
   });
 
   it('leaves a young instance alone, whatever its tag says', async () => {
