@@ -9,7 +9,7 @@ import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../sha
 const LIMIT_MEANINGS: Record<keyof RunLimits, string> = {
   heartbeatMs: 'how often an instance speaks when nothing changes',
   lostMs: 'silence after which an instance is given up: 12 heartbeats',
-  bootMs: 'from the accepted launch to the signed hello',
+  bootMs: 'from the accepted launch to the signed hello; never under twice the slow boot of the plan: 4m on AWS, 10m where machines install Chromium',
   uploadMs: 'from the drain, or from the empty shard, to the manifest',
   terminateMs: 'from the call to terminate to EC2 saying so; then it is asked again, with an alarm',
   partMs: 'how long an instance collects results before it writes a part',
@@ -32,7 +32,7 @@ export function statesPage(): string {
     '',
     'Every move is one conditional update and one row in `crawlfleet_events`; no other move is possible. No state waits for ever: *ends* says',
     'what moves it on, *at the latest* the limit that holds whatever happens. At deadline + `run.grace` every instance has switched itself off,',
-    'main server or not; what it left in the bucket is loaded then, and the run ends. Two things only stop the clock of a run: no main server',
+    'main server or not; what it left in the bucket is loaded then, as far as the bucket can be read, and the run ends. Two things only stop the clock of a run: no main server',
     '(the next `run` or `resume` ends what is overdue) and a database that does not answer (it is asked again and again; S3 keeps the results).',
     '',
     ...section('Run', RUN_PHASES, RUN_PHASE_FACTS, (from) => RUN_PHASES.filter((to) => canMoveRun(from, to))),

@@ -68,7 +68,7 @@ export const EXIT_FACTS = {
   held: {
     meaning: 'The rows look suspicious and are not published, or `verify` does not hold.',
     retry: 'no',
-    todo: 'Compare the mapping with a page (`orchestrator extract`), then `orchestrator publish` or `orchestrator cancel`. After `verify`: read which check failed.',
+    todo: 'Compare the mapping with a page (`orchestrator extract`), then `orchestrator publish` or `orchestrator cancel`; once a later run has published, `publish --force` or `cancel`. After `verify`: read which check failed.',
   },
   interrupted: {
     meaning:

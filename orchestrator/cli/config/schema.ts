@@ -103,7 +103,7 @@ const site = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Rules of this site beside the built-in ones, and the cool-down: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
+      'Rules of this site beside the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
     ),
   canaries: z
     .array(
@@ -138,7 +138,7 @@ const results = z.strictObject({
     .nullable()
     .prefault({})
     .describe(
-      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` of the mean of the last 5 completed runs; `null` publishes whatever comes.',
+      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs; `null` publishes whatever comes.',
     ),
 });
 
@@ -197,7 +197,14 @@ const aws = z.strictObject({
     .describe(
       'Of the balancer that is made. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
     ),
-  vcpu_quota: z.int().positive().nullable().default(null).describe('Your vCPU quota (L-1216C47A); unknown without it.'),
+  vcpu_quota: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      'vCPUs that a run may have. Without it AWS is asked for the quota, and what runs in the region is taken off; set it only where AWS may not be asked, or as a lower limit.',
+    ),
   owner: z
     .string()
     .regex(/^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -')
