@@ -33,6 +33,7 @@ export interface CarriedOut {
   finished: boolean;
 }
 
+/** Until the run has ended and nothing of it is left, or until it is left by a signal; prints and writes its report. */
 export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   const { runId, session, stores, config, interrupts, progress, output } = options;
   interrupts.onFirst(() => {

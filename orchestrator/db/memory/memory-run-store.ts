@@ -124,7 +124,7 @@ export class MemoryRunStore implements RunStore {
   }
 }
 
-/** A person's wish comes before the main server's own, and `cancel` before all. */
+/** The first wish stays, whoever had it; only `cancel` takes its place. */
 function mayReplace(known: RunRequest | null, wish: RunRequest): boolean {
   return known === null || known === wish || wish === 'cancel';
 }
