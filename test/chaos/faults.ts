@@ -29,7 +29,7 @@ export const between = (random: Random, low: number, high: number): number =>
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[Math.floor(random.next() * list.length)]!;
 
-/** In the order of the seeds: the first eight are what `npm test` runs. */
+/** In the order of the seeds: the first eight are what `npm run test:all` runs. */
 export const FAULTS: readonly ((random: Random) => Fault)[] = [
   killMain,
   killInstance,
