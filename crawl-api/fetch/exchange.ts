@@ -29,7 +29,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Known from the head of the reply; given out when its body is read or dropped. */
   #verdict: Finding | null = null;
   #controller: Dispatcher.DispatchController | null = null;
-  #reply: Omit<Reply, 'body' | 'complete'> | null = null;
+  #reply: Omit<Reply, 'body' | 'complete' | 'shape'> | null = null;
   #body: PageBody | null = null;
   #startedMs = 0;
   #waitMs = 0;
@@ -54,10 +54,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settled) return;
     this.#settled = true;
     this.#body?.destroy();
+    const body = this.#body;
     const reply = this.#reply && {
       ...this.#reply,
-      body: this.#body?.kept ?? '',
-      complete: this.#body?.complete ?? false,
+      body: body?.kept ?? '',
+      complete: body?.complete ?? false,
+      shape: () => body?.shape() ?? null,
     };
     this.#settle(resultOf(this.#verdict ?? finding, reply));
     this.#controller?.abort(new Error('the exchange has ended'));

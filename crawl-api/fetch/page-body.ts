@@ -10,6 +10,8 @@ import { PageLimitError } from '../extract/page-limits.ts';
 import type { ContentClass } from './page-kind.ts';
 import { SNIFFED_BYTES, SNIFFED_CHARS, decideKind, findFileFormat } from './page-kind.ts';
 import { KEPT_BODY_CHARS } from './page-result.ts';
+import type { PageShape } from '../politeness/page-shape.ts';
+import { ShapeReader, readShape } from './shape-reader.ts';
 import type { Finding } from './reply-head.ts';
 import { TextReader } from './text-reader.ts';
 
@@ -42,6 +44,8 @@ export class PageBody {
   #cut = false;
   #done = false;
   #complete = false;
+  /** Counts what the page is made of, from when it is longer than what is kept. */
+  #shape: ShapeReader | null = null;
 
   constructor(options: PageBodyOptions) {
     this.#options = options;
@@ -69,6 +73,12 @@ export class PageBody {
   /** True when `kept` is all of it. */
   get complete(): boolean {
     return this.#complete && !this.#cut;
+  }
+
+  /** What the whole page is made of; null when it was not read to its end. Of a page that was kept whole it is only read when asked for. */
+  shape(): PageShape | null {
+    if (!this.#complete) return null;
+    return this.#shape === null ? readShape(this.#kept) : this.#shape.end();
   }
 
   /** False when the sender should wait for `onDrain`. */
@@ -130,8 +140,13 @@ export class PageBody {
 
   #read(text: string): void {
     const room = KEPT_BODY_CHARS - this.#kept.length;
-    if (text.length > room) this.#cut = true;
+    if (text.length > room && !this.#cut) {
+      this.#cut = true;
+      this.#shape = new ShapeReader();
+      this.#shape.write(this.#kept);
+    }
     if (room > 0) this.#kept += text.length > room ? text.slice(0, room) : text;
+    this.#shape?.write(text);
     if (this.#done) return;
     this.#guarded(() => {
       if (this.#extractor) this.#extractor.write(text);

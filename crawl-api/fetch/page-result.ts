@@ -1,8 +1,9 @@
 /** What comes back for one request for a page, and what the fetchers (HTTP and browser) are told and tell. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
+import type { PageShape } from '../politeness/page-shape.ts';
 
-/** Of a reply's body, so many characters are kept for the ban rules and as evidence. */
+/** Of a reply's body, so many characters are kept as evidence and for the words that the ban rules look for. */
 export const KEPT_BODY_CHARS = 65_536;
 
 /** The reply itself, whatever is made of it. */
@@ -16,6 +17,8 @@ export interface Reply {
   body: string;
   /** True when `body` is all of it. */
   complete: boolean;
+  /** What the whole page is made of, whatever was kept of it; null when it was not read to its end. */
+  shape(): PageShape | null;
   /** From the request to the first byte. */
   waitMs: number;
 }

@@ -5,7 +5,7 @@
  *   asking ──the known page is right──▶ open      the page is odd, not the address
  *   asking ──refused too──▶ banned
  *   asking ──wrong too──▶ suspect                 only the main server can tell a ban from a changed site
- *   open ──a ban beyond doubt──▶ banned           nobody is asked: no request from an address that is known to be banned
+ *   open ──a ban beyond doubt──▶ banned           no known page is asked: no request from an address that is known to be banned
  */
 import type { Judgement } from './judgement.ts';
 
@@ -22,6 +22,7 @@ export type Advice = 'accept' | 'hold' | 'ask' | 'ban' | 'suspect';
 const ODD_BEFORE_ASKING = 3;
 /** Without a known page to ask. */
 const ODD_BEFORE_SUSPECT = 5;
+/** Of different products, with no known page to ask. */
 const REFUSALS_BEFORE_BAN = 2;
 /** Unproven results that may wait before a known page is asked. */
 const MAX_HELD = 50;
@@ -33,7 +34,8 @@ const MAX_UNANSWERED = 3;
 
 export class AddressWatch {
   #oddInRow = 0;
-  #refusalsInRow = 0;
+  /** Addresses of pages that were refused, one after the other. */
+  readonly #refused = new Set<string>();
   #quietLeft = 0;
   #quietNext = QUIET_PAGES;
   #unanswered = 0;
@@ -50,14 +52,15 @@ export class AddressWatch {
       case 'banned':
         return 'ban';
       case 'right':
-        this.#refusalsInRow = 0;
+        this.#refused.clear();
         if (isSlow) return this.#odd(known.canAsk, 'accept');
         this.#oddInRow = 0;
         return 'accept';
       case 'refusal':
-        this.#refusalsInRow++;
+        // The same page twice says nothing about any other.
+        this.#refused.add(judgement.evidence?.url ?? '');
         if (known.canAsk) return 'ask';
-        return this.#refusalsInRow >= REFUSALS_BEFORE_BAN ? 'ban' : 'hold';
+        return this.#refused.size >= REFUSALS_BEFORE_BAN ? 'ban' : 'hold';
       case 'odd':
         return this.#odd(known.canAsk, 'hold');
       case 'gone':
@@ -93,7 +96,7 @@ export class AddressWatch {
   /** The address counts as fine again: a cool-down is over, or the main server has said so. */
   reopened(): void {
     this.#oddInRow = 0;
-    this.#refusalsInRow = 0;
+    this.#refused.clear();
     this.#unanswered = 0;
   }
 

@@ -1,24 +1,21 @@
 /**
  * Judges one reply: what was asked for, odd, what a ban may look like, or a ban beyond doubt. Every rule has a name and is in
- * docs/bans.md. Pure; time linear in what was kept of the body.
+ * docs/bans.md. Pure; time linear in what was kept of the body. Rules that speak of a whole page use its shape, which was counted over all of it.
  *
  * The order is the point. The site's own rules come first and count for every reply. A header that only a challenge has comes next.
  * Then a page with all its required values is the right one, whatever scripts it carries: no mark in its source makes it a ban.
  */
+import type { PageShape } from './page-shape.ts';
+import { ENOUGH_CHARS } from './page-shape.ts';
 import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
 import type { Judgement, SeenPage, SeenReply } from './judgement.ts';
 import { accused, unremarkable } from './judgement.ts';
-import type { PageShape } from './page-shape.ts';
-import { readShape } from './page-shape.ts';
 import { classifyRedirect } from './redirect-target.ts';
 import { isScriptShell } from './script-shell.ts';
 import type { SiteRules } from './site-rules.ts';
 
 /** Statuses with which a site turns somebody away; 430 and 999 are such by custom. 503 only without a Retry-After, 429 has its own rule. */
 const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
-/** A page with less text than this, in characters, has no room for a product. */
-const SMALL_PAGE_CHARS = 1_000;
-const LOG_IN_PAGE_CHARS = 3_000;
 
 /** @param url the address asked for */
 export function judge(page: SeenPage, url: string, rules: SiteRules): Judgement {
@@ -51,13 +48,11 @@ function judgeByKind(page: SeenPage, url: string, rules: SiteRules): Judgement {
 function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules: SiteRules): Judgement {
   const { reply, missing } = page;
   if (missing === null && page.hasValues && rules.provesPages) return unremarkable('right');
-  const shape = readShape(reply.body);
-  const isSmall = shape.textChars < SMALL_PAGE_CHARS;
+  const shape = reply.shape();
   const hasProduct = missing === null && page.hasValues;
   // Values that no field requires may be any page's heading: only what is never on an ordinary page counts against them.
-  const challenge = findChallengeMark(reply.body.toLowerCase(), isSmall && !hasProduct);
-  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
-  if (isScriptShell(reply.body, shape)) return accused('banned', 'script-shell', url, reply);
+  const content = judgeContent(reply, shape, isSmall(shape) && !hasProduct, url);
+  if (content !== null) return content;
   const moved = judgeMove(url, reply);
   if (moved !== null) return moved;
   if (isLogIn(shape)) return accused('refusal', 'log-in-page', url, reply);
@@ -82,34 +77,46 @@ function judgeMove(url: string, reply: SeenReply): Judgement | null {
   return target === 'hop' ? null : accused('refusal', `redirect-${target}`, url, reply);
 }
 
-/** A ban may call itself 404. A shop's own "not found" page may send its reader home, so a shell is no proof here. */
+/** A ban may call itself 404. */
 function judgeGone(reply: SeenReply, url: string): Judgement {
-  const shape = readShape(reply.body);
-  const challenge = findChallengeMark(reply.body.toLowerCase(), shape.textChars < SMALL_PAGE_CHARS);
-  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
-  if (isScriptShell(reply.body, shape)) return accused('refusal', 'script-shell', url, reply);
-  return judgeMove(url, reply) ?? unremarkable('gone');
+  const shape = reply.shape();
+  return judgeContent(reply, shape, isSmall(shape), url) ?? judgeMove(url, reply) ?? unremarkable('gone');
 }
+
+/** What the content alone says is a question, never a ban: a shop's own pages may look like this. */
+function judgeContent(
+  reply: SeenReply,
+  shape: PageShape | null,
+  withEmbeddable: boolean,
+  url: string,
+): Judgement | null {
+  const challenge = findChallengeMark(reply.body.toLowerCase(), withEmbeddable);
+  if (challenge !== null) return accused('refusal', challengeRule(challenge), url, reply);
+  return shape !== null && isScriptShell(reply.body, shape) ? accused('refusal', 'script-shell', url, reply) : null;
+}
+
+/** The whole page has hardly any text; false where that is not known. */
+const isSmall = (shape: PageShape | null): boolean => shape !== null && shape.textChars < ENOUGH_CHARS;
 
 function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, url: string): Judgement {
   const { reply, retryAfterMs } = page;
   if (reply === null) return unremarkable('failed');
   const { status } = reply;
   const isRefusing = REFUSING_STATUSES.has(status) || status === 429 || status === 405;
-  const small = readShape(reply.body).textChars < SMALL_PAGE_CHARS;
   const moved = judgeMove(url, reply);
   if (moved === null && retryAfterMs !== null && (status === 429 || status === 503)) return unremarkable('wait');
-  const challenge = status >= 300 ? findChallengeMark(reply.body.toLowerCase(), isRefusing || small) : null;
-  if (challenge !== null) return accused('banned', challengeRule(challenge), url, reply);
+  if (status === 429 && moved === null) return accused('banned', 'status-429', url, reply);
+  const challenge =
+    status >= 300 ? findChallengeMark(reply.body.toLowerCase(), isRefusing || isSmall(reply.shape())) : null;
+  if (challenge !== null) return accused('refusal', challengeRule(challenge), url, reply);
   if (moved !== null) return moved;
-  if (status === 429) return accused('banned', 'status-429', url, reply);
   return REFUSING_STATUSES.has(status) ? accused('refusal', `status-${status}`, url, reply) : unremarkable('failed');
 }
 
 const challengeRule = (name: string): string => (name === 'captcha' ? 'captcha' : `challenge-${name}`);
 
-function isLogIn(shape: PageShape): boolean {
-  return shape.hasPasswordField && shape.textChars < LOG_IN_PAGE_CHARS;
+function isLogIn(shape: PageShape | null): boolean {
+  return isSmall(shape) && shape?.hasPasswordField === true;
 }
 
 function oddRule(missing: string | null): string {

@@ -87,6 +87,7 @@ export const CHALLENGES: readonly Challenge[] = [
       { all: ['awswafintegration', 'checkforcerefresh'] },
       { all: ['awswaf.com', '/captcha.js'], embeddable: true },
       { all: ['awswaf.com', '/challenge.js'], embeddable: true },
+      { all: ['awswafcookiedomainlist'], embeddable: true },
     ],
   },
   {
@@ -114,6 +115,8 @@ export const CHALLENGES: readonly Challenge[] = [
   { rule: 'hcdn', marks: [{ all: ['/hcdn-cgi/jschallenge'] }] },
   { rule: 'client-challenge', marks: [{ all: ['<title>client challenge', '_fs-ch-'] }] },
   { rule: 'alibaba', marks: [{ all: ['x5secdata'] }, { all: ['_____tmd_____', 'punish'] }] },
+  { rule: 'cheq', marks: [{ all: ['cheqzone.com'], embeddable: true }] },
+  { rule: 'ocule', marks: [{ all: ['ocule.co.uk'], embeddable: true }] },
   { rule: 'amazon-captcha', marks: [{ all: ['/errors/validatecaptcha'] }, { all: ['csm-captcha-instrumentation'] }] },
   {
     rule: 'captcha',
@@ -130,6 +133,7 @@ export const CHALLENGES: readonly Challenge[] = [
       { all: ['geetest'], embeddable: true },
       { all: ['frc-captcha'], embeddable: true },
       { all: ['tencentcaptcha'], embeddable: true },
+      { all: ['captcha.eu/'], embeddable: true },
       { all: ['turing.captcha'], embeddable: true },
     ],
   },

@@ -1,4 +1,5 @@
 /** What the ban rules are given and what they say. */
+import type { PageShape } from './page-shape.ts';
 import type { Evidence, Verdict } from '../../shared/domain/verdict.ts';
 import { EVIDENCE_BODY_BYTES } from '../../shared/domain/verdict.ts';
 
@@ -10,6 +11,8 @@ export interface SeenReply {
   headers: Record<string, string>;
   /** The beginning of the body as text. */
   body: string;
+  /** What the whole page is made of; null when it was not read to its end, so that nothing can be said about the whole. */
+  shape(): PageShape | null;
   /** From the request to the first byte. */
   waitMs: number;
 }
@@ -29,8 +32,8 @@ export type SeenPage =
  * wait     the site asks for a pause (Retry-After)
  * failed   no page, for reasons that say nothing about a ban
  * odd      a page without the values that it should have
- * refusal  what a ban may look like, and an ordinary page too: a known page tells
- * banned   a ban beyond doubt
+ * refusal  what a ban may look like, and an ordinary page too: a known page tells. Whatever only the content of a page says is one
+ * banned   a ban beyond doubt: by the site's own rules, the status 429, or a header that only a challenge has
  */
 export type JudgementKind = 'right' | 'gone' | 'hop' | 'wait' | 'failed' | 'odd' | 'refusal' | 'banned';
 

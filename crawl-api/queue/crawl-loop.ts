@@ -15,7 +15,7 @@ import { LatencyWatch } from '../politeness/latency-watch.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { findBarrier } from './barrier.ts';
-import { toFailure } from './item-result.ts';
+import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { KnownPages } from './known-pages.ts';
 import type { RequestParts } from './paced-requests.ts';
 import { PacedRequests } from './paced-requests.ts';
@@ -154,17 +154,22 @@ export class CrawlLoop {
     const evidence =
       judgement.evidence ?? createEvidence(judgement.kind === 'gone' ? 'gone-in-row' : 'slow', result.url, null);
     // What a right page gave stands, whatever becomes of the address.
-    if (judgement.kind === 'right') await this.#accept(item, result, true, work);
+    if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);
     else if (advice === 'ban' || advice === 'suspect') await this.#beginTrouble(advice, evidence, work);
     else if (advice === 'ask') await this.#acceptIfServed(item, end, evidence, work);
-    else if (judgement.kind !== 'right') await this.#accept(item, result, false, work);
+    else if (judgement.kind !== 'right') await this.#accept(item, result, {}, work);
     if (queue.state.requests === requestsBefore) await clock.sleep(BREATHER_MS, work);
   }
 
-  async #accept(item: Item, result: ItemResult, proves: boolean, work: AbortSignal): Promise<void> {
+  async #accept(
+    item: Item,
+    result: ItemResult,
+    how: { proves?: boolean; isFinal?: boolean },
+    work: AbortSignal,
+  ): Promise<void> {
     const { queue, onResult } = this.#parts;
-    await this.#write(() => recordFitting(result, (fitting) => queue.recordResult(item, fitting, proves)), work);
+    await this.#write(() => recordFitting(result, (fitting) => queue.recordResult(item, fitting, how)), work);
     onResult();
   }
 
@@ -180,7 +185,10 @@ export class CrawlLoop {
     const isOpen = end.judgement.kind !== 'right';
     if (answer === 'not-now') this.#breakOff();
     if (answer === 'none' && isOpen) await this.#hold(item, end, work);
-    if (answer === 'accept' && isOpen) await this.#accept(item, end.result, true, work);
+    if (answer !== 'accept' || !isOpen) return;
+    const isFinal = isOddContent(end.result, end.judgement);
+    const result = isFinal ? toOddPage(end.result, end.judgement) : end.result;
+    await this.#accept(item, result, { proves: true, isFinal }, work);
   }
 
   /** Asks known pages until one has answered; begins the trouble when it is one. `none`: robots.txt allows none of them. */
@@ -238,7 +246,7 @@ export class CrawlLoop {
   async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
     const isLast = item.pauses + 1 >= MAX_PAUSES;
     const paused = await this.#pauseAddress(item.n, forMs, work, result);
-    if (paused && isLast) await this.#accept(item, result, false, work);
+    if (paused && isLast) await this.#accept(item, result, {}, work);
   }
 
   /** False when the site asks for more time than there is: that is a ban. */

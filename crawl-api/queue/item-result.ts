@@ -38,6 +38,22 @@ export function toItemResult(
   }
 }
 
+/**
+ * The result of a page whose content looked like a ban, once a known page has shown that the site serves this address: final, because a
+ * page that looks like this does so each time, and asking for it again would only bring the next address into doubt.
+ */
+export function toOddPage(result: ItemResult, { rule }: Judgement): ItemResult {
+  if (result.outcome !== 'failed') return result;
+  const detail =
+    `an odd page (${rule}): it looks like a ban, but known pages are right from this address. ` +
+    'If it is one, name what marks it in site.ban.patterns; if the product is gone, leave it out of products.query';
+  return { ...result, detail: oneLine(detail) };
+}
+
+/** True for a page that only its content makes look like a ban; a status or a redirect may be another one next time. */
+export const isOddContent = (result: ItemResult, { kind }: Judgement): boolean =>
+  kind === 'refusal' && result.outcome === 'failed' && result.reason === 'parse';
+
 /** A product that failed without or beside a page. */
 export function toFailure(
   item: Item,

@@ -30,7 +30,7 @@ export class KnownPages {
     this.#state = state;
   }
 
-  /** True when there is one: a configured canary, or a product that was stored here; unless robots.txt is known to forbid it. */
+  /** True when there is one: a configured canary, a product that was stored here, or one that the fleet has stored; unless robots.txt is known to forbid it. */
   get canAsk(): boolean {
     return this.#canaries.some(({ id }) => !this.#isForbidden(id)) || this.#lastStored() !== null;
   }
@@ -103,9 +103,10 @@ export class KnownPages {
     return id === null || this.#isForbidden(id) ? null : id;
   }
 
+  /** Before the first page of its own, the one that another instance has stored. */
   #idOfLast(): string | null {
     const n = this.#state.lastStored;
-    return n === null ? null : (this.#state.items.get(n)?.id ?? null);
+    return (n === null ? null : this.#state.items.get(n)?.id) ?? this.#state.fleetPage;
   }
 }
 

@@ -78,6 +78,8 @@ export class QueueState {
   okAtMs: number | null = null;
   /** Number of the product that was stored last; before the first one, of one that waits for a proof: its own page was right. */
   lastStored: number | null = null;
+  /** Id of a product that another instance has stored, as orders say; a restarted process hears it again. */
+  fleetPage: string | null = null;
   /** The product whose request has no end in the journal. */
   underWay: number | null = null;
   readonly parts: PartRef[] = [];

@@ -111,6 +111,7 @@ export class Queue {
   /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Says what changed. */
   async follow(orders: Orders): Promise<{ granted: number; yielded: number; changed: boolean }> {
     this.#most = orders.most;
+    this.state.fleetPage = orders.knownPage ?? this.state.fleetPage;
     const followed = await this.#followRest(orders);
     const yielded = await this.#yield(orders.yield);
     return { ...followed, yielded, changed: followed.changed || yielded > 0 };
@@ -194,10 +195,10 @@ export class Queue {
 
   /**
    * Writes the outcome of a try; a failure that may go away is kept for a second one unless it was that. `proves`: it came from a page
-   * that was right, so what was held stands.
+   * that was right, so what was held stands. `isFinal`: a second try would say nothing new.
    */
-  recordResult(item: Item, result: ItemResult, proves = false): void {
-    const again = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
+  recordResult(item: Item, result: ItemResult, { proves = false, isFinal = false } = {}): void {
+    const again = !isFinal && !item.again && result.outcome === 'failed' && isRetryable(result.reason);
     const records: JournalRecord[] = [{ t: again ? 'postponed' : 'result', result }];
     if (proves && this.state.heldCount > 0) records.push({ t: 'proved', atMs: this.#clock.now() });
     this.#note(...records);

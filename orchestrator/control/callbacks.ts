@@ -77,6 +77,8 @@ export class Callbacks {
   readonly #handOvers: HandOvers;
   readonly #gate: CallbackGate;
   readonly #sources = new Sources();
+  /** A product that the fleet has stored; null before it was looked for. */
+  #knownPage: string | null = null;
   /** Until when a refusal of this kind raises no further alarm. */
   readonly #quietUntilMs = new Map<string, number>();
 
@@ -203,14 +205,22 @@ export class Callbacks {
     const awaited = world.outlook?.balance.get.has(slot) === true;
     const chunks = mostChunks({ ...current, handedOverAtMs: core.marks.handedOverMs }, slot);
     const most = chunks === null ? null : chunks * run.plan.chunkSize;
+    const knownPage = serving ? await this.#knownPageFor(heartbeat, world) : null;
     const heard = { record, heartbeat, granted, partsAck, superseded, serving, robots, yield: wanted, most, awaited };
-    const input = orderInput(current, heard);
+    const input = orderInput(current, { ...heard, knownPage });
     if (serving && !record.sealed && isShardComplete(input))
       await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
     const orders = ordersFor(input);
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
+  }
+
+  /** For an instance that has stored nothing: a page of another one, so that it need not take an odd page for a ban. */
+  async #knownPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
+    if (progress.stored > 0 || totals.stored === 0) return null;
+    this.#knownPage ??= await this.#core.work.anyStored(this.#core.runId);
+    return this.#knownPage;
   }
 
   /** The run as it is now, with what only the loop measures. */

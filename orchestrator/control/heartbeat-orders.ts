@@ -7,7 +7,10 @@ import { ordersFor } from './orders.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 
-export interface HeardHeartbeat extends Pick<OrderInput, 'granted' | 'partsAck' | 'superseded' | 'yield' | 'most'> {
+export interface HeardHeartbeat extends Pick<
+  OrderInput,
+  'granted' | 'partsAck' | 'superseded' | 'yield' | 'most' | 'knownPage'
+> {
   /** The sender as it is since this heartbeat. */
   record: InstanceRecord;
   heartbeat: Heartbeat;
@@ -43,6 +46,15 @@ function withCurrent(instances: InstanceRecord[], record: InstanceRecord): Insta
 
 /** The reply to an epoch that is given up or superseded: nothing is its own, and it is to go. */
 export function fencedOrders(world: World, record: InstanceRecord, heartbeat: Heartbeat): Orders {
-  const none = { granted: [], yield: [], most: null, partsAck: -1, awaited: false, serving: false, robots: null };
+  const none = {
+    granted: [],
+    yield: [],
+    most: null,
+    partsAck: -1,
+    awaited: false,
+    serving: false,
+    robots: null,
+    knownPage: null,
+  };
   return ordersFor(orderInput(world, { ...none, record, heartbeat, superseded: true }));
 }

@@ -30,6 +30,7 @@ export interface OrderInput {
   /** True when an instance makes room for another address, because its own is banned or to be renewed: it uploads, closes and goes. */
   leave: boolean;
   verdict: Orders['verdict'];
+  knownPage: Orders['knownPage'];
 }
 
 /**
@@ -63,5 +64,6 @@ export function ordersFor(input: OrderInput): Orders {
     robots: robots === null || robots.version === heartbeat.robots ? null : robots,
     release: input.release,
     verdict: input.verdict,
+    knownPage: input.knownPage,
   };
 }

@@ -354,6 +354,8 @@ export interface WorkStore {
     fence: number,
     nowMs: number,
   ): Promise<number>;
+  /** The id of a product that is stored; null while there is none. */
+  anyStored(runId: string): Promise<string | null>;
   /** Failed products by number, those after number `after`; at most `limit`, only with these reasons if any are given. */
   failedProducts(
     runId: string,

@@ -179,6 +179,15 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
+  anyStored(runId: string): Promise<string | null> {
+    return inQuery(this.#db, async (knex) => {
+      const row = await rowOf<{ product_id: string }>(
+        knex(ITEMS).where({ run_id: runId, outcome: 'stored' }).select('product_id').first(),
+      );
+      return row?.product_id ?? null;
+    });
+  }
+
   failedProducts(
     runId: string,
     after: number,

@@ -107,6 +107,7 @@ function answer(state: SimState, machine: Machine, heartbeat: Heartbeat): Orders
     superseded,
     serving,
     robots: null,
+    knownPage: null,
     yield: serving ? wantedBack(state, machine) : [],
     most: mostOf(state, record.slot),
     awaited: world.outlook?.balance.get.has(record.slot) === true,

@@ -147,6 +147,8 @@ export const ordersSchema = z.strictObject({
   partsAck: z.int().min(-1),
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
+  /** A product that another instance has stored, for one that has stored none: the page to ask when it doubts its address. null: as before. */
+  knownPage: z.string().max(2_000).nullable().default(null),
   /** robots.txt to follow from now on; null: as before. An instance that is to respect it sends no request before the first. */
   robots: robotsPolicySchema.nullable(),
   /** A banned instance gives back what it has not crawled: it uploads what it has, forgets the rest, and says so by `pending` 0. */

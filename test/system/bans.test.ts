@@ -22,6 +22,9 @@ const CANARIES = ['P00001', 'P00002'].map((id) => ({ id, fields: { title: expect
 
 const FORBIDDEN: BehaviourInput = { type: 'status', status: 403 };
 const SCRIPT: BehaviourInput = { type: 'one-line-script' };
+/** Beyond doubt: no known page is asked. */
+const TOO_MANY: BehaviourInput = { type: 'status', status: 429, retryAfter: 'soon, please' };
+const UNPRICED: BehaviourInput = { type: 'missing-field', fields: ['price'], headChars: 90_000 };
 /** How a site refuses, and by which rule an instance knows. */
 const SHAPES: [BehaviourInput, string][] = [
   [FORBIDDEN, 'status-403'],
@@ -30,7 +33,7 @@ const SHAPES: [BehaviourInput, string][] = [
   [SCRIPT, 'script-shell'],
   [{ type: 'captcha' }, 'captcha'],
   [{ type: 'status', status: 429, retryAfter: '36000' }, 'retry-after'],
-  [{ type: 'status', status: 429, retryAfter: 'soon, please' }, 'status-429'],
+  [TOO_MANY, 'status-429'],
 ];
 /** Two at a time: of more than a third of a fleet of eight the circuit would open. */
 const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
@@ -42,7 +45,7 @@ const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
  * at all: a known page is asked after fifty, or at the end of the shard.
  */
 const mayAsk = (rule: string): number =>
-  rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in)/.test(rule) ? 2 : 1;
+  rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in|script-|captcha)/.test(rule) ? 2 : 1;
 
 /** Bans each address at its sixth request, for ever. */
 const forAll = (answer: BehaviourInput): BanPolicy => ({ when: { request: 6 }, coolDownMs: null, answer });
@@ -179,9 +182,28 @@ describe('bans', () => {
     }
   });
 
+  it('F28: ordinary pages ban nobody: products that lead elsewhere by script, and large heads without a price', async () => {
+    await prepare({}, { max_failed: '30%' });
+    const elsewhere = ['P00005', 'P00019', 'P00033'];
+    const unpriced = ['P00009', 'P00021', 'P00040'];
+    await shop.setRules([
+      ...elsewhere.map((id) => ({ id, do: SCRIPT })),
+      ...unpriced.map((id) => ({ id, do: UNPRICED })),
+    ]);
+    const odd = [...elsewhere, ...unpriced];
+    const products = { stored: IDS.length - odd.length, gone: 0, failed: odd.length, reasons: { parse: odd.length } };
+    await runTo(
+      { state: 'completed', exitCode: 0, products, bans: [], instances: { replaced: 0 } },
+      IDS.filter((id) => !odd.includes(id)),
+    );
+    const log = await shop.log();
+    for (const id of elsewhere)
+      expect(log.filter(({ path }) => path.endsWith(`/${id}`)).length, id).toBeLessThanOrEqual(2);
+  });
+
   it('F28: an address comes back after its cool-down, and not before', async () => {
     await prepare({ ban: { cool_down: '3s' }, interval: '400ms' });
-    await shop.setBanPolicies([{ ...forOne(SCRIPT, 2_800), when: { request: 4 } }]);
+    await shop.setBanPolicies([{ ...forOne(TOO_MANY, 2_800), when: { request: 4 } }]);
     const report = await runTo(ALL_STORED, IDS, 400);
     const [address] = Object.keys((await shop.stats()).bans);
     const requests = (await shop.log()).filter((entry) => entry.kind === 'page' && entry.address === address);

@@ -2,6 +2,7 @@
 import type { Response } from 'playwright';
 import type { PageResult, Reply } from '../page-result.ts';
 import { KEPT_BODY_CHARS } from '../page-result.ts';
+import { readShape } from '../shape-reader.ts';
 
 export type Failure = Extract<PageResult, { kind: 'failed' }>;
 
@@ -17,6 +18,7 @@ export function replyOf(response: Response | null, url: string, text: string | n
     headers,
     body: (text ?? '').slice(0, KEPT_BODY_CHARS),
     complete: text !== null && text.length <= KEPT_BODY_CHARS,
+    shape: () => (text === null ? null : readShape(text)),
     waitMs,
   };
 }

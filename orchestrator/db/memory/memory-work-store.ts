@@ -112,6 +112,13 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
+  anyStored(runId: string): Promise<string | null> {
+    return this.#db.call(
+      'work.anyStored',
+      () => this.#db.runs.get(runId)?.items.find(({ outcome }) => outcome === 'stored')?.id ?? null,
+    );
+  }
+
   failedProducts(
     runId: string,
     after: number,

@@ -62,7 +62,7 @@ describe('F28: a ban page that leads elsewhere', () => {
     expect(asked).toEqual(['/p/ban']);
     expect(result).toMatchObject({ kind: 'redirect', reply: { url: `${site.url}/p/ban`, status: 200, body } });
     expect(result.kind === 'redirect' && new URL(result.to).pathname).toBe(target);
-    expect(await judgementOf(result, '/p/ban')).toEqual({ kind: 'banned', rule: 'script-shell' });
+    expect(await judgementOf(result, '/p/ban')).toEqual({ kind: 'refusal', rule: 'script-shell' });
   });
 
   it('costs one as well where the site redirects to it', async () => {

@@ -39,13 +39,17 @@ const sendAway: PageHandler = (_request, response) => void response.writeHead(30
 const shell: PageHandler = (_request, response) =>
   void response.writeHead(200, html).end('<script>location.href="/check"</script>');
 
+const challenge: PageHandler = (_request, response) =>
+  void response.writeHead(200, { ...html, 'cf-mitigated': 'challenge' }).end('<h1>Just a moment</h1>');
+
 const trouble = (stage: Stage) => stage.main.heartbeats.at(-1)?.trouble ?? null;
 
 describe('F28: a banned instance', () => {
   it.each<[string, PageHandler, number, string]>([
     ['403', forbid, 7, 'status-403'],
     ['a 302 to a page that checks', sendAway, 7, 'redirect-check'],
-    ['a 200 with one line of script', shell, 6, 'script-shell'],
+    ['a 200 with one line of script', shell, 7, 'script-shell'],
+    ['a header that only a challenge has', challenge, 6, 'challenge-cloudflare'],
   ])('by %s stops at once, says so with evidence, and keeps its queue', async (_what, refuse, requests, rule) => {
     const stage = await start({ page: banning(5, refuse).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 40));

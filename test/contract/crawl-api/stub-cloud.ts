@@ -126,6 +126,7 @@ export async function startMainServer(
       robots: null,
       release: false,
       verdict: null,
+      knownPage: null,
       ...main.orders,
     };
     const text = JSON.stringify(reply);

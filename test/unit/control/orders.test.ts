@@ -32,6 +32,7 @@ function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> =
     release: false,
     leave: false,
     verdict: null,
+    knownPage: null,
     yield: [],
     most: null,
     ...change,

@@ -216,7 +216,15 @@ describe('an instance that makes room', () => {
         trouble: null,
         robots: null,
       };
-      const none = { granted: [], yield: [], most: null, partsAck: -1, robots: null, superseded: false };
+      const none = {
+        granted: [],
+        yield: [],
+        most: null,
+        partsAck: -1,
+        robots: null,
+        superseded: false,
+        knownPage: null,
+      };
       return ordersFor(orderInput(now, { ...none, awaited: false, serving: true, record, heartbeat }));
     };
     expect(orders(now.instances[0]!)).toMatchObject({ drain: true, sealed: true, release: false, fenced: false });

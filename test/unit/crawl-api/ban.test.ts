@@ -1,6 +1,7 @@
 /** What the crawl does when a site refuses its address: fault rows F28 and F29, and the loss of ancestor B's first crawl. */
 import { describe, expect, it } from 'vitest';
-import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageResult, Reply } from '../../../crawl-api/fetch/page-result.ts';
+import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import type { Site } from './crawl-scene.ts';
 import {
   broken,
@@ -32,6 +33,14 @@ async function world(last = 10, sealed = true) {
   return w;
 }
 
+const withReply = (page: PageResult, changes: Partial<Reply>): PageResult =>
+  ({ ...page, reply: { ...(page as { reply: Reply }).reply, ...changes } }) as PageResult;
+const challengeUnder404 = withReply(notFound, {
+  body: '<script>_cf_chl_opt={}</script>',
+  shape: () => readShape('<script>_cf_chl_opt={}</script>'),
+});
+const challengeByHeader = withReply(fine('/p'), { headers: { 'cf-mitigated': 'challenge' } });
+
 describe('F28: a ban', () => {
   it.each<[string, PageResult]>([
     ['403', refused(403)],
@@ -39,6 +48,9 @@ describe('F28: a ban', () => {
     ['a 302 to the front page', toElsewhere('/')],
     ['a 302 to another site', toElsewhere('http://validate.example.net/')],
     ['a 503 without Retry-After', refused(503)],
+    ['a 200 that is one line of script', shell],
+    ['a captcha', odd('<div class="g-recaptcha"></div>')],
+    ['a challenge under 404', challengeUnder404],
   ])('by %s is confirmed by one request for a known page, and no other leaves', async (_what, ban) => {
     const w = await world();
     const scene = await createScene(w, banAfter(4, ban));
@@ -60,16 +72,8 @@ describe('F28: a ban', () => {
   });
 
   it.each<[string, PageResult]>([
-    ['a 200 that is one line of script', shell],
-    ['a captcha', odd('<div class="g-recaptcha"></div>')],
     ['429 without Retry-After', refused(429)],
-    [
-      'a challenge under 404',
-      {
-        ...notFound,
-        reply: { ...(notFound as { reply: object }).reply, body: '<script>_cf_chl_opt={}</script>' },
-      } as PageResult,
-    ],
+    ['a header that only a challenge has', challengeByHeader],
   ])('by %s is beyond doubt: nobody is asked', async (_what, ban) => {
     const w = await world();
     const scene = await createScene(w, banAfter(4, ban), { canaries: [canary] });
@@ -136,7 +140,7 @@ describe('F28: a ban', () => {
   it('refuses offers as long as it lasts', async () => {
     const w = await world(10, false);
     let served = 0;
-    const scene = await createScene(w, (path) => (++served === 2 ? shell : fine(path)));
+    const scene = await createScene(w, (path) => (++served === 2 ? refused(429) : fine(path)));
     await scene.run(10_000);
     const offer = { chunk: '9-1', share: 99, products: products(90, 91) };
     expect(await w.queue.offer(offer)).toEqual({ taken: false, refused: 'banned', room: 0 });
@@ -156,11 +160,68 @@ describe('F28: a ban', () => {
   });
 });
 
+describe('an ordinary page that looks like a ban', () => {
+  /** A discontinued product that sends its reader elsewhere, as shops do. */
+  const oddOne =
+    (id: string): Site =>
+    (path) =>
+      path.endsWith(`/${id}`) ? shell : fine(path);
+
+  it('fails alone and is asked for once, where a canary is right', async () => {
+    const w = await world(6);
+    const scene = await createScene(w, oddOne('p3'), { canaries: [canary] });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'c1', 'p4', 'p5', 'p6']);
+    expect(outcomes(w.journal).filter((outcome) => !outcome.endsWith('stored'))).toEqual(['p3 parse']);
+    expect(results(w.journal).find(({ id }) => id === 'p3')).toMatchObject({
+      reason: 'parse',
+      detail: expect.stringMatching(/^an odd page \(script-shell\).*site\.ban\.patterns/) as string,
+      evidence: { rule: 'script-shell' },
+    });
+    expect(scene.end()).toBe('finished');
+    expect(w.queue.state.trouble).toBeNull();
+  });
+
+  it('fails alone where the product stored last is right', async () => {
+    const w = await world(4);
+    const scene = await createScene(w, oddOne('p2'));
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p1', 'p3', 'p4']);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 1, pending: 0 });
+  });
+
+  it('is asked about at the page that the fleet has stored, before this instance has stored one', async () => {
+    const w = await world(3);
+    const scene = await createScene(w, oddOne('p1'));
+    await scene.follow({ knownPage: 'f9' });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'f9', 'p2', 'p3']);
+    expect(w.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, canaries: 1 });
+  });
+
+  it('is a ban like any other where the page of the fleet is refused, too', async () => {
+    const w = await world(3);
+    const scene = await createScene(w, () => shell);
+    await scene.follow({ knownPage: 'f9' });
+    await scene.run(60_000);
+    expect(urls(scene)).toEqual(['p1', 'f9']);
+    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { rule: 'script-shell' } });
+  });
+
+  it('bans nothing by itself where nothing is known, however often it comes', async () => {
+    const w = await world(1);
+    const scene = await createScene(w, oddOne('p1'));
+    await scene.run(60_000);
+    expect(w.queue.state.trouble).toBeNull();
+    expect(outcomes(w.journal)).toEqual(['p1 parse']);
+  });
+});
+
 describe('the release of a banned instance', () => {
   it('forgets what is not crawled once the rest is in the bucket, and takes the same products again', async () => {
     const w = await world(6, false);
     let served = 0;
-    const scene = await createScene(w, (path) => (++served === 4 ? shell : fine(path)), { coolDownMs: 60_000 });
+    const scene = await createScene(w, (path) => (++served === 4 ? refused(429) : fine(path)), { coolDownMs: 60_000 });
     await scene.run(10_000);
     expect(w.queue.release()).toBe('uploading');
     const cut = (await w.queue.cut(1_000))!;

@@ -1,4 +1,6 @@
 /** The crawl loop with all its parts on a virtual clock, against a site that a test plays. */
+import type { PageShape } from '../../../crawl-api/politeness/page-shape.ts';
+import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import type { FetchHooks, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
 import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
@@ -45,7 +47,8 @@ export interface SceneOptions {
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
-  return { url: `${SHOP}${url}`, status, headers: {}, body: '', complete: true, waitMs: 50, ...changes };
+  const shape = (): PageShape => readShape(changes.body ?? '');
+  return { url: `${SHOP}${url}`, status, headers: {}, body: '', complete: true, shape, waitMs: 50, ...changes };
 }
 
 export const fine = (url = '/', row: Row = { t: 'x' }, links: string[] = [], waitMs = 50): PageResult => ({

@@ -73,6 +73,7 @@ export function orders(changes: Partial<Orders> = {}): Orders {
     robots: null,
     release: false,
     verdict: null,
+    knownPage: null,
     ...changes,
   };
 }

@@ -185,7 +185,7 @@ describe('further pages', () => {
     });
 
     it.each<[string, PageResult, string]>([
-      ['that are bans stop the crawl', shell, ''],
+      ['that are bans stop the crawl', refused(429), ''],
       ['that cannot be had fail the product for that', refused(500), 'p1 http-status'],
     ])('%s', async (_what, second, outcome) => {
       const w = await world();
@@ -294,7 +294,7 @@ describe('further pages', () => {
   });
 
   it.each<[string, PageResult, string]>([
-    ['that are bans stop the crawl', shell, ''],
+    ['that are bans stop the crawl', refused(429), ''],
     ['that cannot be had fail the product, which is tried again', refused(500), 'p1 http-status'],
     ['that are gone are the end of the list', notFound, 'p1 stored'],
   ])('%s', async (_what, second, outcome) => {
@@ -431,7 +431,7 @@ describe('render: auto', () => {
     const w = await world(2);
     const scene = await createScene(w, () => shell, { render: 'auto' });
     await scene.run(20_000);
-    expect(scene.starts.map((s) => s.via)).toEqual(['http']);
+    expect(scene.starts.map((s) => s.via)).toEqual(['http', 'http']);
   });
 
   it('takes what the browser got for odd when the fields are not there either', async () => {

@@ -6,14 +6,14 @@ import { accused, unremarkable } from '../../../crawl-api/politeness/judgement.t
 import { LatencyWatch } from '../../../crawl-api/politeness/latency-watch.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 
-function judgement(kind: JudgementKind): Judgement {
+function judgement(kind: JudgementKind, product = 1): Judgement {
   return kind === 'odd' || kind === 'refusal' || kind === 'banned'
-    ? accused(kind, 'a-rule', 'http://shop/1', null)
+    ? accused(kind, 'a-rule', `http://shop/${product}`, null)
     : unremarkable(kind);
 }
 
 const see = (watch: AddressWatch, kinds: JudgementKind[], canAsk: boolean, held = 0): Advice[] =>
-  kinds.map((kind) => watch.seen(judgement(kind), { canAsk, held }));
+  kinds.map((kind, i) => watch.seen(judgement(kind, i), { canAsk, held }));
 
 const times = (count: number, kind: JudgementKind): JudgementKind[] => Array.from({ length: count }, () => kind);
 
@@ -31,6 +31,12 @@ describe('the watch over the address', () => {
     ['a product that is gone', ['gone', 'gone'], true, ['hold', 'hold']],
   ])('%s', (_what, kinds, canAsk, advice) => {
     expect(see(new AddressWatch(), kinds, canAsk)).toEqual(advice);
+  });
+
+  it('counts refusals of different products only', () => {
+    const watch = new AddressWatch();
+    const seen = (product: number): Advice => watch.seen(judgement('refusal', product), { canAsk: false, held: 0 });
+    expect([seen(1), seen(1), seen(1), seen(2)]).toEqual(['hold', 'hold', 'hold', 'ban']);
   });
 
   it('asks when many unproven results have come together', () => {

@@ -34,26 +34,26 @@ const CASES: Row[] = [
   [
     'a 200 that is one line of script',
     without('<script>window.location.href="/verify?u="+escape(location.pathname);</script>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
     'the bare line, without a tag',
     without('window.location.replace("https://shop.example.jp/check");'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
-  ['the bare line, with a variable first', without("var u='/check?s=1';\nlocation = u;"), 'banned', 'script-shell'],
+  ['the bare line, with a variable first', without("var u='/check?s=1';\nlocation = u;"), 'refusal', 'script-shell'],
   [
     'the same in a whole document',
     without('<html><head><script>document.location="/x"</script></head><body></body></html>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
     'a meta refresh',
     without('<html><head><meta http-equiv="Refresh" content="0; url=/check"></head><body>Redirecting…</body></html>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
@@ -61,19 +61,19 @@ const CASES: Row[] = [
     without(
       '<form action="/check" method=post><input type=hidden name=t value=1></form><script>document.forms[0].submit()</script>',
     ),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
     'a cookie and a reload',
     without('<html><body><script>document.cookie="k=1";location.reload(true);</script></body></html>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
     'nothing but a scrambled script',
     without('<html><script>var _0x1f=["\\x61"];(function(){eval(_0x1f[0])})()</script></html>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
 
@@ -139,13 +139,13 @@ const CASES: Row[] = [
   [
     'a page that a browser saw leading on by script, and no more',
     shownRedirect('https://shop.example.jp/c', '<script>location.href="/c"</script>'),
-    'banned',
+    'refusal',
     'script-shell',
   ],
   [
     'a page that a browser saw reloading, with a captcha',
     shownRedirect(URL_ASKED, '<form><div class="g-recaptcha"></div></form>'),
-    'banned',
+    'refusal',
     'captcha',
   ],
   [
@@ -213,16 +213,16 @@ const CASES: Row[] = [
       503,
       '<html><head><title>Just a moment...</title></head><body><script>(function(){window._cf_chl_opt={cvId:"3"}}())</script></body></html>',
     ),
-    'banned',
+    'refusal',
     'challenge-cloudflare',
   ],
   [
     'Cloudflare 1020',
     status(403, '<div id="cf-error-details"><h1>Sorry, you have been blocked</h1></div>'),
-    'banned',
+    'refusal',
     'challenge-cloudflare',
   ],
-  ['Cloudflare under 404', gone('<script>window._cf_chl_opt={};</script>'), 'banned', 'challenge-cloudflare'],
+  ['Cloudflare under 404', gone('<script>window._cf_chl_opt={};</script>'), 'refusal', 'challenge-cloudflare'],
   [
     "Cloudflare's script on an ordinary page",
     without(productPage('<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>')),
@@ -234,7 +234,7 @@ const CASES: Row[] = [
     without(
       "<html><head><title>shop</title></head><body><p id=cmsg>Please enable JS and disable any ad blocker</p><script>var dd={'rt':'c','host':'geo.captcha-delivery.com'}</script></body></html>",
     ),
-    'banned',
+    'refusal',
     'challenge-datadome',
   ],
   [
@@ -250,13 +250,13 @@ const CASES: Row[] = [
     without(
       '<title>Robot or human?</title><h1>Robot or human?</h1><p>Activate and hold the button</p><div id="px-captcha"></div><script>window._pxAppId="PXu"</script>',
     ),
-    'banned',
+    'refusal',
     'challenge-perimeterx',
   ],
   [
     'PerimeterX as JSON',
     status(403, '{"appId":"PXabc","jsClientSrc":"/x","blockScript":"/captcha.js"}'),
-    'banned',
+    'refusal',
     'challenge-perimeterx',
   ],
   [
@@ -271,7 +271,7 @@ const CASES: Row[] = [
       403,
       '<H1>Access Denied</H1> You don\'t have permission to access "http&#58;&#47;&#47;shop" on this server.<P>Reference&#32;&#35;18&#46;1 https&#58;&#47;&#47;errors&#46;edgesuite&#46;net',
     ),
-    'banned',
+    'refusal',
     'challenge-akamai',
   ],
   [
@@ -279,7 +279,7 @@ const CASES: Row[] = [
     without(
       '<html><body><div id="sec-if-cpt-container"></div><script src="/_sec/cp_challenge/x.js"></script></body></html>',
     ),
-    'banned',
+    'refusal',
     'challenge-akamai',
   ],
   [
@@ -293,13 +293,13 @@ const CASES: Row[] = [
     without(
       '<html><head><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=5074,719d"></script><body></body></html>',
     ),
-    'banned',
+    'refusal',
     'challenge-imperva',
   ],
   [
     'Imperva denies',
     status(403, '<iframe>Request unsuccessful. Incapsula incident ID: 123-456</iframe>'),
-    'banned',
+    'refusal',
     'challenge-imperva',
   ],
   [
@@ -317,11 +317,11 @@ const CASES: Row[] = [
     'banned',
     'challenge-aws-waf',
   ],
-  ['AWS WAF asks', status(405, '<script>window.gokuProps={"key":"x"}</script>'), 'banned', 'challenge-aws-waf'],
+  ['AWS WAF asks', status(405, '<script>window.gokuProps={"key":"x"}</script>'), 'refusal', 'challenge-aws-waf'],
   [
     'Kasada',
-    status(429, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
-    'banned',
+    status(403, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
+    'refusal',
     'challenge-kasada',
   ],
   [
@@ -335,63 +335,63 @@ const CASES: Row[] = [
     without(
       '<html><head><title>Request Rejected</title></head><body>The requested URL was rejected. Please consult with your administrator.<br>Your support ID is: 1</body></html>',
     ),
-    'banned',
+    'refusal',
     'challenge-f5',
   ],
-  ['Sucuri', status(403, '<title>Sucuri WebSite Firewall - Access Denied</title>'), 'banned', 'challenge-sucuri'],
-  ['Reblaze', without('<html><script>window.rbzns={}</script></html>'), 'banned', 'challenge-reblaze'],
+  ['Sucuri', status(403, '<title>Sucuri WebSite Firewall - Access Denied</title>'), 'refusal', 'challenge-sucuri'],
+  ['Reblaze', without('<html><script>window.rbzns={}</script></html>'), 'refusal', 'challenge-reblaze'],
   [
     'Anubis',
     without(
       '<title>Making sure you&#39;re not a bot!</title><script id="anubis_challenge" type="application/json">{}</script>',
     ),
-    'banned',
+    'refusal',
     'challenge-anubis',
   ],
   [
     'DDoS-Guard',
     status(403, '<title>DDoS-Guard</title>Checking your browser<script src="/.well-known/ddos-guard/js"></script>'),
-    'banned',
+    'refusal',
     'challenge-ddos-guard',
   ],
   [
     'Wordfence',
     status(503, 'Your access to this site has been limited by the site owner. Generated by Wordfence'),
-    'banned',
+    'refusal',
     'challenge-wordfence',
   ],
-  ['hCDN', without('<script src="/hcdn-cgi/jschallenge"></script>'), 'banned', 'challenge-hcdn'],
+  ['hCDN', without('<script src="/hcdn-cgi/jschallenge"></script>'), 'refusal', 'challenge-hcdn'],
   [
     'a client challenge',
     without(
       '<html><head><title>Client Challenge</title><link href="/_fs-ch-1T1/styles.css" rel=stylesheet></head></html>',
     ),
-    'banned',
+    'refusal',
     'challenge-client-challenge',
   ],
   [
     'Alibaba',
     without('<script>window.location="/_____tmd_____/punish?x5secdata=1"</script>'),
-    'banned',
+    'refusal',
     'challenge-alibaba',
   ],
   [
     'Amazon asks',
     without('<form action="/errors/validateCaptcha"><p>Enter the characters you see below</p></form>'),
-    'banned',
+    'refusal',
     'challenge-amazon-captcha',
   ],
   [
     'a captcha page',
     without('<html><body><form><div class="g-recaptcha" data-sitekey="k"></div></form></body></html>'),
-    'banned',
+    'refusal',
     'captcha',
   ],
-  ['a captcha with 403', status(403, '<div class="h-captcha"></div>'), 'banned', 'captcha'],
+  ['a captcha with 403', status(403, '<div class="h-captcha"></div>'), 'refusal', 'captcha'],
   [
     'a Turnstile page',
     without('<title>One moment</title><div class="cf-turnstile" data-sitekey="k"></div>'),
-    'banned',
+    'refusal',
     'captcha',
   ],
   [
@@ -407,6 +407,26 @@ const CASES: Row[] = [
     'right',
     null,
   ],
+  [
+    'a captcha of captcha.eu',
+    without('<h1>One moment</h1><script src="https://www.captcha.eu/sdk.js"></script>'),
+    'refusal',
+    'captcha',
+  ],
+  [
+    'CHEQ',
+    without('<p>Please wait</p><script src="//ob.cheqzone.com/clicktrue.js"></script>'),
+    'refusal',
+    'challenge-cheq',
+  ],
+  ['Ocule', status(403, '<script src="https://proxy.ocule.co.uk/script.js"></script>'), 'refusal', 'challenge-ocule'],
+  [
+    'AWS WAF by its cookie domains',
+    without('<script>window.awsWafCookieDomainList=["shop.example.jp"]</script><p>Please wait</p>'),
+    'refusal',
+    'challenge-aws-waf',
+  ],
+  ['429 with a challenge in its page', status(429, '<script>_cf_chl_opt={}</script>'), 'banned', 'status-429'],
   [
     'a challenge header on a page with all fields',
     right(productPage(), { headers: { 'cf-mitigated': 'challenge' } }),
@@ -448,9 +468,9 @@ describe('the built-in ban rules', () => {
     [
       'a challenge with a heading that the mapping takes for a title',
       '<h1>shop.example.jp</h1><script>window._cf_chl_opt={}</script>',
-      'banned',
+      'refusal',
     ],
-    ['a script shell with a title', '<title>shop</title><script>location.href="/check"</script>', 'banned'],
+    ['a script shell with a title', '<title>shop</title><script>location.href="/check"</script>', 'refusal'],
     ['a page that embeds a captcha', '<h1>Bag</h1><div class="g-recaptcha"></div>', 'right'],
   ] as const)('do not trust values that nothing requires: %s', (_what, body, kind) => {
     expect(judge(right(body), URL_ASKED, unproven).kind).toBe(kind);

@@ -1,4 +1,5 @@
 /** Replies as sites send them, for the ban rules. */
+import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import type { SeenPage, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
 
 export const URL_ASKED = 'https://shop.example.jp/item/P1';
@@ -10,6 +11,7 @@ export function reply(changes: Partial<SeenReply> = {}): SeenReply {
     headers: { 'content-type': 'text/html; charset=utf-8' },
     body: '',
     waitMs: 40,
+    shape: () => readShape(changes.body ?? ''),
     ...changes,
   };
 }

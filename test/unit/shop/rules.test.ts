@@ -57,7 +57,7 @@ describe('behaviourOfPrefix', () => {
     ['404-x', { type: 'status', status: 404 }],
     ['410-', { type: 'status', status: 410 }],
     ['reset-1', { type: 'reset', afterBytes: 0 }],
-    ['unpriced-1', { type: 'missing-field', fields: ['price'] }],
+    ['unpriced-1', { type: 'missing-field', fields: ['price'], headChars: 0 }],
   ])('%s misbehaves by itself', (id, behaviour) => {
     expect(behaviourOfPrefix(id)).toEqual({ behaviour, once: false });
   });

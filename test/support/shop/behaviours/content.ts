@@ -11,6 +11,8 @@ export const contentShapes = [
   z.strictObject({
     type: z.literal('missing-field'),
     fields: z.array(z.enum(['title', 'price', 'json-ld'])).min(1),
+    /** Inline style and script of this length in the head, as large shops have. */
+    headChars: z.int().nonnegative().default(0),
   }),
   /** The page under another content type; null sends none. */
   z.strictObject({ type: z.literal('content-type'), value: z.string().nullable() }),
@@ -29,7 +31,11 @@ export function answerContent(exchange: Exchange, behaviour: ContentBehaviour): 
   const { product, response, path, query } = exchange;
   switch (behaviour.type) {
     case 'missing-field':
-      return exchange.sendPage(behaviour.fields);
+      if (behaviour.headChars === 0) return exchange.sendPage(behaviour.fields);
+      return sendHtml(
+        exchange,
+        renderPage(product, behaviour.fields).replace('</head>', `${heavyHead(behaviour.headChars)}</head>`),
+      );
     case 'content-type':
       if (behaviour.value !== null) response.setHeader('content-type', behaviour.value);
       response.end(renderPage(product));
@@ -50,6 +56,9 @@ export function answerContent(exchange: Exchange, behaviour: ContentBehaviour): 
     }
   }
 }
+
+const heavyHead = (chars: number): string =>
+  `<style>${'.a{color:red}'.repeat(Math.ceil(chars / 13))}</style><script>document.cookie="seen=1";if(/m=1/.test(document.cookie))location.href="/m"</script>`;
 
 /** As the JSON answers have it. */
 export function dataOf(product: ShopProduct): Record<string, unknown> {

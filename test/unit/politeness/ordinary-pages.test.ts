@@ -1,0 +1,104 @@
+/** No ban rule takes an ordinary page for a ban, whatever its size; and a ban page is none the less noticed for being large. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { hasValues } from '../../../crawl-api/extract/has-values.ts';
+import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import type { CompiledMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { PageBody } from '../../../crawl-api/fetch/page-body.ts';
+import type { Finding } from '../../../crawl-api/fetch/reply-head.ts';
+import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
+import type { Judgement, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
+import type { SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { ordinaryPages } from '../../support/pages/ordinary-pages.ts';
+import { cssField, pageMapping } from '../crawl-api/extract-page.ts';
+import { URL_ASKED, reply } from './replies.ts';
+
+/** As the instance does: the bytes through decoder, parser and extractor, and what is then known to the rules. */
+function seen(html: string, status: number, mapping: CompiledMapping): SeenReply & { finding: Finding | null } {
+  let finding: Finding | null = null;
+  const body = new PageBody({
+    contentType: 'text/html; charset=utf-8',
+    encoding: '',
+    content: 'html',
+    maxBytes: 5_000_000,
+    openExtractor: status === 200 ? (kind) => new PageExtractor(mapping, kind, URL_ASKED) : null,
+    onDrain: () => undefined,
+    onDone: (found) => (finding = found),
+  });
+  const bytes = Buffer.from(html);
+  for (let at = 0; at < bytes.length; at += 16_384) body.push(bytes.subarray(at, at + 16_384));
+  body.end();
+  return { ...reply({ status, body: body.kept, shape: () => body.shape() }), finding };
+}
+
+describe('the ban rules on ordinary pages', () => {
+  let rules: { required: SiteRules; optional: SiteRules };
+  let mappings: { required: CompiledMapping; optional: CompiledMapping };
+  beforeAll(async () => {
+    const none = { statuses: [], redirects: [], patterns: [] };
+    rules = { required: await compileSiteRules(none, true), optional: await compileSiteRules(none, false) };
+    const mappingOf = (required: boolean) =>
+      compileMapping({ pages: [pageMapping({ fields: [cssField('.price', { name: 'price', required })] })] });
+    mappings = { required: await mappingOf(true), optional: await mappingOf(false) };
+  });
+
+  const judged = (html: string, status: number, which: 'required' | 'optional'): Judgement => {
+    const { finding, ...page } = seen(html, status, mappings[which]);
+    if (status === 404) return judge({ kind: 'gone', reply: page }, URL_ASKED, rules[which]);
+    if (finding?.kind !== 'page') throw new Error(`no page: ${JSON.stringify(finding)}`);
+    const { extraction } = finding;
+    const values = { missing: extraction.missing, hasValues: hasValues(extraction) };
+    return judge({ kind: 'page', reply: page, ...values }, URL_ASKED, rules[which]);
+  };
+
+  it.each([
+    ['with a price, which is required', '¥1,200', 200, 'required', ['right']],
+    ['with a price, where nothing is required', '¥1,200', 200, 'optional', ['right']],
+    ['without the required price', undefined, 200, 'required', ['odd']],
+    ['without any value', undefined, 200, 'optional', ['odd']],
+    ['that say "not found"', undefined, 404, 'required', ['gone']],
+  ] as const)('accuse none: pages %s', (_what, price, status, which, kinds) => {
+    const wrong = ordinaryPages(price === undefined ? {} : { price }).flatMap(({ style, headChars, html }) => {
+      const { kind, rule } = judged(html, status, which);
+      return (kinds as readonly string[]).includes(kind) ? [] : [`${style}, head of ${headChars}: ${kind} by ${rule}`];
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  const CODE = 'var a="\\x61\\x62";'.repeat(8_000);
+  it.each([
+    [
+      'a script of 150 KB that leads elsewhere',
+      `<html><head><script>location.href="/check";${CODE}</script></head></html>`,
+      'script-shell',
+    ],
+    ['nothing but a scrambled script of 150 KB', `<html><script>${CODE}</script><body></body></html>`, 'script-shell'],
+    [
+      'a refresh behind 100 KB of style',
+      `<html><head><style>${'a{b:c}'.repeat(20_000)}</style><meta http-equiv=refresh content="0;url=/check"></head><body>Wait…</body></html>`,
+      'script-shell',
+    ],
+    [
+      'a log-in form behind 100 KB of style',
+      `<style>${'a{b:c}'.repeat(20_000)}</style><h1>Sign in</h1><form><input name=u><input type=password></form>`,
+      'log-in-page',
+    ],
+    [
+      'a captcha before 100 KB of script',
+      `<h1>Are you human?</h1><div class="g-recaptcha"></div><script>${CODE}</script>`,
+      'captcha',
+    ],
+  ])('make a question of %s', (_what, html, rule) => {
+    expect(judged(html, 200, 'required')).toMatchObject({ kind: 'refusal', verdict: 'suspect', rule });
+  });
+
+  it('say nothing of a whole page that was not read to its end', () => {
+    const cut = reply({ body: '<html><head><script>location.href="/check"</script>', shape: () => null });
+    expect(
+      judge({ kind: 'page', reply: cut, missing: 'price', hasValues: false }, URL_ASKED, rules.required),
+    ).toMatchObject({
+      kind: 'odd',
+    });
+  });
+});
