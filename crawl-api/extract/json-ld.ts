@@ -3,7 +3,9 @@
  * that no repair makes valid is skipped, the others still count.
  *
  * A path is looked for in every block, in the order of the page: in the block itself, then in each member of its
- * `@graph`. Arrays on the way are walked through in order; a number in the path takes one element. What stands at the
+ * `@graph`. Where that gives nothing it is looked for in what those are about (`mainEntity`), and last in the variants
+ * of a product group (`hasVariant`). `price` and `priceCurrency` of an offer that keeps them there are read from its
+ * `priceSpecification`. Arrays on the way are walked through in order; a number in the path takes one element. What stands at the
  * end of the path gives values: a string, a number, true or false as text, each element of an array; of an object
  * its `@value`. null and other objects give nothing.
  */
@@ -11,16 +13,29 @@
 /** The block's value; undefined when it is broken beyond repair. */
 export function parseJsonBlock(text: string): unknown {
   const bare = unwrap(text.trim());
-  // The second try repairs what is seen most: raw line ends inside strings, and a semicolon after the block.
-  for (const candidate of [bare, bare.replace(/\p{Cc}+/gu, ' ').replace(/;\s*$/, '')]) {
+  for (const repair of [asItIs, repaired]) {
     try {
-      return JSON.parse(candidate) as unknown;
+      return JSON.parse(repair(bare)) as unknown;
     } catch {
       continue;
     }
   }
   return undefined;
 }
+
+const asItIs = (text: string): string => text;
+
+/** A string, or a comment in one of three forms. What is not closed goes to the end, so that nothing is read twice. */
+const STRING_OR_COMMENT = /"(?:\\[^]|[^"\\])*(?:"|$)|\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)/g;
+const STRING_OR_LAST_COMMA = /"(?:\\[^]|[^"\\])*(?:"|$)|,(?=\s*[}\]])/g;
+
+/** Without what shops leave in by hand: comments, commas before a closing bracket, raw line ends in strings, a semicolon at the end. */
+const repaired = (text: string): string =>
+  text
+    .replace(STRING_OR_COMMENT, (found) => (found.startsWith('"') ? found : ' '))
+    .replace(STRING_OR_LAST_COMMA, (found) => (found === ',' ? '' : found))
+    .replace(/\p{Cc}+/gu, ' ')
+    .replace(/;\s*$/, '');
 
 const OPENING = ['//', '/*', '<!--', '<![CDATA['];
 const CLOSING = ['*/', '-->', ']]>', '//', '/*'];
@@ -50,15 +65,19 @@ export function findJsonValues(
   limit: number,
 ): (string | number)[] {
   const found: (string | number)[] = [];
-  for (const block of blocks) {
-    for (const top of Array.isArray(block) ? (block as unknown[]) : [block]) {
-      walk(top, path, 0, 0, found, limit);
-      const graph = own(top, '@graph');
-      for (const member of Array.isArray(graph) ? (graph as unknown[]) : []) walk(member, path, 0, 0, found, limit);
-    }
+  let things = blocks.flatMap(listOf).flatMap((top) => [top, ...listOf(own(top, '@graph'))]);
+  for (const further of [null, 'mainEntity', 'hasVariant']) {
+    // Where the page says it itself, what it is about and its variants would only add other products' values.
+    if (found.length > 0) break;
+    const next = further === null ? things : things.flatMap((thing) => listOf(own(thing, further)));
+    for (const thing of next) walk(thing, path, 0, 0, found, limit);
+    if (further !== null) things = [...things, ...next];
   }
   return found;
 }
+
+const listOf = (value: unknown): unknown[] =>
+  value === undefined ? [] : Array.isArray(value) ? (value as unknown[]) : [value];
 
 function walk(
   value: unknown,
@@ -79,8 +98,17 @@ function walk(
     else for (const element of value as unknown[]) walk(element, path, at, depth + 1, found, limit);
     return;
   }
-  const next = own(value, key);
+  const next = own(value, key) ?? (IN_SPECIFICATION.has(key) ? priceSpecification(value, key) : undefined);
   if (next !== undefined) walk(next, path, at + 1, depth + 1, found, limit);
+}
+
+const IN_SPECIFICATION = new Set(['price', 'priceCurrency']);
+
+/** The value of the first specification that has one: further ones are of list prices and unit prices. */
+function priceSpecification(offer: unknown, key: string): unknown {
+  return listOf(own(offer, 'priceSpecification'))
+    .map((specification) => own(specification, key))
+    .find((value) => value !== undefined && value !== null);
 }
 
 function collect(value: unknown, depth: number, found: (string | number)[], limit: number): void {
