@@ -42,7 +42,7 @@ class PatternFunction {
     if (known !== undefined) return known;
     let compiled: Pattern | null = null;
     try {
-      compiled = compilePattern(text);
+      compiled = compilePattern(withoutLineEnds(text));
     } catch {
       // Stays null: the pattern may come from the page.
     }
@@ -51,6 +51,10 @@ class PatternFunction {
     return compiled;
   }
 }
+
+/** Every `.` of an I-Regexp (RFC 9485) leaves out both line ends; RE2's leaves out \n alone. */
+const withoutLineEnds = (pattern: string): string =>
+  pattern.replace(/\\[^]|\[(?:\\[^]|[^\]\\])*\]|\./g, (found) => (found === '.' ? '[^\\n\\r]' : found));
 
 class BoundedEnvironment extends JSONPathEnvironment {
   visits = 0;

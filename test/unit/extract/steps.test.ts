@@ -162,6 +162,17 @@ describe('selecting from values', () => {
     expect(await valueBy(steps, state, { piece: 1 })).toEqual(expected);
   });
 
+  it('lets no dot of match() stand for a line end, but one that is escaped or in a class for itself', async () => {
+    const page = JSON.stringify({ items: ['a\rb', 'a\nb', 'a.b', 'axb'] });
+    const found = (pattern: string): Promise<unknown> =>
+      valueBy([{ type: 'jsonpath', expression: `$.items[?match(@, "${pattern}")]` }, { type: 'all' }], page, {
+        kind: 'json',
+      });
+    expect(await found('a.b')).toEqual(['a.b', 'axb']);
+    expect(await found('a[.]b')).toEqual(['a.b']);
+    expect(await found(String.raw`a\\.b`)).toEqual(['a.b']);
+  });
+
   it.each<[string, Step[], unknown]>([
     ['a filter', [{ type: 'jsonpath', expression: '$.items[?@.price > 5].name' }], 'b'],
     [
