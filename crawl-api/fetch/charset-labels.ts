@@ -65,6 +65,6 @@ function tagCharset(text: string): string | null {
 
 /** The known charset in `name = value`. */
 function valueAfter(text: string, name: string): string | null {
-  const found = new RegExp(`[\\s"';]${name}\\s*=\\s*["']?([\\w:.-]+)`, 'i').exec(text.replace(/\s+/g, ' '));
+  const found = new RegExp(`[\\s"';]${name}\\s*=\\s*["']?\\s*([\\w:.-]+)`, 'i').exec(text.replace(/\s+/g, ' '));
   return found ? knownCharset(found[1]!) : null;
 }

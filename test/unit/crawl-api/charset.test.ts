@@ -31,6 +31,12 @@ describe('the charset of a page', () => {
     ['the header', 'text/html; charset=Shift_JIS', join('<p>', sjis), '<p>日本'],
     ['the header in quotes', 'text/html; x=y; charset="EUC-JP"', join('<p>', euc), '<p>日本'],
     ['the header with another space', 'text/html; Charset = euc-jp ;x', join('<p>', euc), '<p>日本'],
+    [
+      'meta charset with a line end in it',
+      '',
+      join('<meta charset="\nshift_jis\n"><p>', sjis),
+      '<meta charset="\nshift_jis\n"><p>日本',
+    ],
     ['meta charset', '', join('<meta charset="shift_jis"><p>', sjis), '<meta charset="shift_jis"><p>日本'],
     [
       'meta http-equiv',
