@@ -49,7 +49,10 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
     output.line(
       ended
         ? `Left run ${runId} as it is: ${record.phase}, but its instances or its balancer are not gone yet. Finish it with:`
-        : `Left run ${runId} as it is; its instances go on until the deadline. Take it up again with:`,
+        : (record?.request ?? null) === null
+          ? `Left run ${runId} as it is; its instances crawl on until the deadline. Take it up again with:`
+          : // A request to stop is stored: it reaches every instance with a heartbeat.
+            `Left run ${runId} as it is; its instances upload what they have and end. Take it up again with:`,
     );
     output.line(`  orchestrator resume ${runId} --config ${config.file}`);
     output.document({

@@ -17,7 +17,13 @@ export interface NextTimeInput {
 
 /** One sentence each, the weightiest first; never empty. */
 export function nextTime(input: NextTimeInput): string[] {
-  const { run, instances, troubles, left } = input;
+  const { run, instances: records, troubles, left } = input;
+  // Neither more time nor more instances would read the pages.
+  if (run.request === 'site-changed')
+    return [
+      `the site or its mapping has changed: compare the evidence in the report with ` +
+        '`orchestrator extract --url URL`, correct the mapping, then `orchestrator retry`',
+    ];
   const advice: string[] = [];
   const bans = new Set(troubles.filter((t) => t.verdict === 'banned').map((t) => `${t.slot}.${t.epoch}`)).size;
   if (bans > 0)
@@ -25,19 +31,19 @@ export function nextTime(input: NextTimeInput): string[] {
       `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
         'or set site.max_rate, and look at the evidence under `bans` in the report',
     );
-  const launched = instances.filter((r) => r.instanceId !== null);
+  const launched = records.filter((r) => r.instanceId !== null);
   const needed = neededInstances(input);
   const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
   if (wasLate && needed !== null)
     advice.push(
       needed > run.plan.instances
-        ? `at the pace and the boots of this run it takes ${needed} instances for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
+        ? `at the pace and the boots of this run it takes ${instances(needed)} for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
             `set run.min_instances: ${needed}, or a later deadline`
-        : `${run.plan.instances} instances are enough at the pace of this run: what was lost on the way is what made it late`,
+        : `${instances(run.plan.instances)} at the pace of this run would do: what was lost on the way made it late`,
     );
   if (wasLate && needed === null)
     advice.push('no instance has crawled long enough to say what it takes: look at the losses above first');
-  const refused = instances.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry).length;
+  const refused = records.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry).length;
   if (refused > 0)
     advice.push(
       `${refused} ${refused === 1 ? 'launch was' : 'launches were'} refused: name more types in aws.instance_types and subnets of more zones in aws.subnets`,
@@ -45,10 +51,15 @@ export function nextTime(input: NextTimeInput): string[] {
   const lost = launched.filter(
     (r) => r.reason !== null && !([LOSS.notNeeded, LOSS.banned, LOSS.renewed] as string[]).includes(r.reason),
   ).length;
-  if (lost > 0) advice.push(`${lost} of ${launched.length} instances were lost: plan a reserve with run.min_instances`);
-  if (advice.length === 0) advice.push(`nothing: the same plan (${run.plan.instances} instances) does it again`);
+  if (lost > 0)
+    advice.push(
+      `${lost} of ${instances(launched.length)} ${lost === 1 ? 'was' : 'were'} lost: plan a reserve with run.min_instances`,
+    );
+  if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) does it again`);
   return advice;
 }
+
+const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
 
 /** By the pace that instances had and the slower ones of their boots; null when none has crawled. */
 function neededInstances({ run, instances, events, nowMs }: NextTimeInput): number | null {

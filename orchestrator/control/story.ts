@@ -59,9 +59,21 @@ export function storyOf(
   }
   return groups.map(({ said, atMs, slots }) => ({
     atMs,
-    text: said.isGrouped ? `${namesOf(slots)} ${said.text}` : said.text,
+    text: said.isGrouped ? `${namesOf(slots)} ${agreeing(said.text, new Set(slots).size)}` : said.text,
   }));
 }
+
+const PLURALS: Readonly<Record<string, string>> = {
+  is: 'are',
+  was: 'were',
+  has: 'have',
+  makes: 'make',
+  stands: 'stand',
+};
+
+/** The verb that begins the text, in the number of its subject. */
+const agreeing = (text: string, slots: number): string =>
+  slots === 1 ? text : text.replace(/^\w+/, (verb) => PLURALS[verb] ?? verb);
 
 interface Said {
   /** What has the same key may be one line. */

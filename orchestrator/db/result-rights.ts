@@ -7,6 +7,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns, neededColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
+import { grantee } from './grantee.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
 import { readTable, splitTableName } from './table-info.ts';
 
@@ -28,7 +29,7 @@ export async function checkResultRights(db: Database, table: string, mapping: Ma
   throw new AppError(
     'database-rights',
     `${db.label}: for results.table ${table} the ${missing.length === 1 ? 'right' : 'rights'} ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`,
-    { hint: `GRANT ${missing.join(', ')} ON ${schema}.${exists ? name : '*'} TO the user of database.url` },
+    { hint: `GRANT ${missing.join(', ')} ON ${schema}.${exists ? name : '*'} TO ${await grantee(db)};` },
   );
 }
 

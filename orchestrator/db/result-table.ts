@@ -34,6 +34,14 @@ export async function checkResultTable(
     const what = 'its rows are told apart by product_id and row_key, and this mapping has no `rows`';
     throw mismatch(table, [{ what, mend: null }]);
   }
+  if (['product_id', 'run_id', 'url', 'crawled_at'].every((name) => findColumn(info, name) === undefined))
+    throw new AppError(
+      'results-schema',
+      `results.table ${table} does not fit: it is a table of something else, with none of the columns of results`,
+      {
+        hint: 'In results.table name a table that does not exist yet: it will be made. The default is product_snapshots.',
+      },
+    );
   const faults = [
     ...tableFaults(info, table),
     ...columnFaults(db, info, table, mapping),

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Database } from './connect.ts';
+import { grantee } from './grantee.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 
 /** Throws `database-rights` with the GRANT that is missing. Leaves nothing behind. */
@@ -28,7 +29,7 @@ export async function checkRights(db: Database): Promise<void> {
         hint:
           db.engine === 'sqlite'
             ? 'The file or its directory is read-only for this user: give write access to both.'
-            : `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX, DROP, CREATE TEMPORARY TABLES ON ${db.schema}.* TO the user of database.url`,
+            : `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX, DROP, CREATE TEMPORARY TABLES ON ${db.schema}.* TO ${await grantee(db)};`,
       });
     }
   }

@@ -31,7 +31,7 @@ export function renderSummary(summary: SimSummary): string {
     ),
     row(
       'waste',
-      `${summary.waste.toFixed(2)}x the lower bound of instances; paid for ${summary.paidTimeRatio.toFixed(2)}x the time of the requests`,
+      `${summary.waste.toFixed(2)}x the instances that the requests alone would keep busy; paid for ${summary.paidTimeRatio.toFixed(2)}x the time of the requests`,
     ),
     row(
       'reassigned',

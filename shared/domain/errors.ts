@@ -25,6 +25,11 @@ export const ERROR_KINDS = {
     exit: EXIT.config,
     doc: 'The configuration file does not exist or cannot be read.',
   },
+  'folder-unwritable': {
+    action: 'abort',
+    exit: EXIT.config,
+    doc: 'A folder or file that the command writes to cannot be made or written.',
+  },
   'database-unreachable': {
     action: 'retry',
     exit: EXIT.config,

@@ -72,9 +72,9 @@ export const EXIT_FACTS = {
   },
   interrupted: {
     meaning:
-      'Stopped or cancelled by a person, or left by SIGTERM or a second Ctrl-C: then its instances crawl on until the deadline.',
+      'Stopped or cancelled by a person, or left. After SIGTERM the instances crawl on until the deadline; after Ctrl-C twice they upload what they have and end.',
     retry: 'yes',
-    todo: '`orchestrator resume` if it was left; `orchestrator retry` for what was not crawled.',
+    todo: '`orchestrator resume` if it was left: it brings in what the instances have uploaded; `orchestrator retry` for what was not crawled.',
   },
   deadline: {
     meaning:

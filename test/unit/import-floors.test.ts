@@ -38,6 +38,7 @@ const LIBRARIES: Record<string, string[]> = {
   tar: ['userdata/', 'sandbox/host/'],
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
   croner: ['orchestrator/schedule/'],
+  'fastest-levenshtein': ['orchestrator/cli/config/'],
   yaml: ['orchestrator/cli/'],
   pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],
   zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],

@@ -22,7 +22,9 @@ export interface DoctorOptions extends Omit<RunOptions, 'yes'> {
 /** 0 when a run could start, warnings or not; else the code of the failure that counts first. */
 export async function doctorCommand(options: DoctorOptions, output: Output): Promise<ExitCode> {
   const results = await examine(options);
-  for (const line of results.flatMap(render)) output.line(line);
+  const skipped = results.filter((r) => r.isSkipped === true);
+  for (const line of results.filter((r) => r.isSkipped !== true).flatMap(render)) output.line(line);
+  if (skipped.length > 0) output.line(`${'skipped'.padEnd(INDENT.length)}${renderSkipped(skipped)}`);
   const exitCode = exitCodeOf(results);
   const count = (level: string): number => results.flatMap((r) => r.findings).filter((f) => f.level === level).length;
   output.line();
@@ -69,6 +71,14 @@ async function examine(options: DoctorOptions): Promise<CheckResult[]> {
 }
 
 const INDENT = ' '.repeat(9);
+
+/** One line: a list of what was not looked at must not bury the fault that stopped it. */
+function renderSkipped(skipped: readonly CheckResult[]): string {
+  const byCause = Map.groupBy(skipped, ({ findings }) => findings[0]?.text ?? 'not looked at');
+  return [...byCause]
+    .map(([why, results]) => `${results.map(({ check }) => check.title).join(', ')} (${why})`)
+    .join(`\n${INDENT}`);
+}
 
 function render({ check, findings }: CheckResult): string[] {
   return findings.flatMap((finding) => {

@@ -5,6 +5,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
+import { dollars, percent, plural } from '../../plan/wording.ts';
 import { nextTime } from '../../control/next-time.ts';
 import type { RunRecord } from '../../control/stores.ts';
 import type { StoryLine } from '../../control/story.ts';
@@ -60,9 +61,9 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
 
 function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): string {
   return (
-    `${planned} products by ${plan.instances} x ${plan.instanceType}, up to ${plan.productsEach} each, ` +
+    `${plural(planned, 'product')} by ${plan.instances} x ${plan.instanceType}, up to ${plan.productsEach} each, ` +
     `end after ${formatDuration(plan.endP50Ms)} (p50) or ${formatDuration(plan.endP95Ms)} (p95) of ${formatDuration(deadlineAtMs - startedAtMs)}, ` +
-    `on time in ${(plan.onTimeProbability * 100).toFixed(1)} % of runs, $${plan.cost.total.toFixed(2)}`
+    `on time in ${percent(plan.onTimeProbability)} of runs, ${dollars(plan.cost.total)}`
   );
 }
 

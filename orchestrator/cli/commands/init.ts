@@ -1,7 +1,7 @@
 /** `orchestrator init`: writes a commented fleet.yaml and mapping.yaml to start from; never over an existing file. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { AppError } from '../../../shared/domain/errors.ts';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../templates.ts';
@@ -23,8 +23,14 @@ export function initCommand(folder: string, output: Output): ExitCode {
       },
     );
   }
-  mkdirSync(target, { recursive: true });
-  for (const { path, text } of files) writeFileSync(path, text);
+  try {
+    makeFolder(target);
+    for (const { path, text } of files) writeFileSync(path, text);
+  } catch (error) {
+    throw new AppError('folder-unwritable', `cannot write into ${target}: ${describeError(error)}`, {
+      hint: 'Name a folder that you may write to: orchestrator init FOLDER',
+    });
+  }
   output.line(`Wrote ${files.map((f) => f.path).join(' and ')}.`);
   output.line('Next: edit them, see what a product page gives with');
   output.line(`  orchestrator extract --config ${files[0]!.path} --url URL`);
@@ -32,4 +38,11 @@ export function initCommand(folder: string, output: Output): ExitCode {
   output.line(`  orchestrator plan --config ${files[0]!.path} --deadline 4h --dry-run`);
   output.document({ written: files.map((f) => f.path) });
   return EXIT.complete;
+}
+
+/** Folder by folder: on a file system that takes none, such as /proc, Node's own recursion never ends. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return void readdirSync(path);
+  makeFolder(dirname(path));
+  mkdirSync(path);
 }

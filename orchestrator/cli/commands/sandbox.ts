@@ -33,5 +33,6 @@ export async function sandboxCommand(options: SandboxCommandOptions, output: Out
   const [code] = (await once(child, 'exit')) as [number | null];
   process.off('SIGTERM', forward);
   process.off('SIGINT', forward);
-  return code === 0 ? EXIT.complete : EXIT.internal;
+  // It has said what is wrong; a taken port is a fault of the settings, not of the program.
+  return code === EXIT.complete || code === EXIT.config ? code : EXIT.internal;
 }

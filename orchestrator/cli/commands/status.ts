@@ -15,7 +15,7 @@ import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { getRun } from '../find-run.ts';
+import { getRun, storesOf } from '../find-run.ts';
 import { listFailed } from '../list-failed.ts';
 import { plain } from '../trial/terminal-text.ts';
 import type { Output } from '../output.ts';
@@ -33,13 +33,13 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
   try {
     const stores = createStores(database);
     const migrated = await isMigrated(database);
-    if (options.runId === undefined || !migrated) {
+    if (options.runId === undefined) {
       const runs = migrated ? await stores.runs.list(10) : [];
       output.line(runs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(runs));
       output.document({ runs: runs.map(summaryOf) });
       return EXIT.complete;
     }
-    const run = await getRun(stores.runs, options.runId);
+    const run = await getRun((await storesOf(database)).runs, options.runId);
     if (options.failed === true) return await showFailed(run, stores.work, output);
     const instances = await stores.fleet.instances(run.id);
     const totals = await stores.results.totals(run.id);

@@ -6,6 +6,7 @@ import type { Verdict } from '../../control/verify.ts';
 import { verifyRun } from '../../control/verify.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
+import { plural } from '../../plan/wording.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, storesOf } from '../find-run.ts';
 import type { Output } from '../output.ts';
@@ -37,7 +38,7 @@ function renderVerdict(verdict: Verdict): string {
   const lines = [
     `Run ${verdict.run}: ${verdict.holds ? 'holds' : 'DOES NOT HOLD'}`,
     `  ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed${products.open > 0 ? ` + ${products.open} open` : ''}`,
-    `  ${verdict.resultRows} rows in the result table, ${verdict.parts} parts and ${verdict.manifests} manifests in the bucket`,
+    `  ${plural(verdict.resultRows, 'row')} in the result table, ${plural(verdict.parts, 'part')} and ${plural(verdict.manifests, 'manifest')} in the bucket`,
     ...verdict.differences.flatMap((d) => [
       `  ! ${d.check}: expected ${d.expected}, found ${d.found}`,
       ...d.examples.map((e) => `      ${e}`),

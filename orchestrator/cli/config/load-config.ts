@@ -2,6 +2,7 @@
  * Reads the configuration: flag > environment (FLEET_…) > file > default. Every fault is found and listed at once, with
  * its line; nothing is launched on a configuration that has one.
  */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse as parseYamlValue } from 'yaml';
@@ -9,7 +10,9 @@ import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { ConfigValues } from './schema.ts';
+import { plainIssue, unknownKey } from './issue-text.ts';
 import { configSchema } from './schema.ts';
+import { plain } from '../trial/terminal-text.ts';
 import { findSiteFaults } from './site-faults.ts';
 import { describeUnreadable, readMappingFile } from './mapping/mapping-file.ts';
 import { readMapping } from './mapping/read-mapping.ts';
@@ -57,10 +60,11 @@ export function loadConfig(
     origins.set(keys.join('.'), { kind: 'flag', name: flag });
   }
 
-  const parsed = configSchema.safeParse(tree);
+  const parsed = configSchema.safeParse(tree, { error: plainIssue });
   if (!parsed.success) faults.push(...parsed.error.issues.flatMap((issue) => describeIssue(issue, source, origins)));
+  const ownFaults = faults.length;
   const mapping = loadMapping(tree, file, source, faults);
-  if (!parsed.success || faults.length > 0) throw configError(path, faults);
+  if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
   faults.push(...findContradictions(parsed.data, source));
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
@@ -76,13 +80,18 @@ function resolveSqlite(url: string, folder: string): string {
 }
 
 function readText(file: string, path: string): string {
+  let bytes: Buffer;
   try {
-    return readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     throw new AppError('config-missing', `cannot read the configuration ${path}: ${describeError(error)}`, {
       hint: 'Name it with --config, or write one with: orchestrator init',
     });
   }
+  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
+  throw new AppError('config-invalid', `${path} is not a text file in UTF-8, so it cannot be the configuration`, {
+    hint: 'Name the right file with --config.',
+  });
 }
 
 /** Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. */
@@ -97,7 +106,9 @@ export function environmentNames(): Map<string, string[]> {
 
 /** The keys of a section, looking through defaults. */
 export function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
-  const inner = schema instanceof z.ZodPrefault ? schema.def.innerType : schema;
+  let inner: unknown = schema;
+  while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
+    inner = inner.def.innerType;
   return inner instanceof z.ZodObject ? inner.shape : {};
 }
 
@@ -138,11 +149,21 @@ function put(tree: Record<string, unknown>, path: readonly string[], value: unkn
 
 function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map<string, Origin>): string[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: unknown key`);
+    const known = keysAt(issue.path);
+    return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: ${unknownKey(key, known)}`);
   }
-  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
-  if (missing) return [`${place(issue.path, source, origins)}: missing`];
-  return [`${place(issue.path, source, origins)}: ${issue.message.replace(/^Invalid input: /, '')}`];
+  return [`${place(issue.path, source, origins)}: ${issue.message}`];
+}
+
+/** The keys that the configuration may have at this path. */
+function keysAt(path: readonly PropertyKey[]): string[] {
+  let schema: z.ZodType = configSchema;
+  for (const step of path) {
+    const child = sectionShape(schema)[String(step)];
+    if (!child) return [];
+    schema = child;
+  }
+  return Object.keys(sectionShape(schema));
 }
 
 function place(path: readonly PropertyKey[], source: YamlSource, origins: Map<string, Origin>): string {
@@ -177,13 +198,22 @@ function findContradictions({ run }: ConfigValues, source: YamlSource): string[]
   return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
 }
 
-function configError(path: string, faults: readonly string[]): AppError {
+/** More would scroll the first ones away. */
+const MAX_FAULTS = 50;
+const MAX_FAULT_CHARS = 1_000;
+
+/** `mappingFaults`: how many of the faults are about the mapping, which has a page of its own. */
+function configError(path: string, faults: readonly string[], mappingFaults = 0): AppError {
   const unique = [...new Set(faults)];
-  return new AppError(
-    'config-invalid',
-    `${path} has ${unique.length === 1 ? 'a fault' : `${unique.length} faults`}:\n${unique.map((f) => `  ${f}`).join('\n')}`,
-    {
-      hint: 'Every key is described in docs/configuration.md.',
-    },
-  );
+  const lines = unique.slice(0, MAX_FAULTS).map((fault) => `  ${plain(fault, MAX_FAULT_CHARS)}`);
+  if (unique.length > MAX_FAULTS) lines.push(`  and ${unique.length - MAX_FAULTS} more`);
+  const pages = [
+    ...(mappingFaults < faults.length ? ['keys: docs/configuration.md'] : []),
+    ...(mappingFaults > 0 ? ['the mapping: docs/mapping.md'] : []),
+  ];
+  const what = mappingFaults === faults.length && mappingFaults > 0 ? `the mapping of ${path}` : path;
+  const count = unique.length === 1 ? 'a fault' : `${unique.length} faults`;
+  return new AppError('config-invalid', `${what} has ${count}:\n${lines.join('\n')}`, {
+    hint: `Described in ${pages.join('; ')}`,
+  });
 }

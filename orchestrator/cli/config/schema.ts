@@ -144,6 +144,7 @@ const results = z.strictObject({
 
 const run = z.strictObject({
   deadline: positiveDuration()
+    .refine((ms) => ms <= 30 * 86_400_000, { error: 'must be at most 720h' })
     .nullable()
     .default(null)
     .describe('From the start of the run to the rows in the result table. `--deadline` wins.'),
@@ -294,7 +295,8 @@ export const configSchema = z.strictObject({
     .strictObject({
       url: z
         .string()
-        .regex(/^(mysql|mariadb|sqlite):/, 'must begin with mysql://, mariadb:// or sqlite:')
+        .regex(/^(mysql|mariadb|sqlite):|^\$\{/, 'must begin with mysql://, mariadb:// or sqlite:')
+        .regex(/^(?!\$\{)/, 'variables such as ${NAME} are not replaced; leave the key out and set FLEET_DATABASE_URL')
         .describe('`mysql://user:secret@host/db` or `sqlite:./fleet.db` (relative to this file).'),
     })
     .describe('Products, results and our own crawlfleet_ tables.'),

@@ -59,7 +59,7 @@ function addSetup(program: Command): void {
     .option('--bucket <name>', 'instead of aws.bucket')
     .option('--owner <name>', 'instead of aws.owner')
     .option('--name <prefix>', 'what the names of roles, policies and groups begin with (default: crawlfleet)')
-    .option('--vpc <id>', 'the VPC of the fleet; that of aws.subnets or the default one without it')
+    .option('--vpc <id>', 'the VPC of the fleet (default: that of aws.subnets, else the default VPC)')
     .option(
       '--main-server <where>',
       'vpc, or the addresses it comes from such as 203.0.113.7 (default: from server.url)',

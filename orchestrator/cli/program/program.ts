@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { VERSION } from '../version.ts';
 import { addAccountCommands } from './account-commands.ts';
+import { addHelpNotes } from './help-notes.ts';
 import { addReadingCommands } from './reading-commands.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addTrialCommands } from './trial-commands.ts';
@@ -18,5 +19,6 @@ export function createProgram(): Command {
   addTrialCommands(program.commandsGroup('Trying things out:'));
   addRunCommands(program.commandsGroup('Runs:'));
   addReadingCommands(program.commandsGroup('Looking at runs:'));
+  addHelpNotes(program);
   return program.commandsGroup('Help:').helpCommand(true);
 }

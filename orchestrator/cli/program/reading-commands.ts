@@ -17,7 +17,7 @@ export function addReadingCommands(program: Command): void {
     {
       name: 'watch',
       description: 'the progress of a run that another process works on; Ctrl-C ends the watcher alone',
-      run: 'the newest unfinished run without it',
+      run: 'default: the newest unfinished run',
     },
     async () => (await import('../commands/watch.ts')).watchCommand,
   );
@@ -26,7 +26,7 @@ export function addReadingCommands(program: Command): void {
     {
       name: 'explain',
       description: 'what happened in a run and why, and what the next one would need',
-      run: 'the newest run without it',
+      run: 'default: the newest run',
     },
     async () => (await import('../commands/explain.ts')).explainCommand,
   );
@@ -35,7 +35,8 @@ export function addReadingCommands(program: Command): void {
     program,
     {
       name: 'cost',
-      description: 'what a run was to cost and has cost, by instance; without a name the last ten runs',
+      description: 'what a run was planned to cost and has cost, by instance',
+      run: 'default: the last ten runs, a line each',
     },
     async () => (await import('../commands/cost.ts')).costCommand,
   );
@@ -44,7 +45,7 @@ export function addReadingCommands(program: Command): void {
     {
       name: 'verify',
       description: 'prove that planned = stored + gone + failed, from ledger, manifests and result table',
-      run: 'the newest ended run without it',
+      run: 'default: the newest ended run',
     },
     async () => (await import('../commands/verify.ts')).verifyCommand,
   );
@@ -54,7 +55,7 @@ function addStatus(program: Command): void {
   program
     .command('status')
     .description('the last runs, or one run with its instances')
-    .argument('[run]')
+    .argument('[run]', 'default: the last ten runs')
     .option('--failed', 'list the products of the run that failed, with reason, detail and URL')
     .addOption(configFlag())
     .addOption(jsonFlag())
@@ -73,7 +74,7 @@ function addLogs(program: Command): void {
   program
     .command('logs')
     .description("a run's log in words, from the files beside the configuration")
-    .argument('[run]', 'the newest run that has a log here without it')
+    .argument('[run]', 'default: the newest run that has a log here')
     .addOption(configFlag())
     .option('-f, --follow', 'go on as it grows, until Ctrl-C')
     .option('--slot <slot>', 'what concerns this slot only', readSlot)

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import type { FlagValue } from '../config/load-config.ts';
 import { addRunCommand } from './add-run-command.ts';
 import { execute, fleetEnvironment } from './execute.ts';
@@ -26,7 +27,7 @@ export function addRunCommands(program: Command): void {
     {
       name: 'resume',
       description: 'take up a run whose main server died or left',
-      run: 'the newest unfinished run without it',
+      run: 'default: the newest unfinished run',
     },
     async () => (await import('../commands/resume.ts')).resumeCommand,
   );
@@ -36,7 +37,7 @@ export function addRunCommands(program: Command): void {
     {
       name: 'stop',
       description: 'end a run early and keep what it has',
-      run: 'the newest unfinished run without it',
+      run: 'default: the newest unfinished run',
     },
     async () => (await import('../commands/stop.ts')).stopCommand,
   );
@@ -96,12 +97,16 @@ function addRetry(program: Command): void {
   program
     .command('retry')
     .description('a run of the products that failed in another one')
-    .argument('[run]', 'the newest ended run without it')
+    .argument('[run]', 'default: the newest ended run')
     .addOption(configFlag())
     .addOption(deadlineFlag())
     .addOption(maxCostFlag())
     .addOption(dryRunFlag())
-    .option('--reason <reasons>', 'only products that failed for one of these, such as timeout,network', readReasons)
+    .option(
+      '--reason <reasons>',
+      `only products that failed for one of these, separated by commas: ${FAILURE_REASONS.join(', ')}`,
+      readReasons,
+    )
     .addOption(yesFlag('before launching'))
     .addOption(jsonFlag())
     .action((runId: string | undefined, flags: CommonFlags & { reason?: FailureReason[] }) =>
@@ -117,7 +122,7 @@ function addCancel(program: Command): void {
   program
     .command('cancel')
     .description('end a run and discard what it has; also the rows of a held one')
-    .argument('<run>')
+    .argument('<run>', 'its name, as `status` lists it')
     .addOption(configFlag())
     .addOption(yesFlag('before discarding'))
     .addOption(jsonFlag())
@@ -134,7 +139,7 @@ function addPublish(program: Command): void {
   program
     .command('publish')
     .description('publish the rows of a run that were held back')
-    .argument('[run]', 'the newest held run without it')
+    .argument('[run]', 'default: the newest held run')
     .option('--force', 'also over the rows of a run that began later')
     .addOption(configFlag())
     .addOption(jsonFlag())
@@ -151,7 +156,7 @@ function addLoad(program: Command): void {
   program
     .command('load')
     .description('bring results from the bucket into the database, also of a run that it has lost')
-    .argument('<run>')
+    .argument('<run>', 'its name, as `status` or the folders under runs/ in the bucket give it')
     .addOption(configFlag())
     .addOption(jsonFlag())
     .action((runId: string, flags: CommonFlags) =>
@@ -167,9 +172,9 @@ function addSchedule(program: Command): void {
     .command('schedule')
     .description('a daemon that starts a run whenever schedule.cron is due, and takes up what a crash has left')
     .addOption(configFlag())
-    .option('--next <number>', 'print so many due times and change nothing', readFewCount)
+    .option('--next <number>', 'print this many due times and change nothing', readFewCount)
     .option('--print-systemd', 'print a unit file for the daemon')
-    .option('--print-crontab', 'print crontab lines for those who do without the daemon')
+    .option('--print-crontab', 'print crontab lines to use instead of the daemon')
     .addOption(dryRunFlag())
     .addOption(new Option('--carry-out <ms>', 'the due time of this process').argParser(Number).hideHelp())
     .addOption(new Option('--fence <number>', 'of the daemon that has started it').argParser(Number).hideHelp())

@@ -40,7 +40,7 @@ function addExtract(program: Command): void {
   program
     .command('extract')
     .description('read one page with a mapping and show what each field gives, step by step')
-    .option('-m, --mapping <file>', 'mapping file; without it the one of the configuration')
+    .option('-m, --mapping <file>', 'mapping file (default: the one of the configuration)')
     .option('--url <url>', 'get this page: one request, from this machine')
     .option('--file <file>', 'read a saved page')
     .option('--url-of <url>', 'with --file: the address the page was saved from')

@@ -58,7 +58,7 @@ describe('The rights on the result table', () => {
     await expect(check(`${shop}.snapshots`)).rejects.toMatchObject({
       code: 'database-rights',
       message: expect.stringContaining('INSERT, UPDATE, DELETE are missing') as string,
-      hint: `GRANT INSERT, UPDATE, DELETE ON ${shop}.snapshots TO the user of database.url`,
+      hint: `GRANT INSERT, UPDATE, DELETE ON ${shop}.snapshots TO '${user}'@'%';`,
     });
   });
 

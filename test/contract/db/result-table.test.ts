@@ -64,6 +64,17 @@ onBothEngines('The result table', (bench, engine) => {
     }
   });
 
+  it('is refused by name when it is a table of something else, such as the one that products.query reads', async () => {
+    const id = engine === 'mysql' ? 'id varchar(100) primary key' : 'id text primary key';
+    await make('products', `${id}, title text, active int`);
+    const error = await check('products').catch((e: unknown) => e as Error & { hint: string });
+    expect(error).toMatchObject({
+      code: 'results-schema',
+      message: expect.stringContaining('a table of something else') as string,
+    });
+    expect((error as { hint: string }).hint).not.toContain('ALTER');
+  });
+
   it('is refused when another unique key covers what we write', async () => {
     const key = engine === 'mysql' ? 'product_id varchar(100) primary key' : 'product_id text primary key';
     const title = engine === 'mysql' ? 'title varchar(100) unique' : 'title text unique';

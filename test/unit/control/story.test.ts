@@ -114,6 +114,6 @@ describe('nextTime', () => {
     const said = nextTime({ ...base, instances: [...instances, refused, lost], troubles }).join('\n');
     expect(said).toMatch(/1 address was banned: make site.interval longer than 10s/);
     expect(said).toMatch(/1 launch was refused/);
-    expect(said).toMatch(/1 of 3 instances were lost/);
+    expect(said).toMatch(/1 of 3 instances was lost/);
   });
 });

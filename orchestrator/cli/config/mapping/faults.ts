@@ -1,5 +1,6 @@
 /** Faults of a mapping, each with its path in what the user wrote, so that the caller can add the line. */
 import type { z } from 'zod';
+import { plainIssue, unknownKey } from '../issue-text.ts';
 
 export type Path = readonly (string | number)[];
 
@@ -18,7 +19,7 @@ export class FaultList {
 
   /** The value in the schema's shape, or null after reporting everything that is wrong with it. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: Path): T | null {
-    const parsed = schema.safeParse(value);
+    const parsed = schema.safeParse(value, { error: plainIssue });
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues) this.#reportIssue(issue, path, value, knownKeys(schema));
     return null;
@@ -27,12 +28,10 @@ export class FaultList {
   #reportIssue(issue: z.core.$ZodIssue, path: Path, value: unknown, known: readonly string[]): void {
     const at = [...path, ...issue.path.map((step) => (typeof step === 'symbol' ? String(step) : step))];
     if (issue.code === 'unrecognized_keys') {
-      const hint = issue.path.length === 0 && known.length > 0 ? `; known are ${known.join(', ')}` : '';
-      for (const key of issue.keys) this.report([...at, key], `unknown key${hint}`);
-    } else if (valueAt(value, issue.path) === undefined) {
-      this.report(at, 'missing');
+      const keys = issue.path.length === 0 ? known : [];
+      for (const key of issue.keys) this.report([...at, key], unknownKey(key, keys));
     } else {
-      this.report(at, issue.message.replace(/^Invalid input: expected /, 'must be '));
+      this.report(at, valueAt(value, issue.path) === undefined ? 'missing' : issue.message);
     }
   }
 }

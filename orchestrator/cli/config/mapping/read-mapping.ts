@@ -31,20 +31,16 @@ export function readMapping(value: unknown): MappingReading {
     }
     const name = parts.length === 1 ? 'mapping' : `mapping ${i + 1}`;
     const read = Array.isArray(part.fields) ? readChainForm : readShortForm;
+    const before = faults.all.length;
     const page = read(part, path, name, faults);
-    if (page) checkWhole(page, faults);
+    if (page) checkPage(page, faults);
+    // What an instance would refuse is refused here, too. A part that has a fault already would only be blamed twice.
+    if (page && faults.all.length === before)
+      for (const fault of findMappingFaults({ pages: [toPageMapping(page)] })) faults.report(page.path, fault);
     return page ? [page] : [];
   });
   checkPages(pages, faults);
   return { mapping: { pages: pages.map(toPageMapping) }, faults: faults.all };
-}
-
-function checkWhole(page: PlacedPage, faults: FaultList): void {
-  const before = faults.all.length;
-  checkPage(page, faults);
-  if (faults.all.length > before) return;
-  // What an instance would refuse is refused here, whatever the checks with places have let pass.
-  for (const fault of findMappingFaults({ pages: [toPageMapping(page)] })) faults.report(page.path, fault);
 }
 
 function findParts(value: unknown, faults: FaultList): { value: unknown; path: Path }[] {
