@@ -1,5 +1,5 @@
 /** A field's chain of steps at work: the rules for one and for many values are in shared/domain/mapping.ts. */
-import type { FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
+import type { ChainValue, FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
 import type { Contents, PageContents } from './page-plan.ts';
 import type { ProcessPlace } from './processors.ts';
 
@@ -14,7 +14,7 @@ export interface Source {
 export interface Operation {
   step: Step;
   selects: boolean;
-  apply(values: Scalar[], place: ProcessPlace): Scalar[];
+  apply(values: ChainValue[], place: ProcessPlace): ChainValue[];
 }
 
 export interface CompiledChain {
@@ -25,14 +25,16 @@ export interface CompiledChain {
   /** Goes on with the first value selected, whatever becomes of it. */
   isSingle: boolean;
   type: FieldType;
+  /** The values come from attributes, JSON or JSON-LD: plain numbers there have the point as decimal mark. */
+  isMachine: boolean;
 }
 
 /** What a step has left over, for showing. */
-export type StepObserver = (step: Step, values: readonly Scalar[]) => void;
+export type StepObserver = (step: Step, values: readonly ChainValue[]) => void;
 
 export interface ChainResult {
   /** Left after all steps. An empty text is no value. */
-  values: Scalar[];
+  values: ChainValue[];
   /** Nothing of the page is in them: the chain had come to nothing before its `default`. */
   isDefault: boolean;
 }
@@ -43,7 +45,7 @@ export function runChain(
   place: ProcessPlace,
   observe: StepObserver | null = null,
 ): ChainResult {
-  let values = keep(selected, chain.isSingle);
+  let values: ChainValue[] = keep(selected, chain.isSingle);
   let isDefault = false;
   observe?.(chain.first, values);
   for (const operation of chain.operations) {
@@ -55,6 +57,6 @@ export function runChain(
 }
 
 /** In this order: an empty first value is no reason to take the second. */
-function keep(values: readonly Scalar[], onlyFirst: boolean): Scalar[] {
+function keep(values: readonly ChainValue[], onlyFirst: boolean): ChainValue[] {
   return (onlyFirst ? values.slice(0, 1) : values).filter((value) => value !== '');
 }

@@ -109,5 +109,22 @@ function compileChain(
     operations: rest.map((step) => compileOperation(step, libraries, allByTree, maxChars)),
     isSingle,
     type: fieldType({ steps: [...steps] }),
+    isMachine: isMachine(steps),
   };
+}
+
+/** By the last step that selects; what a pattern cuts out of a value is as its source is. */
+function isMachine(steps: readonly Step[]): boolean {
+  const last = steps.filter(isSelectStep).findLast(({ type }) => type !== 'regex');
+  switch (last?.type) {
+    case 'json_ld':
+    case 'jsonpath':
+      return true;
+    case 'css':
+      return last.attribute !== undefined;
+    case 'xpath':
+      return /(?:@|attribute::)[\w:.-]+\s*$/.test(last.expression);
+    default:
+      return false;
+  }
 }

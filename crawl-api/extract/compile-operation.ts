@@ -1,5 +1,5 @@
 /** Turns the steps after the first into operations on lists of values. */
-import type { Scalar, SelectStep, Step } from '../../shared/domain/mapping.ts';
+import type { ChainValue, Scalar, SelectStep, Step } from '../../shared/domain/mapping.ts';
 import { fieldType, isSelectStep } from '../../shared/domain/mapping.ts';
 import type { Operation } from './chain.ts';
 import { SourceCompiler } from './compile-source.ts';
@@ -9,18 +9,18 @@ import type { Libraries } from './libraries.ts';
 import { loaded } from './libraries.ts';
 import { PagePass } from './page-pass.ts';
 import type { ProcessPlace } from './processors.ts';
-import { mapValues, processValues } from './processors.ts';
+import { asText, mapValues, processValues } from './processors.ts';
 import { MAX_VALUES } from './values.ts';
 
 /** `maxChars`: so long may a value become. */
 export function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, maxChars: number): Operation {
   if (isSelectStep(step)) {
     const select = compileSelect(step, libraries, allByTree, maxChars);
-    const apply = (values: Scalar[], place: ProcessPlace): Scalar[] => {
+    const apply = (values: ChainValue[], place: ProcessPlace): ChainValue[] => {
       const found: Scalar[] = [];
       for (const value of values) {
         if (found.length >= MAX_VALUES) break;
-        for (const one of select(String(value), place)) found.push(one);
+        for (const one of select(asText(value), place)) found.push(one);
       }
       return found.slice(0, MAX_VALUES);
     };
@@ -32,7 +32,7 @@ export function compileOperation(step: Step, libraries: Libraries, allByTree: bo
     return {
       step,
       selects: false,
-      apply: (values) => mapValues(values, (value) => readDate(String(value), step, withTime)),
+      apply: (values) => mapValues(values, (value) => readDate(asText(value), step, withTime)),
     };
   }
   return { step, selects: false, apply: (values, place) => processValues(step, values, place, maxChars) };

@@ -1,5 +1,6 @@
 /** Reads one page as it streams in and gives the rows and links that the mapping asks for. */
-import type { FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { DecimalMark } from '../../shared/domain/currencies.ts';
+import type { FieldValue, KeyedRow, Row, ShownMarks } from '../../shared/domain/mapping.ts';
 import type { CompiledChain, StepObserver } from './chain.ts';
 import { runChain } from './chain.ts';
 import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
@@ -7,7 +8,7 @@ import { MAX_LINKS } from './page-limits.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import type { ProcessPlace } from './processors.ts';
-import { toUrl } from './processors.ts';
+import { asText, toUrl } from './processors.ts';
 import { rowBytes } from './row-size.ts';
 import type { Trace } from './trace.ts';
 import { observeField } from './trace.ts';
@@ -28,6 +29,7 @@ export type Extraction =
 
 export interface PartialRow {
   row: Row;
+  marks?: ShownMarks;
   /** Every required field without a value. */
   missing: string[];
 }
@@ -66,7 +68,7 @@ export class PageExtractor {
     if (this.#page === null || this.#pass === null) return { rows: null, missing: 'mapping', links: [] };
     const contents = this.#pass.end();
     const base = contents.base === null ? null : toUrl(contents.base, this.#url);
-    const run = new PageRun(this.#page, contents, { base: base ?? this.#url, budget: contents.budget }, this.#trace);
+    const run = new PageRun(this.#page, contents, base ?? this.#url, this.#trace);
     const links = run.links();
     return { ...run.rows(), links };
   }
@@ -83,40 +85,41 @@ type Rows =
 interface FoundValue {
   value: FieldValue;
   isDefault: boolean;
+  mark: DecimalMark | null;
 }
 
 /** The chains of a page mapping at work on what was taken from one page. */
 class PageRun {
   readonly #page: CompiledPage;
   readonly #contents: PageContents;
-  readonly #place: ProcessPlace;
+  readonly #base: string;
   readonly #trace: Trace | null;
   /** What chains gave that read the page as a whole: the same for all its records. */
   readonly #ofPage = new Map<CompiledChain, FoundValue>();
 
-  constructor(page: CompiledPage, contents: PageContents, place: ProcessPlace, trace: Trace | null) {
+  constructor(page: CompiledPage, contents: PageContents, base: string, trace: Trace | null) {
     this.#page = page;
     this.#contents = contents;
-    this.#place = place;
+    this.#base = base;
     this.#trace = trace;
   }
 
   rows(): Rows {
     if (this.#page.rows) return this.#manyRows(this.#page.rows);
-    const { row, missing, hasValue } = this.#rowOf(this.#contents.page, this.#trace);
-    this.#contents.budget.keep(rowBytes(row));
+    const { missing, hasValue, ...read } = this.#rowOf(this.#contents.page, this.#trace);
+    this.#contents.budget.keep(rowBytes(read.row));
     const [first] = missing;
     if (first === undefined)
-      return { rows: [{ key: null, row }], missing: null, ...(hasValue ? {} : { onlyDefaults: true }) };
-    return { rows: null, missing: first, ...(hasValue ? { partial: { row, missing } } : {}) };
+      return { rows: [{ key: null, ...read }], missing: null, ...(hasValue ? {} : { onlyDefaults: true }) };
+    return { rows: null, missing: first, ...(hasValue ? { partial: { ...read, missing } } : {}) };
   }
 
   links(): string[] {
     const links = new Set<string>();
     for (const chain of this.#page.links) {
-      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page), this.#place);
+      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page), this.#placeOf(chain));
       for (const value of values) {
-        const link = toUrl(String(value), this.#place.base);
+        const link = toUrl(asText(value), this.#base);
         if (link !== null && links.size < MAX_LINKS) links.add(link);
       }
     }
@@ -129,12 +132,12 @@ class PageRun {
     const rows = new Map<string, KeyedRow>();
     let firstMissing: string | null = null;
     for (const [i, record] of records.entries()) {
-      const { row, missing } = this.#rowOf(record, i === 0 ? this.#trace : null);
-      const name = row[key] ?? null;
+      const { missing, hasValue: _, ...read } = this.#rowOf(record, i === 0 ? this.#trace : null);
+      const name = keyOf(read.row[key] ?? null);
       if (missing.length > 0 || name === null) firstMissing ??= missing[0] ?? key;
-      else if (!rows.has(String(name))) {
-        this.#contents.budget.keep(rowBytes(row));
-        rows.set(String(name), { key: String(name), row });
+      else if (!rows.has(name)) {
+        this.#contents.budget.keep(rowBytes(read.row));
+        rows.set(name, { key: name, ...read });
       }
     }
     if (rows.size > 0) return { rows: [...rows.values()], missing: null };
@@ -145,26 +148,43 @@ class PageRun {
   }
 
   /** The record's values, and the names of required fields without one. `hasValue`: one of them comes from the page. */
-  #rowOf(record: Contents, trace: Trace | null): { row: Row; missing: string[]; hasValue: boolean } {
+  #rowOf(
+    record: Contents,
+    trace: Trace | null,
+  ): { row: Row; marks?: ShownMarks; missing: string[]; hasValue: boolean } {
     const row: Row = {};
+    let marks: ShownMarks | null = null;
     const missing: string[] = [];
     let hasValue = false;
     for (const { field, chain } of this.#page.fields) {
       const observer = trace && observeField(trace, field.name);
-      const { value, isDefault } = this.#valueOf(chain, record, observer);
+      const { value, isDefault, mark } = this.#valueOf(chain, record, observer);
+      if (mark !== null) (marks ??= {})[field.name] = mark;
       hasValue ||= value !== null && !isDefault;
       if (value === null && field.required) missing.push(field.name);
       row[field.name] = value;
     }
-    return { row, missing, hasValue };
+    return { row, ...(marks === null ? {} : { marks }), missing, hasValue };
   }
 
   #valueOf(chain: CompiledChain, record: Contents, observer: StepObserver | null): FoundValue {
     const known = this.#ofPage.get(chain);
     if (known) return known;
-    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), this.#place, observer);
-    const found = { value: fitValues(values, chain.type), isDefault };
+    const place = this.#placeOf(chain);
+    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), place, observer);
+    const [mark = null, another] = place.marks;
+    const found = { value: fitValues(values, chain.type), isDefault, mark: another === undefined ? mark : null };
     if (chain.source.isOfPage) this.#ofPage.set(chain, found);
     return found;
   }
+
+  #placeOf({ isMachine }: CompiledChain): ProcessPlace {
+    return { base: this.#base, budget: this.#contents.budget, isMachine, marks: new Set() };
+  }
+}
+
+/** Of a number that is not read yet its text: that is the same on every page that shows it. */
+function keyOf(value: FieldValue): string | null {
+  if (value === null) return null;
+  return Array.isArray(value) ? value.map(asText).join(',') : asText(value);
 }

@@ -3,12 +3,15 @@
  * a text longer than the place it was given allows, or more than MAX_VALUES values.
  *
  * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; none stays at the ends.
- * number, boolean, date, url: see number.ts, boolean.ts, date-format.ts and below.
- * integer: the number, if it is a whole one that fits 53 bits.
+ * number, price, currency: see numbers/. A number that can be read in two ways stays unread; steps that make text take its text.
+ * boolean, date, url: see boolean.ts, date-format.ts and below.
+ * integer: the number, if it is a whole one that fits 53 bits; of two readings the only whole one.
  */
-import type { Processor, Scalar } from '../../shared/domain/mapping.ts';
+import type { DecimalMark } from '../../shared/domain/currencies.ts';
+import type { ChainValue, Processor } from '../../shared/domain/mapping.ts';
+import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import { toBoolean } from './boolean.ts';
-import { toNumber } from './number.ts';
+import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
 import { MAX_VALUES } from './values.ts';
 
@@ -17,35 +20,39 @@ export interface ProcessPlace {
   /** Links are relative to this: the page's URL or its <base>. */
   base: string;
   budget: PageBudget;
+  /** The values come from attributes, JSON or JSON-LD. */
+  isMachine: boolean;
+  /** The decimal marks that numbers show beyond doubt are added here. */
+  marks: Set<DecimalMark>;
 }
 
 /** The values after one step; dates are read elsewhere, by a library that few mappings need. `maxChars`: so long may a text become. */
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
-  values: readonly Scalar[],
+  values: readonly ChainValue[],
   place: ProcessPlace,
   maxChars: number,
-): Scalar[] {
+): ChainValue[] {
   switch (step.type) {
     case 'trim':
       return values.map((value) => (typeof value === 'string' ? trim(value) : value));
     case 'lower':
-      return values.map((value) => String(value).toLowerCase());
+      return values.map((value) => asText(value).toLowerCase());
     case 'upper':
-      return values.map((value) => String(value).toUpperCase().slice(0, maxChars));
+      return values.map((value) => asText(value).toUpperCase().slice(0, maxChars));
     case 'number':
-      return mapValues(values, readNumber);
+    case 'price':
+      return mapValues(values, (value) => toNumber(value, step, place));
     case 'integer':
-      return mapValues(values, (value) => {
-        const number = readNumber(value);
-        return number !== null && Number.isSafeInteger(number) ? number : null;
-      });
+      return mapValues(values, (value) => toInteger(toNumber(value, step, place)));
+    case 'currency':
+      return mapValues(values, (value) => readCurrency(asText(value), step.currency ?? null));
     case 'boolean':
-      return mapValues(values, toBoolean);
+      return mapValues(values, (value) => (isUnread(value) ? null : toBoolean(value)));
     case 'replace':
-      return values.map((value) => replaceAll(String(value), step.find, step.with, maxChars));
+      return values.map((value) => replaceAll(asText(value), step.find, step.with, maxChars));
     case 'split':
-      return values.flatMap((value) => String(value).split(step.by, MAX_VALUES)).slice(0, MAX_VALUES);
+      return values.flatMap((value) => asText(value).split(step.by, MAX_VALUES)).slice(0, MAX_VALUES);
     case 'join':
       return values.length === 0 ? [] : [joinAll(values, step.by, maxChars)];
     case 'first':
@@ -55,13 +62,13 @@ export function processValues(
     case 'default':
       return values.length > 0 ? [...values] : [step.value];
     case 'url':
-      return mapValues(values, (value) => toUrl(String(value), place.base));
+      return mapValues(values, (value) => toUrl(asText(value), place.base));
   }
 }
 
 /** The results of `read` that are values. */
-export function mapValues(values: readonly Scalar[], read: (value: Scalar) => Scalar | null): Scalar[] {
-  const results: Scalar[] = [];
+export function mapValues(values: readonly ChainValue[], read: (value: ChainValue) => ChainValue | null): ChainValue[] {
+  const results: ChainValue[] = [];
   for (const value of values) {
     const result = read(value);
     if (result !== null) results.push(result);
@@ -73,8 +80,29 @@ export function trim(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-function readNumber(value: Scalar): number | null {
-  return typeof value === 'boolean' ? null : toNumber(value);
+/** The value as text: of an unread number what the page has. */
+export function asText(value: ChainValue): string {
+  return isUnread(value) ? value.text : String(value);
+}
+
+type NumberStep = Extract<Processor, { type: 'number' | 'integer' | 'price' }>;
+
+function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: ProcessPlace): ChainValue | null {
+  if (typeof value === 'boolean') return null;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (isUnread(value)) return value;
+  const price = step.type === 'price' ? { currency: step.currency ?? null } : null;
+  const reading = readNumber(value, { decimal: step.decimal ?? null, isMachine, price });
+  if (reading.mark !== null) marks.add(reading.mark);
+  return reading.value;
+}
+
+/** Of `1.250` only 1250 is a whole number, so that is what it says. */
+function toInteger(value: ChainValue | null): ChainValue | null {
+  if (value === null || !isUnread(value)) return Number.isSafeInteger(value) ? value : null;
+  if (readingsOf(value).length === 0) return value;
+  const whole = readingsOf(value).filter((reading) => Number.isSafeInteger(reading));
+  return whole.length === 2 ? value : (whole[0] ?? null);
 }
 
 /** Stops at the limit: a short text to find and a long one to put in its place would make gigabytes of a page. */
@@ -90,11 +118,11 @@ function replaceAll(text: string, find: string, by: string, maxChars: number): s
   return (result + text.slice(from)).slice(0, maxChars);
 }
 
-function joinAll(values: readonly Scalar[], by: string, maxChars: number): string {
+function joinAll(values: readonly ChainValue[], by: string, maxChars: number): string {
   let result = '';
   for (const [i, value] of values.entries()) {
     if (result.length >= maxChars) break;
-    result += (i === 0 ? '' : by) + String(value);
+    result += (i === 0 ? '' : by) + asText(value);
   }
   return result.slice(0, maxChars);
 }

@@ -1,5 +1,6 @@
 /** How much room rows take in the journal and in parts. */
 import type { FieldValue, Row } from '../../shared/domain/mapping.ts';
+import { isUnread } from '../../shared/domain/unread-number.ts';
 
 /** Quotes, colon, comma; or a number. */
 const FIXED_BYTES = 16;
@@ -13,6 +14,7 @@ export function rowBytes(row: Row): number {
 
 function valueBytes(value: FieldValue): number {
   if (typeof value === 'string') return FIXED_BYTES + Buffer.byteLength(value);
+  if (isUnread(value)) return 4 * FIXED_BYTES + Buffer.byteLength(value.text);
   if (!Array.isArray(value)) return FIXED_BYTES;
   let bytes = FIXED_BYTES;
   for (const one of value) bytes += valueBytes(one);

@@ -1,11 +1,11 @@
 /** Shows how each field came to its value: what every step of its chain gave. */
-import type { Scalar, Step } from '../../shared/domain/mapping.ts';
+import type { ChainValue, Step } from '../../shared/domain/mapping.ts';
 import type { StepObserver } from './chain.ts';
 
 export interface TracedStep {
   step: Step;
   /** The first few values after the step, each cut. */
-  values: Scalar[];
+  values: ChainValue[];
   /** How many there are. */
   count: number;
 }
@@ -25,6 +25,6 @@ export function observeField(trace: Trace, field: string): StepObserver {
   };
 }
 
-function cut(value: Scalar): Scalar {
+function cut(value: ChainValue): ChainValue {
   return typeof value === 'string' && value.length > MAX_SHOWN_CHARS ? `${value.slice(0, MAX_SHOWN_CHARS)}…` : value;
 }

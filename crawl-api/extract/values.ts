@@ -1,5 +1,6 @@
 /** Limits on crawled values, and making them fit their columns. */
-import type { FieldType, FieldValue, Scalar } from '../../shared/domain/mapping.ts';
+import type { ChainValue, FieldType, FieldValue } from '../../shared/domain/mapping.ts';
+import { isUnread } from '../../shared/domain/unread-number.ts';
 
 /** A value is cut here, in UTF-8 bytes: what MySQL's TEXT holds. */
 export const MAX_VALUE_BYTES = 65_535;
@@ -27,13 +28,14 @@ export function cutToBytes(text: string, maxBytes: number): string {
 }
 
 /** What a chain has led to, as its column wants it: the first value, or with `json` the list; null without any. */
-export function fitValues(values: readonly Scalar[], type: FieldType): FieldValue {
+export function fitValues(values: readonly ChainValue[], type: FieldType): FieldValue {
   if (type === 'json') return fitList(values);
   const [first] = values;
   return first === undefined ? null : fitValue(first, type);
 }
 
-function fitValue(value: Scalar, type: Exclude<FieldType, 'json'>): Scalar | null {
+function fitValue(value: ChainValue, type: Exclude<FieldType, 'json'>): ChainValue | null {
+  if (isUnread(value)) return type === 'number' || type === 'integer' ? value : null;
   switch (type) {
     case 'number':
       return typeof value === 'number' && Number.isFinite(value) ? value : null;
@@ -42,6 +44,7 @@ function fitValue(value: Scalar, type: Exclude<FieldType, 'json'>): Scalar | nul
     case 'boolean':
       return typeof value === 'boolean' ? value : null;
     case 'text':
+    case 'currency':
     case 'date':
     case 'datetime': {
       const text = cleanText(String(value));
@@ -51,8 +54,8 @@ function fitValue(value: Scalar, type: Exclude<FieldType, 'json'>): Scalar | nul
 }
 
 /** The whole list is one column, so the limit of one value is the limit of all together. */
-function fitList(values: readonly Scalar[]): Scalar[] | null {
-  const list: Scalar[] = [];
+function fitList(values: readonly ChainValue[]): ChainValue[] | null {
+  const list: ChainValue[] = [];
   let bytes = 2;
   for (const value of values) {
     const fitting = typeof value === 'string' ? cleanText(value) : value;

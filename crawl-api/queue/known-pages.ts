@@ -1,7 +1,8 @@
 /** Pages whose values are known: asked when it is in doubt whether the site still serves this address. */
-import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import type { ChainValue, FieldValue, KeyedRow } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import type { Judgement } from '../politeness/judgement.ts';
 import { accused, unremarkable } from '../politeness/judgement.ts';
@@ -121,10 +122,8 @@ function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, cana
 function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fields }: Canary): string {
   const row = (page.kind === 'page' && page.extraction.rows?.[0]?.row) || {};
   const differences = Object.entries(fields).flatMap(([name, expected]) => {
-    const actual = Object.hasOwn(row, name) ? row[name] : null;
-    return String(actual) === String(expected)
-      ? []
-      : [`${name} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`];
+    const actual = Object.hasOwn(row, name) ? row[name]! : null;
+    return hasValue(actual, expected) ? [] : [`${name} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`];
   });
   return `the canary ${id} is out of date: ${differences.join(', ')}`.slice(0, 400);
 }
@@ -132,8 +131,18 @@ function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fie
 /** Compared as text: a configuration file says 1200 where the mapping gives '1200'. */
 function hasFields({ row }: KeyedRow, fields: Canary['fields']): boolean {
   return Object.entries(fields).every(([name, expected]) => {
-    const actual = Object.hasOwn(row, name) ? row[name] : null;
-    const values = Array.isArray(actual) ? actual : [actual ?? null];
-    return values.some((value) => value !== null && String(value) === String(expected));
+    const actual = Object.hasOwn(row, name) ? row[name]! : null;
+    return hasValue(actual, expected);
   });
+}
+
+function hasValue(actual: FieldValue, expected: unknown): boolean {
+  const values = Array.isArray(actual) ? actual : [actual];
+  return values.flatMap(spellings).includes(String(expected));
+}
+
+/** What the value may be compared with: of a number that is not read yet both readings. */
+function spellings(value: ChainValue | null): string[] {
+  if (value === null) return [];
+  return isUnread(value) ? [value.text, ...readingsOf(value).map(String)] : [String(value)];
 }

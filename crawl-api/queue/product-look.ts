@@ -2,7 +2,7 @@
  * A product as a whole: its page, and the further pages that the mapping finds in it. What they say is put together first and judged then,
  * because a required field may stand on any of them. A page that is neither right nor a part of the whole decides for the product.
  */
-import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/row-size.ts';
 import { LESS_THAN_USUAL, accused, unremarkable } from '../politeness/judgement.ts';
@@ -121,8 +121,8 @@ class GatheredProduct {
     }
     // What a ban or a log-in page seems to have is no part of a product.
     if (look.judgement.rule !== 'field-missing' || extraction.rows !== null || !extraction.partial) return false;
-    const { row, missing } = extraction.partial;
-    if (!this.#addRow({ key: null, row })) return false;
+    const { missing, ...read } = extraction.partial;
+    if (!this.#addRow({ key: null, ...read })) return false;
     this.#partial.push({ look, missing });
     return true;
   }
@@ -144,23 +144,26 @@ class GatheredProduct {
   }
 
   /** False when it adds nothing. */
-  #addRow({ key, row }: KeyedRow): boolean {
+  #addRow(added: KeyedRow): boolean {
+    const { key, row } = added;
     const own = this.rows[0];
-    if (key === null && own) return fillEmpty(own.row, row);
+    if (key === null && own) return fillEmpty(own, added);
     if (key !== null && this.#keys.has(key)) return false;
     if (key !== null) this.#keys.add(key);
     this.#bytes += rowBytes(row);
     // What is beyond is not kept, so that twenty large pages are never in memory together.
-    if (this.#bytes <= MAX_ROWS_BYTES) this.rows.push({ key, row: { ...row } });
+    if (this.#bytes <= MAX_ROWS_BYTES) this.rows.push({ ...added, row: { ...row } });
     return true;
   }
 }
 
-function fillEmpty(row: Row, more: Row): boolean {
+function fillEmpty(own: KeyedRow, more: KeyedRow): boolean {
   let filled = false;
-  for (const [name, value] of Object.entries(more)) {
-    if (value === null || (row[name] ?? null) !== null) continue;
-    row[name] = value;
+  for (const [name, value] of Object.entries(more.row)) {
+    if (value === null || (own.row[name] ?? null) !== null) continue;
+    own.row[name] = value;
+    const mark = more.marks?.[name];
+    if (mark !== undefined) own.marks = { ...own.marks, [name]: mark };
     filled = true;
   }
   return filled;

@@ -7,6 +7,7 @@ import { LOSS } from './slot-tries.ts';
 import { endOf } from './exit-code.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from './report.ts';
+import { numberNotes } from './number-report.ts';
 import { openReason, restReason } from './rest-reason.ts';
 import { intervalUnder } from './robots-keeper.ts';
 import { REBUILT } from './run-description.ts';
@@ -47,6 +48,7 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {
+    await core.results.noteNumbers(run.id, core.fence);
     const { exitCode, reason } = end;
     const detail = { exitCode, ...(reason === null ? {} : { reason }) };
     const held = await core.runs.move(run.id, 'loading', 'held', core.fence, core.clock.now(), detail);
@@ -172,8 +174,10 @@ export async function buildReport(
       loadMs: marks.loadMs,
       publishMs: marks.publishMs,
     },
+    numbers: run.numbers ?? [],
     notes: [
       ...heldNotes(run),
+      ...numberNotes(run.numbers ?? []),
       ...evenness(run, shards, instances, handedOver.length > 0),
       ...banNotes(bans),
       ...renewalNotes(instances),

@@ -4,6 +4,7 @@ import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import type { BanReport } from './ban-report.ts';
+import type { NumberReport } from './number-report.ts';
 import type { RunRecord } from './stores.ts';
 
 export interface ShardReport {
@@ -63,6 +64,8 @@ export interface RunReport {
     loadMs: number | null;
     publishMs: number | null;
   };
+  /** Fields with numbers that their own texts do not decide; reports of earlier versions have none. */
+  numbers?: readonly NumberReport[];
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
 }

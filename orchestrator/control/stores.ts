@@ -14,6 +14,7 @@ import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { FillRates } from './guard.ts';
+import type { NumberReport } from './number-report.ts';
 import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 
@@ -47,11 +48,13 @@ export interface RunRecord {
   /** What uploading and loading have taken so far; not in the database: the observer adds it to what it has read. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
+  /** What became of numbers that their texts did not decide; known when the rows are held or published. */
+  numbers?: readonly NumberReport[];
 }
 
 export type NewRun = Omit<
   RunRecord,
-  'phase' | 'reason' | 'exitCode' | 'finishedAtMs' | 'balancer' | 'request' | 'report' | 'measuredTailMs'
+  'phase' | 'reason' | 'exitCode' | 'finishedAtMs' | 'balancer' | 'request' | 'report' | 'numbers' | 'measuredTailMs'
 >;
 
 export interface RunEvent {
@@ -430,8 +433,10 @@ export interface ResultStore {
   ): Promise<{ rows: number }>;
   /** Runs that began after this one and have published into its result table, newest first. */
   newerRuns(runId: string): Promise<string[]>;
-  /** Share of staged rows with a value, by field (empty texts and lists are none); no entry without any row. */
+  /** Share of staged rows with a value, by field (empty texts and lists are none, nor are numbers that the column does not decide); no entry without any row. */
   fillOfFields(runId: string): Promise<FillRates['fields']>;
+  /** Writes into the run's row how the staged numbers that can be read in two ways are decided; publishing does, too. */
+  noteNumbers(runId: string, fence: number): Promise<void>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(runId: string, limit: number): Promise<FillRates[]>;
   setFill(runId: string, fill: FillRates, fence: number): Promise<void>;

@@ -31,6 +31,7 @@ const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
   // Not TIMESTAMP: it is a moment, and a page gives the time on a wall, in a zone of its own.
   date: { declared: 'date', accepts: /^(date|datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
   datetime: { declared: 'datetime(3)', accepts: /^(datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
+  currency: { declared: 'char(3)', accepts: /^(char|varchar|tinytext|text|mediumtext|longtext|enum)$/ },
   json: { declared: 'json', accepts: /^(json|text|mediumtext|longtext|varchar)$/ },
 };
 
@@ -42,6 +43,7 @@ const SQLITE: Record<FieldType, { declared: string; accepts: RegExp }> = {
   boolean: { declared: 'INTEGER', accepts: /^(integer|numeric|blob)$/ },
   date: { declared: 'TEXT', accepts: /^(text|blob|numeric)$/ },
   datetime: { declared: 'TEXT', accepts: /^(text|blob|numeric)$/ },
+  currency: { declared: 'TEXT', accepts: /^(text|blob)$/ },
   json: { declared: 'TEXT', accepts: /^(text|blob)$/ },
 };
 

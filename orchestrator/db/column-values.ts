@@ -2,6 +2,7 @@
 import type { Column, FieldValue } from '../../shared/domain/mapping.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { MAX_ROW_KEY_CHARS } from './column-types.ts';
+import { settle } from './settled-values.ts';
 import type { ColumnInfo } from './table-info.ts';
 
 /** A value that a column of the field's type cannot take without being changed. */
@@ -12,14 +13,16 @@ export class UnfitValue {
   }
 }
 
-/** The value as it is bound. MySQL would round 1.5 into an integer column without a word, so such values are refused here. */
-export function toSqlValue(column: Column, value: FieldValue | undefined): SqlValue | UnfitValue {
-  if (value === undefined || value === null) return null;
+/** The value as it is bound, without numbers that are not read yet. MySQL would round 1.5 into an integer column without a word, so such values are refused here. */
+export function toSqlValue(column: Column, given: FieldValue): SqlValue | UnfitValue {
+  const value = settle(given, null);
+  if (value === null) return null;
   const unfit = (what: string): UnfitValue => new UnfitValue(`${what} in column ${column.name}`);
   switch (column.type) {
     case 'json':
       return JSON.stringify(value);
     case 'text':
+    case 'currency':
       if (Array.isArray(value)) return unfit('a list');
       return withoutLoneSurrogates(String(value));
     case 'number':

@@ -1,8 +1,8 @@
 /** How full the staged rows of a run are, and how full those of earlier runs were. */
-import { columnsOf } from '../../shared/domain/mapping.ts';
 import type { FillRates } from '../control/guard.ts';
 import type { RunReport } from '../control/report.ts';
 import type { Database } from './connect.ts';
+import { fieldValues, readDecisions } from './number-columns.ts';
 import { throwIfFenced, underFence } from './locks.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -15,15 +15,17 @@ const RUNS = 'crawlfleet_runs';
 /** The share of staged rows that have a value, by field; empty without any row. One pass over the staging table. */
 export function readFields(db: Database, runId: string): Promise<FillRates['fields']> {
   return inQuery(db, async (knex) => {
-    const { mapping, staging } = await readRunShape(knex, db, runId);
-    const columns = columnsOf(mapping);
+    const shape = await readRunShape(knex, db, runId);
+    const { columns, staging } = shape;
+    const values = fieldValues(shape, await readDecisions(knex, runId, shape));
     const sums = columns.map((column, i) => {
       // An empty text or list is no value, whatever the type of the user's column.
       const empty = column.type === 'json' ? `('', '[]')` : `('')`;
-      return { i, sql: `sum(case when ?? is null or cast(?? as char) in ${empty} then 0 else 1 end) as ??` };
+      const { sql } = values[i]!;
+      return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
     });
     const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
-    const bindings = ['found', ...sums.flatMap((s) => [columns[s.i]!.name, columns[s.i]!.name, `f${s.i}`])];
+    const bindings = ['found', ...sums.flatMap(({ i }) => [...values[i]!.bindings, ...values[i]!.bindings, `f${i}`])];
     const row = await rowOf<Record<string, SqlNumber | null>>(
       knex(staging)
         .select(knex.raw(select, bindings) as never)

@@ -12,6 +12,8 @@ import { onNumbers } from './product-numbers.ts';
 import type { RunShape } from './run-shape.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, toNumber, rowsOf } from './rows.ts';
+import type { ShownCounts } from './settled-values.ts';
+import { countMarks } from './settled-values.ts';
 import type { StoredResult } from './stage-rows.ts';
 import { stageRows } from './stage-rows.ts';
 
@@ -35,6 +37,8 @@ interface Settlement {
 /** What a load has ended, and the rows it has put into staging. */
 export interface LoadCounts extends OutcomeCounts {
   rows: number;
+  /** The decimal marks that the numbers of the stored products show. */
+  marks: ShownCounts;
 }
 
 /** Rows in one INSERT. */
@@ -60,7 +64,7 @@ export async function loadResults(
   for (const [i, detail] of refused) refuse(their[i]!, detail);
   await writeOutcomes(trx, runId, place, settlements, shape.rowKey !== null, nowMs);
   await closeReturned(trx, runId, settlements);
-  const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
+  const counts = { stored: 0, gone: 0, failed: 0, rows: 0, marks: countMarks(stored) };
   for (const s of settlements) {
     counts[s.outcome]++;
     counts.rows += s.rows;

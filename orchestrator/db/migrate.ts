@@ -13,6 +13,7 @@ import { fillRates } from './migrations/004-fill-rates.ts';
 import { sightings } from './migrations/005-sightings.ts';
 import { renewals } from './migrations/006-renewals.ts';
 import { schedule } from './migrations/007-schedule.ts';
+import { numberMarks } from './migrations/010-number-marks.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -28,7 +29,16 @@ export interface Migration {
   fill?(knex: Knex): Promise<void>;
 }
 
-const MIGRATIONS: readonly Migration[] = [firstTables, resultRows, troubles, fillRates, sightings, renewals, schedule];
+const MIGRATIONS: readonly Migration[] = [
+  firstTables,
+  resultRows,
+  troubles,
+  fillRates,
+  sightings,
+  renewals,
+  schedule,
+  numberMarks,
+];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;

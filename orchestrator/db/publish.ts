@@ -20,6 +20,8 @@ import type { SqlNumber } from './rows.ts';
 import { toNumber, rowsOf, rowOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { readRunShape, readSettings } from './run-shape.ts';
+import type { Decisions } from './number-columns.ts';
+import { fieldValues, noteNumbers, readDecisions } from './number-columns.ts';
 import { moveEvent } from './run-store.ts';
 import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -59,9 +61,11 @@ export function publishRun(
     if (!isCancelled) {
       const shape = await readRunShape(trx, db, runId);
       const { table, onGone } = shape.results;
+      const decisions = await readDecisions(trx, runId, shape);
+      await noteNumbers(trx, runId, shape, decisions);
       const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
       await withoutSettled(trx, db, newer, async (exceptSettled) => {
-        await upsert(trx, db, runId, shape, exceptSettled);
+        await upsert(trx, db, runId, shape, { decisions, exceptSettled });
         // What a product's page no longer shows is no longer there.
         if (shape.rowKey !== null) await deleteRowsOf(trx, db, runId, table, 'stored', exceptSettled);
         if (onGone === 'delete') await deleteRowsOf(trx, db, runId, table, 'gone', exceptSettled);
@@ -100,7 +104,7 @@ async function upsert(
   db: Database,
   runId: string,
   shape: RunShape,
-  exceptSettled: ExceptSettled,
+  { decisions, exceptSettled }: { decisions: Decisions; exceptSettled: ExceptSettled },
 ): Promise<void> {
   const columns = stagingColumns(shape.mapping);
   const key = keyColumns(shape.mapping);
@@ -115,7 +119,12 @@ async function upsert(
       ? `on duplicate key update ${update.map(() => '?? = values(??)').join(', ')}`
       : `on conflict(${key.join(', ')}) do update set ${update.map(() => '?? = excluded.??').join(', ')}`;
   const rows = trx(shape.staging)
-    .select(...columns, trx.raw('?', [runId]))
+    .select(
+      ...key,
+      ...fieldValues(shape, decisions).map(({ sql, bindings }) => trx.raw(sql, bindings)),
+      ...columns.slice(key.length + shape.columns.length),
+      trx.raw('?', [runId]),
+    )
     // Tells SQLite's parser that ON CONFLICT does not belong to the SELECT.
     .whereRaw('true')
     .modify(exceptSettled)

@@ -14,6 +14,7 @@ import { loadResults } from './load-part.ts';
 import { readEarlier, readFields, writeFill } from './fill-rates.ts';
 import { assertFence } from './locks.ts';
 import { newerRuns } from './newer-runs.ts';
+import { noteNumbers, readDecisions } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -103,10 +104,17 @@ export class KnexResultStore implements ResultStore {
             `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
           );
         if (row.state === 'loaded') return countsOf(row);
-        const { rows, ...counts } = await loadResults(trx, db, runId, shape, place, results, nowMs);
+        const { rows, marks, ...counts } = await loadResults(trx, db, runId, shape, place, results, nowMs);
         await trx(PARTS)
           .where({ run_id: runId, ...place })
-          .update({ ...counts, result_rows: rows, state: 'loaded', detail: null, loaded_at: nowMs });
+          .update({
+            ...counts,
+            result_rows: rows,
+            number_marks: jsonOrNull(marks),
+            state: 'loaded',
+            detail: null,
+            loaded_at: nowMs,
+          });
         return counts;
       },
       'read committed',
@@ -167,6 +175,15 @@ export class KnexResultStore implements ResultStore {
     return readFields(this.#db, runId);
   }
 
+  noteNumbers(runId: string, fence: number): Promise<void> {
+    const db = this.#db;
+    return inTransaction(db, async (trx) => {
+      await assertFence(trx, db, fence);
+      const shape = await readRunShape(trx, db, runId);
+      await noteNumbers(trx, runId, shape, await readDecisions(trx, runId, shape));
+    });
+  }
+
   earlierFills(runId: string, limit: number): Promise<FillRates[]> {
     return readEarlier(this.#db, runId, limit);
   }
@@ -206,6 +223,8 @@ export class KnexResultStore implements ResultStore {
     return shape;
   }
 }
+
+const jsonOrNull = (value: object): string | null => (Object.keys(value).length === 0 ? null : JSON.stringify(value));
 
 function countsOf(row: Pick<PartRow, 'stored' | 'gone' | 'failed'>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };

@@ -6,6 +6,8 @@ import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
+import type { UnreadColumns } from './number-columns.ts';
+import { unreadColumns } from './number-columns.ts';
 import { stagingName } from './staging.ts';
 import type { ColumnInfo } from './table-info.ts';
 import { findColumn, readTable } from './table-info.ts';
@@ -18,6 +20,8 @@ export interface RunShape {
   columns: Column[];
   /** Where in `columns` a field goes, by every spelling the mapping has of it. */
   columnOf: ReadonlyMap<string, number>;
+  /** Where numbers that are not read yet are kept; empty for a staging table from before there were any. */
+  unread: UnreadColumns[];
   /** What row_key makes of keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
   crawledAt: ColumnInfo;
@@ -37,6 +41,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     results: settings.results,
     staging,
     columns,
+    unread: unreadColumns(settings.mapping).filter(({ text }) => findColumn(info, text)),
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     crawledAt,

@@ -9,6 +9,7 @@ import type { Balancer } from '../cloud/load-balancer.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../control/stores.ts';
+import type { NumberReport } from '../control/number-report.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -49,6 +50,7 @@ interface RunRow {
   balancer: string | null;
   request: RunRequest | null;
   report: string | null;
+  numbers: string | null;
 }
 
 export class KnexRunStore implements RunStore {
@@ -258,5 +260,6 @@ function toRecord(row: RunRow): RunRecord {
     balancer: parseJson(row.balancer) as Balancer | null,
     request: row.request,
     report: parseJson(row.report) as RunReport | null,
+    numbers: (parseJson(row.numbers) as NumberReport[] | null) ?? [],
   };
 }

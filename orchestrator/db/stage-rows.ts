@@ -1,6 +1,6 @@
 /** The rows of a part's stored products on their way into staging: a product goes in with all of its rows or not at all. */
 import type { Knex } from 'knex';
-import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -9,6 +9,7 @@ import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.t
 import type { Database } from './connect.ts';
 import { inPieces } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
+import { findUnread, settle } from './settled-values.ts';
 import { stagingColumns } from './staging.ts';
 
 export type StoredResult = ItemResult & { outcome: 'stored' };
@@ -52,7 +53,10 @@ export async function stageRows(
   const many = shape.rowKey !== null;
   const target = {
     table: shape.staging,
-    columns: stagingColumns(shape.mapping),
+    columns: [
+      ...stagingColumns(shape.mapping),
+      ...shape.unread.flatMap(({ text, point, comma }) => [text, point, comma]),
+    ],
     existing: 'keep',
     keyColumns: keyColumns(shape.mapping).length,
     together: many,
@@ -105,14 +109,30 @@ function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<stri
 /** Puts the fields, the URL and the time behind the key; null when every value fits. */
 function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, at: string): UnfitValue | null {
   const first = values.length;
+  let unread: Map<number, FieldValue> | null = null;
   for (let i = 0; i < shape.columns.length; i++) values.push(null);
   for (const name of Object.keys(row)) {
     const place = shape.columnOf.get(name);
     if (place === undefined) continue;
-    const bound = toSqlValue(shape.columns[place]!, row[name]);
+    const value = row[name] ?? null;
+    const bound = toSqlValue(shape.columns[place]!, value);
     if (bound instanceof UnfitValue) return bound;
     values[first + place] = bound;
+    if (findUnread(value) !== null) (unread ??= new Map()).set(place, value);
   }
   values.push(url, at);
+  for (const { place } of shape.unread) {
+    const value = unread?.get(place);
+    const readings = value === undefined ? [null, null, null] : readingsOf(shape.columns[place]!, value);
+    for (const bound of readings) {
+      if (bound instanceof UnfitValue) return bound;
+      values.push(bound);
+    }
+  }
   return null;
+}
+
+/** The text of a value that can be read in two ways, and both readings. */
+function readingsOf(column: Column, value: FieldValue): (SqlValue | UnfitValue)[] {
+  return [findUnread(value)!.text, toSqlValue(column, settle(value, '.')), toSqlValue(column, settle(value, ','))];
 }

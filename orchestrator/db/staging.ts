@@ -8,6 +8,7 @@ import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import type { NeededColumn } from './column-types.ts';
 import { keyColumns, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
+import { unreadColumns } from './number-columns.ts';
 import { inQuery } from './retry.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { TableInfo } from './table-info.ts';
@@ -29,6 +30,8 @@ export async function createStaging(db: Database, runId: string, resultTable: st
   await inQuery(db, async (knex) => {
     const existing = await readTable(knex, db, resultTable);
     const needed = neededColumns(db, mapping).filter((c) => c.name !== 'run_id');
+    const further: string[] = [];
+    const orNull = db.engine === 'mysql' ? ' null' : '';
     const lines = [`product_id ${productIdType(db, mapping)} not null`];
     // Of the very column's type, so that a key that is too long for it is found here.
     if (hasRows(mapping)) {
@@ -36,11 +39,19 @@ export async function createStaging(db: Database, runId: string, resultTable: st
       lines.push(`row_key ${column ? typeOf(column) : rowKeyType(db)} not null`);
     }
     lines.push(...needed.map((c) => `?? ${declarationOf(db, c, existing)}`));
+    for (const { place, text, point, comma } of unreadColumns(mapping)) {
+      const column = needed[place]!;
+      const own = existing && findColumn(existing, column.name);
+      const type = own ? typeOf(own) : column.declared;
+      further.push(text, point, comma);
+      lines.push(`?? text${orNull}`, `?? ${type}${orNull}`, `?? ${type}${orNull}`);
+    }
     lines.push(`primary key (${keyColumns(mapping).join(', ')})`);
     const suffix = db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '';
     await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [
       stagingName(runId),
       ...needed.map((c) => c.name),
+      ...further,
     ]);
   });
 }

@@ -2,6 +2,7 @@
  * What is wrong with the steps of a mapping, each fault one line for the user. The libraries' own checks are given in, so
  * that an instance loads only those of the steps it has; step-check.ts has them all.
  */
+import { isCurrencyCode } from '../domain/currencies.ts';
 import type { FieldType, PageMapping, Step } from '../domain/mapping.ts';
 import { fieldType, isSelectStep } from '../domain/mapping.ts';
 import { findSelectorFault, readSelector } from './selector-check.ts';
@@ -36,6 +37,11 @@ export function findFaultOfStep(step: Step, place: StepPlace, checks: StepChecks
       return checks.findPatternFault(step.pattern, step.group);
     case 'date':
       return checks.findDateFault(step);
+    case 'price':
+    case 'currency':
+      return step.currency === undefined || isCurrencyCode(step.currency)
+        ? null
+        : `${JSON.stringify(step.currency)} is no ISO 4217 code of a currency, such as EUR`;
     default:
       return null;
   }
@@ -74,6 +80,7 @@ const WANTED: Record<FieldType, string> = {
   date: 'date such as 2026-11-21',
   datetime: 'date and time such as 2026-11-21T09:30:00',
   json: 'text',
+  currency: 'currency such as EUR',
 };
 
 function fits(value: string | number | boolean, type: FieldType): boolean {
@@ -90,6 +97,8 @@ function fits(value: string | number | boolean, type: FieldType): boolean {
       return (
         typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(value) && !Number.isNaN(Date.parse(value))
       );
+    case 'currency':
+      return typeof value === 'string' && isCurrencyCode(value);
     case 'text':
     case 'json':
       return typeof value === 'string';

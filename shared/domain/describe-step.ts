@@ -21,7 +21,17 @@ export function describeStep(step: Step): string {
       return `${step.type} ${JSON.stringify(step.by)}`;
     case 'default':
       return `default ${JSON.stringify(step.value)}`;
+    case 'number':
+    case 'integer':
+    case 'price':
+    case 'currency':
+      return [step.type, ...describeOptions(step)].join(' ');
     default:
       return step.type;
   }
+}
+
+function describeOptions(step: { decimal?: string; currency?: string }): string[] {
+  const { currency, decimal } = step;
+  return [...(currency === undefined ? [] : [currency]), ...(decimal === undefined ? [] : [JSON.stringify(decimal)])];
 }

@@ -9,6 +9,8 @@
  * becomes of it. With one of them every selected value goes through; a value that a step can make nothing of is left
  * out; and at the end the first one left is the field's value, or with `all` the whole list is.
  */
+import type { DecimalMark } from './currencies.ts';
+import type { UnreadNumber } from './unread-number.ts';
 
 /** Steps that select: from the page as the first step, from each value's text elsewhere. */
 export type SelectStep =
@@ -25,7 +27,13 @@ export type SelectStep =
 
 /** Steps that take values and give values. */
 export type Processor =
-  | { type: 'trim' | 'lower' | 'upper' | 'number' | 'integer' | 'boolean' }
+  | { type: 'trim' | 'lower' | 'upper' | 'boolean' }
+  /** Without `decimal` currency and form decide, and where they do not, the whole column. */
+  | { type: 'number' | 'integer'; decimal?: DecimalMark }
+  /** The amount of a price; `currency` is that of amounts without one of their own. */
+  | { type: 'price'; decimal?: DecimalMark; currency?: string }
+  /** The ISO 4217 code of a price; `currency` where the text does not tell it. */
+  | { type: 'currency'; currency?: string }
   /** Every occurrence of the text `find`. */
   | { type: 'replace'; find: string; with: string }
   /** Luxon tokens such as `yyyy-MM-dd HH:mm`; null reads ISO 8601. Gives `2026-11-21`, or `2026-11-21T09:30:00` when the format has a time. */
@@ -89,7 +97,7 @@ export interface Mapping {
 }
 
 /** The type of a field's column in the result table. */
-export type FieldType = 'text' | 'number' | 'integer' | 'boolean' | 'date' | 'datetime' | 'json';
+export type FieldType = 'text' | 'number' | 'integer' | 'boolean' | 'date' | 'datetime' | 'json' | 'currency';
 
 export interface Column {
   name: string;
@@ -97,14 +105,20 @@ export interface Column {
 }
 
 export type Scalar = string | number | boolean;
+/** What goes through a chain: a number may be one that only the whole column decides. */
+export type ChainValue = Scalar | UnreadNumber;
 /** What a page gives for a field: null where there is no value. */
-export type FieldValue = Scalar | null | Scalar[];
+export type FieldValue = ChainValue | null | ChainValue[];
 export type Row = Record<string, FieldValue>;
+/** By field: the decimal mark that the text of its number shows beyond doubt. */
+export type ShownMarks = Record<string, DecimalMark>;
 
 /** One row of the result table; `key` is null unless the mapping has `rows`. */
 export interface KeyedRow {
   key: string | null;
   row: Row;
+  /** Left out where no text shows one. */
+  marks?: ShownMarks;
 }
 
 /** Columns every result table has; a field cannot take their names. */
@@ -116,6 +130,8 @@ export function fieldType(field: Pick<Field, 'steps'>): FieldType {
   let type: FieldType = 'text';
   for (const step of field.steps) {
     if (step.type === 'number' || step.type === 'integer' || step.type === 'boolean') type = step.type;
+    else if (step.type === 'price') type = 'number';
+    else if (step.type === 'currency') type = 'currency';
     else if (step.type === 'date') type = hasTime(step.format) ? 'datetime' : 'date';
     else if (isSelectStep(step) || ['lower', 'upper', 'replace', 'split', 'join', 'url'].includes(step.type))
       type = 'text';
@@ -138,6 +154,11 @@ export function columnsOf(mapping: Mapping): Column[] {
     }
   }
   return [...columns.values()];
+}
+
+/** Whether the field reads numbers out of text: they may be unread until the whole column is known. */
+export function readsNumbers({ steps }: Pick<Field, 'steps'>): boolean {
+  return steps.some(({ type }) => type === 'number' || type === 'integer' || type === 'price');
 }
 
 /** True when one product may have many rows, told apart by row_key. */

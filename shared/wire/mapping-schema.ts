@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { Mapping } from '../domain/mapping.ts';
 
 const text = z.string().min(1);
+const decimal = z.enum(['.', ',']).exactOptional();
+const currency = z.string().length(3).exactOptional();
 
 const selectSchemas = [
   z.strictObject({ type: z.literal('css'), selector: text, attribute: text.exactOptional() }),
@@ -15,7 +17,10 @@ const selectSchemas = [
 const select = z.discriminatedUnion('type', [...selectSchemas]);
 const step = z.discriminatedUnion('type', [
   ...selectSchemas,
-  z.strictObject({ type: z.enum(['trim', 'lower', 'upper', 'number', 'integer', 'boolean']) }),
+  z.strictObject({ type: z.enum(['trim', 'lower', 'upper', 'boolean']) }),
+  z.strictObject({ type: z.enum(['number', 'integer']), decimal }),
+  z.strictObject({ type: z.literal('price'), decimal, currency }),
+  z.strictObject({ type: z.literal('currency'), currency }),
   z.strictObject({ type: z.literal('replace'), find: text, with: z.string() }),
   z.strictObject({ type: z.literal('date'), format: text.nullable(), locale: text.nullable() }),
   z.strictObject({ type: z.literal('split'), by: text }),

@@ -25,7 +25,9 @@ export const pageTrialSchema = z.strictObject({
 export type PageTrial = z.infer<typeof pageTrialSchema>;
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
-const fieldValue = z.union([scalar, z.null(), z.array(scalar)]);
+const unread = z.strictObject({ text: z.string(), point: z.number().nullable(), comma: z.number().nullable() });
+const one = z.union([scalar, unread]);
+const fieldValue = z.union([one, z.null(), z.array(one)]);
 
 /** What one step left of a field's values. */
 const stepTraceSchema = z.object({
@@ -34,7 +36,7 @@ const stepTraceSchema = z.object({
   /** How many values there were after it. */
   count: z.number(),
   /** The first of them, cut short. */
-  values: z.array(scalar),
+  values: z.array(one),
 });
 export type StepTrace = z.infer<typeof stepTraceSchema>;
 
@@ -48,7 +50,15 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     kind: z.enum(['html', 'xml', 'json']),
     /** Name of the mapping that was used; null when none is for this URL. */
     mapping: z.string().nullable(),
-    rows: z.array(z.strictObject({ key: z.string().nullable(), row: z.record(z.string(), fieldValue) })).nullable(),
+    rows: z
+      .array(
+        z.strictObject({
+          key: z.string().nullable(),
+          row: z.record(z.string(), fieldValue),
+          marks: z.record(z.string(), z.enum(['.', ','])).exactOptional(),
+        }),
+      )
+      .nullable(),
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),

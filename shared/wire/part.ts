@@ -2,7 +2,8 @@
 import type { KeyObject } from 'node:crypto';
 import { sign, verify } from 'node:crypto';
 import { z } from 'zod';
-import type { Row } from '../domain/mapping.ts';
+import type { Row, ShownMarks } from '../domain/mapping.ts';
+import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
 
@@ -17,8 +18,32 @@ function isRow(given: unknown): boolean {
 }
 
 function isValue(given: unknown): boolean {
-  return given === null || (Array.isArray(given) ? given.every(isScalar) : isScalar(given));
+  return given === null || (Array.isArray(given) ? given.every(isOne) : isOne(given));
 }
+
+function isOne(given: unknown): boolean {
+  return isScalar(given) || isUnreadNumber(given);
+}
+
+/** A number that the main server reads when it knows the column. */
+function isUnreadNumber(given: unknown): boolean {
+  if (typeof given !== 'object' || given === null) return false;
+  const { text, point, comma, ...others } = given as Record<string, unknown>;
+  return (
+    typeof text === 'string' &&
+    text.length <= MAX_UNREAD_CHARS &&
+    isReading(point) &&
+    isReading(comma) &&
+    Object.keys(others).length === 0
+  );
+}
+
+const isReading = (given: unknown): boolean => given === null || Number.isFinite(given);
+
+const shownMarks = z.custom<ShownMarks>(
+  (given) =>
+    typeof given === 'object' && given !== null && Object.values(given).every((mark) => mark === '.' || mark === ','),
+);
 
 function isScalar(given: unknown): boolean {
   return typeof given === 'string' || typeof given === 'boolean' || Number.isFinite(given);
@@ -39,7 +64,7 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     ...common,
     outcome: z.literal('stored'),
     /** One with the key null; with a mapping that has `rows` any number, each with its own key. */
-    rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row })),
+    rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({

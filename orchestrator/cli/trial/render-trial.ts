@@ -1,4 +1,5 @@
 /** A trial as text for people: every field with its value, and how each step came to it. */
+import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
 import { plain, quote } from './terminal-text.ts';
 import type { FieldReport, TrialReport } from './trial-report.ts';
 
@@ -57,15 +58,24 @@ function describeField(field: FieldReport, inRows: boolean): string[] {
   const missing = required ? 'NO VALUE, but it is required' : 'no value';
   const width = Math.min(48, Math.max(0, ...steps.map(({ step }) => plain(step, 48).length)));
   return [
-    `${name}  ${type}${required ? ', required' : ''}${inRows ? ', in the first record' : ''}: ${value === null ? missing : quote(value, 200)}`,
+    `${name}  ${type}${required ? ', required' : ''}${inRows ? ', in the first record' : ''}: ${value === null ? missing : show(value, 200)}`,
     ...steps.map(({ step, count, values }) => `    ${plain(step, 48).padEnd(width)}  ${describeValues(count, values)}`),
   ];
 }
 
 function describeValues(count: number, values: readonly unknown[]): string {
   if (count === 0) return 'nothing';
-  const shown = values.slice(0, 3).map((value) => quote(value, 80));
+  const shown = values.slice(0, 3).map((value) => show(value, 80));
   return `${shown.join('  ')}${count > shown.length ? `  … ${count} values` : ''}`;
+}
+
+/** A number that can be read in two ways as a sentence. */
+function show(value: unknown, maxChars: number): string {
+  if (!isUnread(value)) return quote(value, maxChars);
+  const readings = readingsOf(value);
+  return readings.length === 0
+    ? `${quote(value.text, maxChars)} (no clear number: stored empty)`
+    : `${quote(value.text, maxChars)} (${readings.join(' or ')}: the other values of the column decide)`;
 }
 
 function describeLinks(links: readonly string[]): string[] {

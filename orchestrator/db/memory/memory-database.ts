@@ -15,6 +15,7 @@ import type {
 } from '../../control/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../../control/guard.ts';
+import type { ShownCounts } from '../settled-values.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 
 export interface MemoryItem {
@@ -45,6 +46,8 @@ export interface MemoryChunk {
 export interface MemoryPart extends PartRecord {
   rows: number;
   detail: string | null;
+  /** The decimal marks that its numbers show. */
+  marks: ShownCounts;
 }
 
 export interface MemoryTrouble extends TroubleState {
@@ -67,7 +70,7 @@ export interface MemoryRun {
   troubles: MemoryTrouble[];
   /** By `<slot>/<epoch>/<seq>`. */
   parts: Map<string, MemoryPart>;
-  /** By product and key; null once it is dropped. */
+  /** By product and key, numbers that are not read yet among the values; null once it is dropped. */
   staging: Map<string, MemoryRow> | null;
   /** What it was measured at; left out before that. */
   fill?: FillRates;

@@ -1,13 +1,14 @@
 /** Fill rates and newer runs in memory: the contracts of db/fill-rates.ts and db/newer-runs.ts without SQL. */
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { FillRates } from '../../control/guard.ts';
+import { settledRows } from './memory-numbers.ts';
 import type { MemoryDatabase, MemoryRow, MemoryRun } from './memory-database.ts';
 
 const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
 /** Share of staged rows with a value, by field. */
 export function fillOf(run: MemoryRun): FillRates['fields'] {
-  const rows = [...(run.staging?.values() ?? [])];
+  const rows = settledRows(run).map(([, row]) => row);
   if (rows.length === 0) return {};
   const columns = columnsOf(run.record.settings.mapping);
   return Object.fromEntries(

@@ -10,7 +10,9 @@ import type { PartRecord, PublishEnd, ResultStore } from '../../control/stores.t
 import type { MemoryDatabase, MemoryItem, MemoryPart, MemoryRow, MemoryRun } from './memory-database.ts';
 import { partPlace } from './memory-database.ts';
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
+import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
+import { countMarks } from '../settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
 interface Place {
@@ -34,7 +36,7 @@ export class MemoryResultStore implements ResultStore {
         const place = partPlace({ slot, epoch, seq: part.seq });
         if (run.parts.has(place)) continue;
         const { seq, key, sha256, sizeBytes, products } = part;
-        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null } as const;
+        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null, marks: {} } as const;
         run.parts.set(place, { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing });
       }
       run.totals = null;
@@ -45,7 +47,7 @@ export class MemoryResultStore implements ResultStore {
     return this.#db.call('results.parts', () =>
       [...(this.#db.runs.get(runId)?.parts.values() ?? [])]
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
-        .map(({ rows: _rows, detail: _detail, ...part }) => part),
+        .map(({ rows: _rows, detail: _detail, marks: _marks, ...part }) => part),
     );
   }
 
@@ -121,6 +123,10 @@ export class MemoryResultStore implements ResultStore {
     return this.#db.call('results.fillOfFields', () => fillOf(this.#db.run(runId)));
   }
 
+  noteNumbers(runId: string, fence: number): Promise<void> {
+    return this.#db.write('results.noteNumbers', fence, () => noteNumbers(this.#db.run(runId)));
+  }
+
   earlierFills(runId: string, limit: number): Promise<FillRates[]> {
     return this.#db.call('results.earlierFills', () => earlierFills(this.#db, this.#db.run(runId), limit));
   }
@@ -161,7 +167,8 @@ export class MemoryResultStore implements ResultStore {
     const theirs = settledBy(newer);
     const ofOutcome = (outcome: string): Set<string> =>
       new Set(run.items.filter((i) => i.outcome === outcome && !theirs.has(i.id)).map((i) => i.id));
-    for (const [key, row] of run.staging ?? []) if (!theirs.has(row.product_id)) table.set(key, { ...row, run_id: id });
+    noteNumbers(run);
+    for (const [key, row] of settledRows(run)) if (!theirs.has(row.product_id)) table.set(key, { ...row, run_id: id });
     const stored = ofOutcome('stored');
     const gone = settings.results.onGone === 'delete' ? ofOutcome('gone') : new Set<string>();
     for (const [key, row] of table) {
@@ -176,9 +183,10 @@ function loadResults(
   run: MemoryRun,
   place: Place,
   results: readonly ItemResult[],
-): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows'> {
+): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows' | 'marks'> {
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
   const settled: MemoryItem[] = [];
+  const open: ItemResult[] = [];
   for (const result of results) {
     const item = run.items[result.n - 1];
     if (item?.id !== result.id || item.outcome !== null) continue;
@@ -190,9 +198,10 @@ function loadResults(
     counts[result.outcome]++;
     counts.rows += item.rows;
     settled.push(item);
+    open.push(result);
   }
   closeReturned(run, settled);
-  return counts;
+  return { ...counts, marks: countMarks(open) };
 }
 
 function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): number {

@@ -176,7 +176,11 @@ export function stored(n: number, id = `p${n}`, row: Row = {}): ItemResult {
 export function storedRows(n: number, rows: readonly KeyedRow[], id = `p${n}`): ItemResult {
   const filled = { title: `Title ${n}`, price: n * 100, weight: n / 8, tags: ['a', 'b'] };
   const common = { n, id, url: `https://shop.example/item/${n}`, at: AT, attempts: 1 };
-  return { ...common, outcome: 'stored', rows: rows.map(({ key, row }) => ({ key, row: { ...filled, ...row } })) };
+  return {
+    ...common,
+    outcome: 'stored',
+    rows: rows.map((keyedRow) => ({ ...keyedRow, row: { ...filled, ...keyedRow.row } })),
+  };
 }
 
 export function keyed(key: string | null, row: Row = {}): KeyedRow {

@@ -31,6 +31,21 @@ describe('a field in the short form', () => {
     ['trim switched off', { css: 'h1', trim: false }, [{ type: 'css', selector: 'h1' }]],
     ['options that are false', { css: 'h1', number: false, all: false }, [{ type: 'css', selector: 'h1' }, TRIM]],
     ['integer', { css: 'b', integer: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'integer' }]],
+    [
+      'number with a decimal mark',
+      { css: 'b', number: { decimal: ',' } },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: ',' }],
+    ],
+    [
+      'number with auto, which is what it does anyway',
+      { css: 'b', number: { decimal: 'auto' } },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'number' }],
+    ],
+    [
+      'number with a decimal mark in then',
+      { css: 'b', then: ['trim', { number: { decimal: '.' } }, { price: true }] },
+      [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: '.' }, { type: 'price' }],
+    ],
     ['all', { css: 'b', all: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'all' }]],
     [
       'an ISO date',
@@ -169,5 +184,38 @@ describe('the parts beside the fields', () => {
       urlParsers: [],
       rows: null,
     });
+  });
+});
+
+describe('a price in the short form', () => {
+  const fieldsOf = (price: object) => {
+    const { mapping, faults } = readMapping({ fields: { cost: price } });
+    expect(faults).toEqual([]);
+    return mapping.pages[0]!.fields;
+  };
+
+  it('is two fields: the amount, and its currency as a code of three letters', () => {
+    const select: Step = { type: 'css', selector: 'b' };
+    const options = { currency: 'CAD', decimal: '.' };
+    expect(fieldsOf({ css: 'b', price: options, required: true })).toEqual([
+      { name: 'cost', required: true, steps: [select, TRIM, { type: 'price', decimal: '.', currency: 'CAD' }] },
+      { name: 'cost_currency', required: false, steps: [select, TRIM, { type: 'currency', currency: 'CAD' }] },
+    ]);
+  });
+
+  it('takes the currency that stands beside it in JSON-LD', () => {
+    const paths = fieldsOf({ json_ld: 'offers.price', price: true }).map(({ steps }) => steps[0]);
+    expect(paths).toEqual([
+      { type: 'json_ld', path: 'offers.price' },
+      { type: 'json_ld', path: 'offers.priceCurrency' },
+    ]);
+  });
+
+  it.each([
+    [{ cost: { css: 'p[[', price: true } }, ['fields.cost.css']],
+    [{ cost: { css: 'p', price: { currency: 'XYZ' } } }, ['fields.cost.price']],
+    [{ cost: { css: 'p', price: true }, cost_currency: 'i' }, ['fields.cost_currency']],
+  ])('has its faults named once: %j', (fields, paths) => {
+    expect(readMapping({ fields }).faults.map(({ path }) => path.join('.'))).toEqual(paths);
   });
 });

@@ -176,10 +176,11 @@ describe('JSON-LD', () => {
     expect(await valueOf(jsonField(path), page, { piece: 2 })).toBe(expected);
   });
 
-  it('keeps numbers as numbers where the column is one', async () => {
+  it('keeps numbers as numbers where the column is one; what is no plain number is a text as any other', async () => {
     expect(await valueOf(jsonField('offers.1.price', { process: numberStep }), product)).toBe(980);
     expect(await valueOf(jsonField('offers.price', { process: [...numberStep, { type: 'all' }] }), product)).toEqual([
-      1200, 980,
+      { text: '1,200', point: 1200, comma: 1.2 },
+      980,
     ]);
   });
 

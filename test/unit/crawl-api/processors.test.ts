@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { toNumber } from '../../../crawl-api/extract/number.ts';
+import { readNumber } from '../../../crawl-api/extract/numbers/read-number.ts';
 import type { Processor, Scalar, Step } from '../../../shared/domain/mapping.ts';
 import { valueBy } from './extract-page.ts';
 
 describe('number', () => {
   it.each([
     ['12', 12],
-    ['1,234', 1234],
+    ['1,234', { text: '1,234', point: 1234, comma: 1.234 }],
     ['1,234.50', 1234.5],
     ['1.234,50 €', 1234.5],
     ['1.234.567', 1234567],
     ['1,234,567', 1234567],
     ['12,34,567', 1234567],
     ['12,5', 12.5],
-    ['1.234', 1.234],
+    ['1.234', { text: '1.234', point: 1.234, comma: 1234 }],
     ['0.99', 0.99],
     ['¥1,234', 1234],
     ['¥1,234 (税込 1,357円)', 1234],
@@ -38,10 +38,8 @@ describe('number', () => {
     ['sold out', null],
     ['', null],
     ['.', null],
-    [5.5, 5.5],
-    [Number.NaN, null],
   ])('%s gives %s', (text, expected) => {
-    expect(toNumber(text)).toBe(expected);
+    expect(readNumber(text, { decimal: null, isMachine: false, price: null }).value).toEqual(expected);
   });
 });
 

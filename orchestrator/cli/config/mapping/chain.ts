@@ -50,7 +50,7 @@ export function readShortStep(value: unknown, path: Path, faults: FaultList): Pl
   if (!form) return null;
   const isPlain = Object.keys(form.parameters.shape).length === 0;
   // `{ trim: true }` says the same as `trim`.
-  if (given === true && form.parameters.safeParse({}).success && (isPlain || form.main === 'format'))
+  if (given === true && form.parameters.safeParse({}).success && (form.main === null || form.main === 'format'))
     return readParameters(form, {}, at, at, faults);
   if (isRecord(given)) return readParameters(form, given, at, at, faults);
   if (form.main !== null) return readParameters(form, { [form.main]: given }, at, at, faults, true);

@@ -14,7 +14,9 @@ export class FaultList {
   readonly all: MappingFault[] = [];
 
   readonly report = (path: Path, message: string): void => {
-    this.all.push({ path, message });
+    // A price is read into two fields, and both have what is wrong with their selector.
+    const isKnown = this.all.some((f) => f.message === message && f.path.join('\0') === path.join('\0'));
+    if (!isKnown) this.all.push({ path, message });
   };
 
   /** The value in the schema's shape, or null after reporting everything that is wrong with it. */

@@ -1,7 +1,7 @@
 /** The options of a field in the short form. docs/mapping.schema.json is made from this. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
-import { flag, scalar, text } from './processors.ts';
+import { flag, numberOptions, priceOptions, scalar, text } from './processors.ts';
 
 const replacement = z.strictObject(
   { find: text(), with: z.string({ error: 'must be a text' }) },
@@ -11,6 +11,8 @@ const replacement = z.strictObject(
   },
 );
 const DATE = 'must be true, a format such as "yyyy-MM-dd", or { format, locale }';
+const NUMBER = 'must be true or false, or { decimal } with ",", "." or auto';
+const PRICE = 'must be true or false, or { currency, decimal } such as { currency: EUR }';
 const REGEX = 'must be a pattern, or { pattern, group }';
 
 const selectOptions = {
@@ -34,8 +36,18 @@ const processOptions = {
   split: text().exactOptional().describe('Cut each value at this text.'),
   lower: flag().exactOptional().describe('Lower case.'),
   upper: flag().exactOptional().describe('Upper case.'),
-  number: flag().exactOptional().describe('The number in the text; column type double.'),
-  integer: flag().exactOptional().describe('The whole number in the text; column type bigint.'),
+  number: z
+    .union([flag(), numberOptions()], { error: NUMBER })
+    .exactOptional()
+    .describe('The number in the text; column type double.'),
+  integer: z
+    .union([flag(), numberOptions()], { error: NUMBER })
+    .exactOptional()
+    .describe('The whole number in the text; column type bigint.'),
+  price: z
+    .union([flag(), priceOptions()], { error: PRICE })
+    .exactOptional()
+    .describe('The price in the text: its amount in this column (double), its ISO 4217 currency in <name>_currency.'),
   boolean: flag().exactOptional().describe('Yes or no; column type boolean.'),
   date: z
     .union([z.boolean(), text(), z.strictObject({ format: text().exactOptional(), locale: text().exactOptional() })], {

@@ -3,6 +3,7 @@
  * The JSON form, `then:` of the short form and the JSON Schema all come from this table.
  */
 import { z } from 'zod';
+import type { DecimalMark } from '../../../../shared/domain/currencies.ts';
 import type { Step } from '../../../../shared/domain/mapping.ts';
 import { findStepFault } from '../../../../shared/adapters/step-check.ts';
 
@@ -27,8 +28,38 @@ function form<Shape extends z.ZodRawShape>(
   return { parameters: z.strictObject(shape), main, toStep };
 }
 
-const plain = (type: 'trim' | 'lower' | 'upper' | 'number' | 'integer' | 'boolean' | 'first' | 'all' | 'url') =>
+const plain = (type: 'trim' | 'lower' | 'upper' | 'boolean' | 'first' | 'all' | 'url') =>
   form({}, null, () => ({ type }));
+
+const decimal = () =>
+  z
+    .enum(['.', ',', 'auto'], { error: 'must be ".", "," or auto' })
+    .exactOptional()
+    .describe(
+      'The decimal mark. auto, the default: by currency and form, and where they do not tell, by the whole column.',
+    );
+const currency = () =>
+  z
+    .string()
+    .regex(/^[A-Z]{3}$/, 'must be an ISO 4217 code such as EUR')
+    .exactOptional()
+    .describe('ISO 4217 code for prices whose text does not tell it.');
+export const numberOptions = () => z.strictObject({ decimal: decimal() });
+export const priceOptions = () => z.strictObject({ currency: currency(), decimal: decimal() });
+
+/** The options as a step has them: `auto` is what is done without a decimal mark. */
+export function stepOptions(options: { decimal?: '.' | ',' | 'auto'; currency?: string }): {
+  decimal?: DecimalMark;
+  currency?: string;
+} {
+  const { decimal: mark, currency: code } = options;
+  return {
+    ...(mark === undefined || mark === 'auto' ? {} : { decimal: mark }),
+    ...(code === undefined ? {} : { currency: code }),
+  };
+}
+
+const number = (type: 'number' | 'integer') => form(numberOptions().shape, null, (p) => ({ type, ...stepOptions(p) }));
 
 export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, ProcessorForm>([
   [
@@ -82,8 +113,16 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
   ['lower', plain('lower')],
   ['upper', plain('upper')],
   ['split', form({ by: text().describe('Where to cut.') }, 'by', (p) => ({ type: 'split', ...p }))],
-  ['number', plain('number')],
-  ['integer', plain('integer')],
+  ['number', number('number')],
+  ['integer', number('integer')],
+  ['price', form(priceOptions().shape, null, (p) => ({ type: 'price', ...stepOptions(p) }))],
+  [
+    'currency',
+    form({ currency: currency() }, null, ({ currency: code }) => ({
+      type: 'currency',
+      ...(code === undefined ? {} : { currency: code }),
+    })),
+  ],
   ['boolean', plain('boolean')],
   [
     'date',

@@ -4,10 +4,10 @@ import { readShortStep } from './chain.ts';
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import type { ChainOptions } from './field-options.ts';
-import { regexStep } from './processors.ts';
+import { regexStep, stepOptions } from './processors.ts';
 
 const SELECTORS = ['css', 'xpath', 'jsonpath', 'json_ld'] as const;
-const TYPES = ['number', 'integer', 'boolean', 'date', 'url'] as const;
+const TYPES = ['number', 'integer', 'price', 'boolean', 'date', 'url'] as const;
 const SHAPES = ['first', 'all', 'join'] as const;
 /** What may stand beside `then`: the selecting options and what is no step. */
 const BESIDE_THEN = new Set([...SELECTORS, 'regex', 'attr', 'required', 'description', 'then']);
@@ -70,6 +70,8 @@ function readProcess(options: ChainOptions, path: Path, faults: FaultList): Plac
   for (const key of pickOne(['lower', 'upper'], options, path, faults)) add(key, { type: key });
   for (const key of pickOne(TYPES, options, path, faults)) {
     if (key === 'date') add(key, dateStep(options.date));
+    else if (key === 'number' || key === 'integer' || key === 'price')
+      add(key, { type: key, ...stepOptions(optionsOf(options[key])) });
     else add(key, { type: key });
   }
   for (const key of pickOne(SHAPES, options, path, faults)) {
@@ -79,6 +81,28 @@ function readProcess(options: ChainOptions, path: Path, faults: FaultList): Plac
   if (options.default !== undefined) add('default', { type: 'default', value: options.default });
   return steps;
 }
+
+const optionsOf = <T extends object>(option: boolean | T | undefined): T | Record<string, never> =>
+  typeof option === 'object' ? option : {};
+
+/**
+ * The chain of the currency beside a price, from the options and the chain of the price; null for a field that is none. In
+ * JSON-LD the currency stands beside the amount, as priceCurrency; unless the mapping names the currency, that is read.
+ */
+export function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): PlacedStep[] | null {
+  if (options.price === undefined || options.price === false || steps.length === 0) return null;
+  return steps
+    .filter(({ step }) => step.type !== 'default')
+    .map(({ step, path }) => {
+      if (step.type === 'price')
+        return { step: { type: 'currency', ...(step.currency ? { currency: step.currency } : {}) }, path };
+      const beside = step.type === 'json_ld' && optionsOf(options.price).currency === undefined;
+      return beside ? { step: { ...step, path: step.path.replace(PRICE_KEY, 'priceCurrency') }, path } : { step, path };
+    });
+}
+
+/** What schema.org calls amounts beside which a priceCurrency stands. */
+const PRICE_KEY = /\b(?:price|lowPrice|highPrice)$/;
 
 function dateStep(date: ChainOptions['date']): Step {
   if (typeof date === 'string') return { type: 'date', format: date, locale: null };

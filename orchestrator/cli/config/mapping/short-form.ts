@@ -6,7 +6,7 @@ import { isRecord } from './faults.ts';
 import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
 import type { PageReader, PlacedField, PlacedPage, PlacedRows } from './placed-page.ts';
 import { text } from './processors.ts';
-import { readOptions } from './short-field.ts';
+import { currencySteps, readOptions } from './short-field.ts';
 
 const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
 const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';
@@ -56,7 +56,11 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     const options = faults.read(fieldOptions, typeof form === 'string' ? { css: form } : form, at);
     if (!options) return [{ name, path: at, required: false, requiredPath: at, steps: [] }];
     const { required = false, ...chain } = options;
-    return [{ name, path: at, required, requiredPath: [...at, 'required'], steps: readOptions(chain, at, faults) }];
+    const steps = readOptions(chain, at, faults);
+    const field = { name, path: at, required, requiredPath: [...at, 'required'], steps };
+    const currency = currencySteps(chain, steps);
+    if (currency === null) return [field];
+    return [field, { ...field, name: `${name}_currency`, required: false, steps: currency }];
   });
 }
 

@@ -1,0 +1,124 @@
+/** The numbers in a text, each with its sign, the currency beside it, and what else its neighbourhood says. */
+import type { Currency, DecimalMark } from '../../../shared/domain/currencies.ts';
+import { currencyBefore, currencyBehind, currencyOf } from '../../../shared/domain/currencies.ts';
+import { DEFINITE } from './plain-text.ts';
+import type { Reading } from './read-mark.ts';
+import { readMarks } from './read-mark.ts';
+
+export interface Amount {
+  reading: Reading;
+  isNegative: boolean;
+  currency: Currency | null;
+  /** It is a price by weight or measure (`1,25 €/100 g`), or stands in brackets. */
+  isAside: boolean;
+  isPercent: boolean;
+  /** The digits do not give the value: `1.5M`, `3 Mio`, `2万`, cents (`75¢`), or pieces that may be two numbers (`118, 99`). */
+  isUnclear: boolean;
+  /** Where the text behind it goes on, and where the number begins. */
+  start: number;
+  end: number;
+}
+
+// Thousands by spaces or apostrophes, else digits with marks; a mark without digits before it only behind no letter or digit.
+const NUMBER = new RegExp(
+  String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,])[.,]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
+  'gu',
+);
+const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
+/** Beside a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not sure. */
+const SPLIT_CENTS = /^(?: ?([.,]) ?| )(\d{2})(?!\d|[.,%]\d)/;
+/** `12€50`: the symbol in the place of the mark. */
+const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
+const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
+const LARGE =
+  /^(?:[kKMB](?![\p{L}\d])| ?(?:million|mio|mrd|mln|billion|bn|lakh|lac|crore|thousand|tsd|тыс|млн|млрд|ribu|rb|juta|jt|triệu|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
+const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
+
+/** `own`: the currency of amounts that have none beside them. */
+export function findAmounts(text: string, decimal: DecimalMark | null, own: string | null): Amount[] {
+  const amounts: Amount[] = [];
+  let from = 0;
+  for (let match; ; from = amounts.at(-1)!.end) {
+    NUMBER.lastIndex = from;
+    match = NUMBER.exec(text);
+    if (match === null || amounts.length >= 50) break;
+    amounts.push(amountAt(text, match[0], match.index, { decimal, own }));
+  }
+  joinRanges(text, amounts);
+  return amounts;
+}
+
+function amountAt(
+  text: string,
+  digits: string,
+  start: number,
+  { decimal, own }: { decimal: DecimalMark | null; own: string | null },
+): Amount {
+  const before = text.slice(0, start);
+  let end = start + digits.length;
+  let number = digits;
+  const unsigned = before.replace(/[-−]$/, '');
+  const ahead = currencyBefore(before) ?? currencyBefore(unsigned);
+  const isClosed = CLOSING.test(text.slice(end));
+  if (isClosed) end += CLOSING.exec(text.slice(end))![0].length;
+  let isUnclear = false;
+  const split = isClosed ? null : SPLIT_CENTS.exec(text.slice(end));
+  const euro = CENTS_BEHIND_EURO.exec(text.slice(end));
+  let behind = currencyBehind(text.slice(end));
+  if (euro && /^\d+$/.test(number)) {
+    number += DEFINITE + euro[1]!;
+    end += euro[0].length;
+  } else if (split && behind === null && (split[1] === undefined || !number.includes(split[1]))) {
+    const after = currencyBehind(text.slice(end + split[0].length));
+    const isPriced = ahead !== null || after !== null;
+    if (isPriced && split[1] !== undefined) number += DEFINITE + split[2]!;
+    else isUnclear = isPriced || split[1] !== undefined;
+    if (isPriced || isUnclear) {
+      end += split[0].length;
+      behind = after;
+    }
+  }
+  const currency = pick(ahead?.currency ?? null, behind?.currency ?? null);
+  const rest = text.slice(end + (euro ? 0 : (behind?.chars ?? 0)));
+  const isMeasured = MEASURE.test(rest);
+  const style = isMeasured ? null : (currency ?? (own === null ? null : currencyOf(own)))?.style;
+  return {
+    reading: readMarks(number, { decimal, style: style ?? null, isClosed }),
+    isNegative: isNegative(text, start, ahead?.chars ?? 0),
+    currency,
+    isAside: (isMeasured && currency !== null) || before.lastIndexOf('(') > before.lastIndexOf(')'),
+    isPercent: /^ ?[%٪]/.test(text.slice(end)),
+    isUnclear:
+      isUnclear || LARGE.test(text.slice(end)) || (behind === null && ahead === null && CENTS.test(text.slice(end))),
+    start,
+    end,
+  };
+}
+
+/** The one that says more: of `$ 5 USD` the code. */
+function pick(ahead: Currency | null, behind: Currency | null): Currency | null {
+  if (ahead === null || behind === null) return ahead ?? behind;
+  return ahead.code === null ? behind : ahead;
+}
+
+/**
+ * A minus sign touches the number or its currency, and neither letter nor digit nor price stands before it. A dash with a
+ * space behind it (`- $44.99`) separates: pages use it for ranges and between name and price.
+ */
+function isNegative(text: string, start: number, currencyChars: number): boolean {
+  const isSign = (at: number): boolean => /[-−]/.test(text[at] ?? '') && !/[\p{L}\d.,)€$£%]/u.test(text[at - 1] ?? '');
+  if (isSign(start - 1)) return true;
+  // `$-5` and `-$5`.
+  return currencyChars > 0 && (/[-−]/.test(text[start - 1] ?? '') || isSign(start - 1 - currencyChars));
+}
+
+/** Of `10 - 20 €` both are amounts of that currency. */
+function joinRanges(text: string, amounts: readonly Amount[]): void {
+  for (const [i, second] of amounts.entries()) {
+    const first = amounts[i - 1];
+    if (!first || first.isPercent || second.isPercent) continue;
+    if (!/^[^\p{L}\d]{0,3}[-–—~][^\p{L}\d]{0,3}$/u.test(text.slice(first.end, second.start))) continue;
+    first.currency ??= second.currency;
+    second.currency ??= first.currency;
+  }
+}

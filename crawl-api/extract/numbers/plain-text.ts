@@ -1,0 +1,35 @@
+/**
+ * A text in which numbers look the same whoever wrote them: digits of every script as 0-9, spaces as one kind, marks for
+ * directions gone. DEFINITE is a decimal mark about which there is no doubt: the Arabic one, the raised dot, or cents
+ * that were set as superscript.
+ */
+
+export const DEFINITE = '٫';
+/** Longer texts are descriptions. */
+const MAX_CHARS = 1_000;
+
+/** The digit zero of each script in which prices are written; its other nine follow. */
+const ZEROS = [
+  0x660, 0x6f0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0x1040, 0x17e0,
+];
+const HALVES: Record<string, string> = { '½': '5', '¼': '25', '¾': '75' };
+
+export function toPlainText(text: string): string {
+  return text
+    .slice(0, MAX_CHARS)
+    .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
+    .replace(/(\d)([¹²³⁰⁴-⁹]{2})(?![¹²³⁰⁴-⁹])/g, (_, digit: string, cents: string) => digit + DEFINITE + cents)
+    .replace(/(\d?) ?([½¼¾])/g, (_, digit: string, part: string) => `${digit || '0'}${DEFINITE}${HALVES[part]}`)
+    .normalize('NFKC')
+    .replace(/[\p{Nd}--[0-9]]/gv, toAscii)
+    .replace(/[’ʼ´`′٬]/g, "'")
+    .replace(/،/g, ',')
+    .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
+    .replace(/\s+/g, ' ');
+}
+
+function toAscii(digit: string): string {
+  const code = digit.codePointAt(0)!;
+  const zero = ZEROS.find((first) => code >= first && code < first + 10);
+  return zero === undefined ? digit : String(code - zero);
+}

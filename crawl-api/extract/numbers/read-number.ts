@@ -1,0 +1,86 @@
+/**
+ * The number that a text gives, by the rules in docs/mapping.md ("Numbers and prices"). Nothing is guessed: where two readings are
+ * possible the result is unread, and the main server decides by the whole column.
+ */
+import type { DecimalMark } from '../../../shared/domain/currencies.ts';
+import { isCurrencyCode } from '../../../shared/domain/currencies.ts';
+import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import { MAX_UNREAD_CHARS } from '../../../shared/domain/unread-number.ts';
+import type { Amount } from './find-amounts.ts';
+import { findAmounts } from './find-amounts.ts';
+import { toPlainText } from './plain-text.ts';
+
+export interface NumberOptions {
+  /** Null decides by currency and form. */
+  decimal: DecimalMark | null;
+  /** From an attribute, JSON or JSON-LD: a plain number there has the point as decimal mark. */
+  isMachine: boolean;
+  /** A price: of several numbers the one beside a currency; `currency` for amounts without one. */
+  price: { currency: string | null } | null;
+}
+
+export interface NumberReading {
+  /** Null: there is no number. */
+  value: number | UnreadNumber | null;
+  /** The decimal mark that the text shows beyond doubt: evidence for the others of its column. */
+  mark: DecimalMark | null;
+}
+
+const NO_NUMBER: NumberReading = { value: null, mark: null };
+
+/** Never throws, whatever the text. */
+export function readNumber(text: string, options: NumberOptions): NumberReading {
+  if (
+    options.isMachine &&
+    options.decimal === null &&
+    /^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?\s*$/.test(text)
+  ) {
+    const value = Number(text);
+    return Number.isFinite(value) ? { value: value === 0 ? 0 : value, mark: null } : NO_NUMBER;
+  }
+  const plain = toPlainText(text);
+  const amount = choose(plain, options);
+  if (amount === null) return NO_NUMBER;
+  const unread = (point: number | null, comma: number | null): NumberReading => ({
+    value: { text: text.trim().slice(0, MAX_UNREAD_CHARS).toWellFormed(), point, comma },
+    mark: null,
+  });
+  if (amount === 'several' || amount.isUnclear) return unread(null, null);
+  const signed = (value: number): number => (amount.isNegative && value !== 0 ? -value : value);
+  switch (amount.reading.kind) {
+    case 'sure':
+      return { value: signed(amount.reading.value), mark: amount.reading.mark };
+    case 'open':
+      return unread(signed(amount.reading.point), signed(amount.reading.comma));
+    case 'none':
+      return options.decimal === null ? NO_NUMBER : unread(null, null);
+  }
+}
+
+/** The ISO 4217 code of the price in the text; `fallback` where its symbol is shared by several currencies or missing. Null without a price. */
+export function readCurrency(text: string, fallback: string | null): string | null {
+  const bare = text.trim().toUpperCase();
+  if (isCurrencyCode(bare)) return bare;
+  const amount = choose(toPlainText(text), { decimal: null, isMachine: false, price: { currency: fallback } });
+  if (amount === null || amount === 'several') return null;
+  return amount.currency?.code ?? fallback;
+}
+
+/** The number that is meant; `several` when prices differ and nothing says which is. */
+function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
+  const all = findAmounts(text, decimal, price?.currency ?? null);
+  const main = all.filter((amount) => !amount.isAside);
+  const amounts = main.length > 0 ? main : all;
+  const [first] = amounts;
+  if (first === undefined) return null;
+  const priced = amounts.filter((amount) => amount.currency !== null);
+  // A number before the prices is one of its own for `number`: `4 for $10`.
+  if (!price) return first.currency !== null && differ(priced) ? 'several' : first;
+  const candidates = priced.length > 0 ? priced : amounts.filter((amount) => !amount.isPercent);
+  return differ(candidates) ? 'several' : (candidates[0] ?? null);
+}
+
+function differ(amounts: readonly Amount[]): boolean {
+  const told = new Set(amounts.map(({ reading }) => JSON.stringify(reading.kind === 'sure' ? reading.value : reading)));
+  return told.size > 1;
+}

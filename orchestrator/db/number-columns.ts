@@ -1,0 +1,92 @@
+/**
+ * Numbers that can be read in two ways, in the staging table: beside the field's column, which is empty then, stand the text and both
+ * readings. Which of them counts is decided by the whole column whenever the rows are read, so nothing is rewritten, and deciding
+ * again gives the same.
+ */
+import type { Knex } from 'knex';
+import type { DecimalMark } from '../../shared/domain/currencies.ts';
+import type { Mapping } from '../../shared/domain/mapping.ts';
+import { decideMark } from '../../shared/domain/unread-number.ts';
+import type { NumberReport } from '../control/number-report.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowOf, rowsOf, toNumber } from './rows.ts';
+import type { RunShape } from './run-shape.ts';
+import type { ShownCounts } from './settled-values.ts';
+import { NO_MARKS, numberPlaces, sumMarks } from './settled-values.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+/** The names of the further staging columns of one field. No field can have them: its name begins with a letter. */
+export interface UnreadColumns {
+  /** The place of the field's column among those of the mapping. */
+  place: number;
+  text: string;
+  point: string;
+  comma: string;
+}
+
+export function unreadColumns(mapping: Mapping): UnreadColumns[] {
+  return numberPlaces(mapping).map((place) => ({
+    place,
+    text: `_text_${place}`,
+    point: `_point_${place}`,
+    comma: `_comma_${place}`,
+  }));
+}
+
+type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
+
+/** How the columns of a run are read: by place the decimal mark of those that show one. */
+export interface Decisions {
+  shown: ShownCounts;
+  marks: ReadonlyMap<number, DecimalMark>;
+}
+
+/** By what the numbers of all loaded parts show. */
+export async function readDecisions(knex: Knex, runId: string, shape: Shape): Promise<Decisions> {
+  if (shape.unread.length === 0) return { shown: {}, marks: new Map() };
+  const parts = await rowsOf<{ number_marks: string }>(
+    knex('crawlfleet_parts').where({ run_id: runId }).whereNotNull('number_marks').select('number_marks'),
+  );
+  const shown = sumMarks(parts.map((part) => JSON.parse(part.number_marks) as ShownCounts));
+  const marks = new Map<number, DecimalMark>();
+  for (const { place } of shape.unread) {
+    const mark = decideMark(shown[shape.columns[place]!.name.toLowerCase()] ?? NO_MARKS);
+    if (mark !== null) marks.set(place, mark);
+  }
+  return { shown, marks };
+}
+
+/** SQL for the value of each field in a staged row, in the order of the columns. */
+export function fieldValues(shape: Shape, { marks }: Decisions): { sql: string; bindings: string[] }[] {
+  return shape.columns.map(({ name }, place) => {
+    const own = shape.unread.find((unread) => unread.place === place);
+    const mark = marks.get(place);
+    if (own === undefined || mark === undefined) return { sql: '??', bindings: [name] };
+    return { sql: 'case when ?? is null then ?? else ?? end', bindings: [own.text, name, readingColumn(own, mark)] };
+  });
+}
+
+const readingColumn = (own: UnreadColumns, mark: DecimalMark): string => (mark === '.' ? own.point : own.comma);
+
+/** Counts what was decided and what was left empty, field by field, into the run's row. */
+export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisions: Decisions): Promise<void> {
+  const reports: NumberReport[] = [];
+  for (const own of shape.unread) {
+    const mark = decisions.marks.get(own.place) ?? null;
+    const reading = mark && readingColumn(own, mark);
+    const unread = (): Knex.QueryBuilder =>
+      trx(shape.staging).whereNotNull(own.text).options({ timeout: LONG_STATEMENT_MS });
+    const open = reading === null ? unread() : unread().whereNull(reading);
+    const count = async (rows: Knex.QueryBuilder): Promise<number> =>
+      toNumber((await rowOf<{ found: SqlNumber }>(rows.clone().count({ found: '*' }).first()))?.found);
+    const [all, empty] = [await count(unread()), await count(open)];
+    if (all === 0) continue;
+    const example = empty === 0 ? undefined : await rowOf<{ text: string }>(open.first({ text: own.text }));
+    const field = shape.columns[own.place]!.name;
+    const shown = decisions.shown[field.toLowerCase()] ?? NO_MARKS;
+    reports.push({ field, mark, shown, decided: all - empty, empty, example: example?.text ?? null });
+  }
+  await trx('crawlfleet_runs')
+    .where({ id: runId })
+    .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
+}

@@ -1,0 +1,64 @@
+/** Values with numbers that are not read yet, as they are under a decimal mark. */
+import type { DecimalMark } from '../../shared/domain/currencies.ts';
+import type { ChainValue, FieldValue, Mapping, Scalar } from '../../shared/domain/mapping.ts';
+import { columnsOf, readsNumbers } from '../../shared/domain/mapping.ts';
+import type { MarkCounts, UnreadNumber } from '../../shared/domain/unread-number.ts';
+import { isUnread, readAs } from '../../shared/domain/unread-number.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+
+/** The first number in the value that is not read yet; null when all are. */
+export function findUnread(value: FieldValue): UnreadNumber | null {
+  return listOf(value).find(isUnread) ?? null;
+}
+
+/** The value with this decimal mark; `null`: without what is not read. */
+export function settle(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
+  const read = listOf(value)
+    .map((one) => (isUnread(one) ? readAs(one, mark) : one))
+    .filter((one) => one !== null);
+  // A list in which nothing is open stays as it is, an empty one too.
+  if (Array.isArray(value)) return read.length > 0 || value.length === 0 ? read : null;
+  return read[0] ?? null;
+}
+
+function listOf(value: FieldValue): readonly ChainValue[] {
+  return Array.isArray(value) ? value : value === null ? [] : [value];
+}
+
+/** The places among the columns of the mapping whose fields read numbers. */
+export function numberPlaces(mapping: Mapping): number[] {
+  const readers = mapping.pages.flatMap((page) => page.fields.filter(readsNumbers));
+  const names = new Set(readers.map(({ name }) => name.toLowerCase()));
+  return columnsOf(mapping).flatMap(({ name }, i) => (names.has(name.toLowerCase()) ? [i] : []));
+}
+
+/** By field, in lower case, how many of the products show each decimal mark. */
+export type ShownCounts = Record<string, MarkCounts>;
+
+export function countMarks(results: readonly ItemResult[]): ShownCounts {
+  const counts: ShownCounts = {};
+  for (const result of results) {
+    if (result.outcome !== 'stored') continue;
+    const shown = result.rows.flatMap(({ marks = {} }) => Object.entries(marks).map(([field, m]) => m + field));
+    for (const one of new Set(shown)) {
+      const field = one.slice(1).toLowerCase();
+      counts[field] ??= { '.': 0, ',': 0 };
+      counts[field][one[0] as DecimalMark]++;
+    }
+  }
+  return counts;
+}
+
+export function sumMarks(all: Iterable<ShownCounts>): ShownCounts {
+  const sum: ShownCounts = {};
+  for (const counts of all) {
+    for (const [field, { '.': points, ',': commas }] of Object.entries(counts)) {
+      const own = (sum[field] ??= { '.': 0, ',': 0 });
+      own['.'] += points;
+      own[','] += commas;
+    }
+  }
+  return sum;
+}
+
+export const NO_MARKS: MarkCounts = { '.': 0, ',': 0 };

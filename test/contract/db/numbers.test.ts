@@ -1,0 +1,141 @@
+/** Numbers that can be read in two ways are decided by the whole column of the run, when its rows are published. */
+import { expect, it } from 'vitest';
+import type { DecimalMark } from '../../../shared/domain/currencies.ts';
+import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import { itemResultSchema } from '../../../shared/wire/part.ts';
+import type { Bench } from './harness.ts';
+import {
+  NOW,
+  ROWS_MAPPING,
+  allRows,
+  createRun,
+  field,
+  itWithSql,
+  keyed,
+  load,
+  mappingOf,
+  onEveryEngine,
+  readFacts,
+  settings,
+  storedRows,
+  toLoading,
+} from './harness.ts';
+
+const COMPLETE = { exitCode: 0, reason: null } as const;
+
+const open = (text: string, point: number | null, comma: number | null): UnreadNumber => ({ text, point, comma });
+const THOUSANDS = open('1.234', 1.234, 1234);
+
+/** A product with this weight; `mark` is what its text shows. */
+function weighs(n: number, weight: number | UnreadNumber | null, mark?: DecimalMark): ItemResult {
+  const row = { key: null, row: { weight }, ...(mark === undefined ? {} : { marks: { weight: mark } }) };
+  // As it comes out of a part.
+  return itemResultSchema.parse(JSON.parse(JSON.stringify(storedRows(n, [row]))));
+}
+
+async function publish(bench: Bench, id: string): Promise<void> {
+  await toLoading(bench, id);
+  await bench.stores.results.publish(id, 'completed', COMPLETE, bench.fence, NOW);
+}
+
+async function weights(bench: Bench, table: string): Promise<unknown[]> {
+  return (await allRows(bench, table)).map(({ weight }) => weight);
+}
+
+onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
+  it.each<[DecimalMark, number]>([
+    [',', 1234],
+    ['.', 1.234],
+  ])('are read with the decimal mark %s when other parts of the column show it', async (mark, expected) => {
+    const { results, runs } = bench().stores;
+    const { id, table } = await createRun(bench(), 3);
+    const first = [weighs(1, THOUSANDS), weighs(2, null)];
+    await load(bench(), id, { slot: 0, seq: 0 }, first);
+    await load(bench(), id, { slot: 1, seq: 0 }, [weighs(3, 12.5, mark)]);
+    // A part that is loaded again counts once.
+    await load(bench(), id, { slot: 0, seq: 0 }, first);
+    expect((await results.fillOfFields(id)).weight).toBeCloseTo(2 / 3);
+    await publish(bench(), id);
+    expect(await weights(bench(), table)).toEqual([expected, null, 12.5]);
+    const shown = { '.': 0, ',': 0, [mark]: 1 };
+    expect((await runs.get(id))?.numbers).toEqual([
+      { field: 'weight', mark, shown, decided: 1, empty: 0, example: null },
+    ]);
+    expect((await readFacts(bench(), id)).resultRows).toBe(3);
+  });
+
+  it.each<[string, readonly DecimalMark[]]>([
+    ['no', []],
+    ['both', ['.', ',']],
+  ])('stay empty where the column shows %s decimal marks, and are counted with an example', async (_, marks) => {
+    const { results, runs } = bench().stores;
+    const { id, table } = await createRun(bench(), 4);
+    const others = marks.map((mark, i) => weighs(3 + i, 2.5, mark));
+    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 7), ...others]);
+    expect((await results.fillOfFields(id)).weight).toBeCloseTo((1 + marks.length) / (2 + marks.length));
+    await publish(bench(), id);
+    expect(await weights(bench(), table)).toEqual([null, 7, ...marks.map(() => 2.5)]);
+    expect((await runs.get(id))?.numbers).toMatchObject([{ mark: null, decided: 0, empty: 1, example: '1.234' }]);
+  });
+
+  it('stay empty where no decimal mark makes them a number', async () => {
+    const { id, table } = await createRun(bench(), 2);
+    const text = 'Was $120.00 Now $60.00';
+    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, open(text, null, null)), weighs(2, 2.5, '.')]);
+    await publish(bench(), id);
+    expect(await weights(bench(), table)).toEqual([null, 2.5]);
+    expect((await bench().stores.runs.get(id))?.numbers).toMatchObject([{ mark: '.', empty: 1, example: text }]);
+  });
+
+  it('are decided when a held run is released, by all that was loaded; while it is held the run knows of them', async () => {
+    const { results, runs } = bench().stores;
+    const { id, table } = await createRun(bench(), 2);
+    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS)]);
+    await toLoading(bench(), id);
+    await results.noteNumbers(id, bench().fence);
+    await runs.move(id, 'loading', 'held', bench().fence, NOW);
+    expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', empty: 1 }]);
+    await load(bench(), id, { slot: 0, seq: 1 }, [weighs(2, 0.5, ',')]);
+    await results.publish(id, 'completed', { ...COMPLETE, held: true }, bench().fence, NOW);
+    expect(await weights(bench(), table)).toEqual([1234, 0.5]);
+    expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', decided: 1, empty: 0 }]);
+  });
+
+  it('are decided in the rows of a product and in lists, too', async () => {
+    const rows = await createRun(bench(), 1, { settings: settings(`number_rows_${engine}`, {}, ROWS_MAPPING) });
+    const records = [
+      { ...keyed('a', { weight: THOUSANDS }) },
+      { ...keyed('b', { weight: 1.5 }), marks: { weight: ',' as const } },
+    ];
+    await load(bench(), rows.id, { slot: 0, seq: 0 }, [storedRows(1, records)]);
+    await publish(bench(), rows.id);
+    expect(await weights(bench(), rows.table)).toEqual([1234, 1.5]);
+
+    const mapping = mappingOf([field('sizes', { type: 'number' }, { type: 'all' })]);
+    const lists = await createRun(bench(), 2, { settings: settings(`number_lists_${engine}`, {}, mapping) });
+    const line = (n: number, sizes: (number | UnreadNumber)[], mark?: DecimalMark): ItemResult =>
+      storedRows(n, [{ key: null, row: { sizes }, ...(mark ? { marks: { sizes: mark } } : {}) }]);
+    await load(bench(), lists.id, { slot: 0, seq: 0 }, [line(1, [1, THOUSANDS]), line(2, [2.5], ',')]);
+    await publish(bench(), lists.id);
+    const [first] = await allRows(bench(), lists.table);
+    const sizes = first?.sizes;
+    expect(typeof sizes === 'string' ? JSON.parse(sizes) : sizes).toEqual([1, 1234]);
+  });
+
+  itWithSql(engine)(
+    'have columns of the very type of the result table, and fail their product where that has no empty value',
+    async () => {
+      const { knex } = bench().db;
+      const own = `number_strict_${engine}`;
+      await createRun(bench(), 1, { settings: settings(own) });
+      await knex.schema.alterTable(own, (t) => void t.dropColumn('weight'));
+      await knex.schema.alterTable(own, (t) => void t.double('weight').notNullable().defaultTo(0));
+      const { id, table } = await createRun(bench(), 2, { settings: settings(own) });
+      await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
+      await publish(bench(), id);
+      expect(await weights(bench(), table)).toEqual([2.5]);
+      expect((await bench().stores.work.outcomes(id)).reasons).toEqual({ load: 1 });
+    },
+  );
+});

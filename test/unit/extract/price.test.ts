@@ -1,0 +1,61 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readCurrency, readNumber } from '../../../crawl-api/extract/numbers/read-number.ts';
+import type { DecimalMark } from '../../../shared/domain/currencies.ts';
+import { NONE, OPEN, SURE } from './price-texts.ts';
+
+const price = (text: string, decimal: DecimalMark | null = null, currency: string | null = null) =>
+  readNumber(text, { decimal, isMachine: false, price: { currency } }).value;
+
+describe('A price text', () => {
+  it.each(SURE)('%s is %d, %s', (text, amount, currency) => {
+    expect(price(text)).toBe(amount);
+    expect(readCurrency(text, null)).toBe(currency);
+  });
+
+  it.each(OPEN)('%s is left to the column: %s or %s', (text, point, comma) => {
+    expect(price(text)).toEqual({ text, point, comma });
+  });
+
+  it.each(NONE)('%j has no price', (text) => {
+    expect(price(text)).toBeNull();
+    expect(readCurrency(text, null)).toBeNull();
+  });
+
+  it.each<[string, DecimalMark, unknown]>([
+    ['1.234', ',', 1234],
+    ['1.234', '.', 1.234],
+    ['1,234 €', ',', 1.234],
+    ['12.50', ',', { text: '12.50', point: null, comma: null }],
+  ])('%s with the decimal mark %s is %j', (text, decimal, expected) => {
+    expect(price(text, decimal)).toEqual(expected);
+  });
+
+  it('takes the currency of the mapping where the text does not tell it, and its form', () => {
+    expect(price('1.727', null, 'HUF')).toBe(1727);
+    expect(readCurrency('1.727', 'HUF')).toBe('HUF');
+    expect(readCurrency('$ 5', 'CAD')).toBe('CAD');
+    expect(readCurrency('5 €', 'CAD')).toBe('EUR');
+  });
+
+  it('reads plain numbers of attributes and JSON with the point, and texts there as texts', () => {
+    const machine = (text: string) => readNumber(text, { decimal: null, isMachine: true, price: null }).value;
+    expect(['1.234', '12.', '.5', '-3.125', '1e3'].map(machine)).toEqual([1.234, 12, 0.5, -3.125, 1000]);
+    expect(machine('1.727 Ft')).toBe(1727);
+  });
+
+  it('is never NaN or infinite, and never takes long, whatever the text', () => {
+    const chars = fc.constantFrom(...Array.from("0123456789.,' -–€$kr%()KM¢½⁹٫١"), ' kr ', 'EUR', '1.234');
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(chars, { maxLength: 400 }).map((all) => all.join('')),
+    );
+    fc.assert(
+      fc.property(text, (any) => {
+        const value = price(any);
+        if (typeof value === 'number') expect(Number.isFinite(value)).toBe(true);
+        readCurrency(any, null);
+      }),
+    );
+  });
+});
