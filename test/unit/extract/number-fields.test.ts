@@ -1,0 +1,63 @@
+/** Fields that read numbers, on whole pages: what a row says of them, and what is present. */
+import { describe, expect, it } from 'vitest';
+import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { hasValues } from '../../../crawl-api/extract/has-values.ts';
+import { extractBy } from '../crawl-api/extract-page.ts';
+
+const extract = (fields: object, page: string) => extractBy(readMapping({ fields }).mapping, page);
+
+describe('A field that reads a number', () => {
+  it('has a value for every rule when its text can be read in two ways, and says so', async () => {
+    const page = await extract({ price: { css: 'b', number: true, required: true } }, '<b>1.234</b>');
+    const row = { price: { text: '1.234', point: 1.234, comma: 1234 } };
+    expect(page).toEqual({ rows: [{ key: null, row }], missing: null, links: [] });
+    expect(hasValues(page)).toBe(true);
+  });
+
+  it('says which decimal mark its text shows, of the records of a page each by itself', async () => {
+    const fields = { id: 'i', price: { css: 'b', number: true } };
+    const { mapping } = readMapping({ rows: { each: 'li', key: 'id' }, fields });
+    const page = '<li><i>a</i><b>12,50 €</b></li><li><i>b</i><b>7</b></li>';
+    expect((await extractBy(mapping, page)).rows).toEqual([
+      { key: 'a', row: { id: 'a', price: 12.5 }, marks: { price: ',' } },
+      { key: 'b', row: { id: 'b', price: 7 } },
+    ]);
+  });
+
+  it.each([
+    ['an attribute', { css: 'b', attr: 'data-p', number: true }],
+    ['an attribute by XPath', { xpath: '//b/@data-p', number: true }],
+    ['JSON-LD', { json_ld: 'offers.price', number: true }],
+    ['JSON in a script', { css: 'script', then: [{ jsonpath: '$.offers.price' }, 'number'] }],
+  ])('takes the point of %s for the decimal mark', async (_, price) => {
+    const html = '<script type="application/ld+json">{"offers":{"price":"1.234"}}</script><b data-p="1.234">x</b>';
+    expect((await extract({ price }, html)).rows?.[0]?.row).toEqual({ price: 1.234 });
+  });
+
+  it('takes of two readings the whole one where the column is of whole numbers', async () => {
+    const row = async (text: string) =>
+      (await extract({ n: { css: 'b', integer: true } }, `<b>${text}</b>`)).rows?.[0]?.row.n;
+    expect(await row('1.250 g')).toBe(1250);
+    expect(await row('1.000')).toEqual({ text: '1.000', point: 1, comma: 1000 });
+    expect(await row('12,5')).toBeNull();
+  });
+});
+
+describe('A price field', () => {
+  it('gives amount and currency, also from JSON-LD', async () => {
+    const html =
+      '<script type="application/ld+json">{"offers":{"price":"9.50","priceCurrency":"CHF"}}</script><b>1.299 €</b>';
+    const fields = { cost: { css: 'b', price: true }, offer: { json_ld: 'offers.price', price: true } };
+    expect((await extract(fields, html)).rows?.[0]?.row).toEqual({
+      cost: 1299,
+      cost_currency: 'EUR',
+      offer: 9.5,
+      offer_currency: 'CHF',
+    });
+  });
+
+  it('has no currency without a price', async () => {
+    const page = await extract({ t: 'i', cost: { css: 'b', price: { currency: 'CAD' } } }, '<i>x</i><b>sold out</b>');
+    expect(page.rows?.[0]?.row).toEqual({ t: 'x', cost: null, cost_currency: null });
+  });
+});
