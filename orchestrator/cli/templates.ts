@@ -55,6 +55,7 @@ fields:
 
   # More of what there is:
   # weight:   { xpath: "//th[.='Weight']/following-sibling::td", number: true }
+  # cost:     { css: ".price", price: true }      # amount, and cost_currency; number: { decimal: "," } where the site has one mark
   # sku:      { css: ".codes", regex: "SKU ([A-Z0-9-]+)" }              # RE2; the first group, where there is one
   # stock:    { jsonpath: "$.product.stock", integer: true }           # where the page is JSON
   # in_stock: { json_ld: "offers.availability", boolean: true }

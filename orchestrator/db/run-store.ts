@@ -260,6 +260,6 @@ function toRecord(row: RunRow): RunRecord {
     balancer: parseJson(row.balancer) as Balancer | null,
     request: row.request,
     report: parseJson(row.report) as RunReport | null,
-    numbers: (parseJson(row.numbers) as NumberReport[] | null) ?? [],
+    ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
   };
 }
