@@ -40,7 +40,8 @@ describe('the mapping of `orchestrator init`', () => {
       urlParsers: [{}],
       rows: { key: 'user' },
     });
-    expect(readMapping(value).mapping.pages[0]!.fields).toHaveLength(15);
+    // 15 fields, and a price, which is two.
+    expect(readMapping(value).mapping.pages[0]!.fields).toHaveLength(17);
   });
 });
 
