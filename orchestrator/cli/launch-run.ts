@@ -204,12 +204,16 @@ export function newRun(
     startedAtMs,
     deadlineAtMs: startedAtMs + settings.run.deadlineMs,
     dryRun: options.target.dryRun,
-    settings,
+    settings: { ...settings, ...listOf(options.products) },
     plan: options.plan,
     planned: options.products.ids.length,
     duplicates: options.products.duplicates,
     ...keys,
   };
+}
+
+function listOf({ list }: ProductList): Pick<RunSettings, 'list'> {
+  return list === undefined ? {} : { list: { key: list.key, usual: list.usual, accepted: list.accepted } };
 }
 
 /** Without a terminal: about twenty lines a run, at most one a minute. */

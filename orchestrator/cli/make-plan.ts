@@ -4,6 +4,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { Quota } from '../cloud/quota-api.ts';
+import type { ListFaults } from '../control/product-list.ts';
 import { intervalUnder } from '../control/robots-keeper.ts';
 import type { BrowserBoot } from '../plan/defaults.ts';
 import { defaultsFor } from '../plan/defaults.ts';
@@ -70,9 +71,17 @@ export function makePlan(
     ...findings.warnings,
     ...warningsOf(config, products),
   ];
-  if (findings.fault === null) return { ...plan, warnings };
+  if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
   const remedies = ['other products, or leave from the site; site.robots: ignore only where you have that leave'];
   return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+}
+
+/** A list that is too short keeps a plan that would fit from being run; beside another verdict it is one more fault. */
+function withList(plan: Plan, list: ProductList['list']): Plan {
+  const { faults, remedies } = list ?? { faults: [], remedies: [] };
+  if (faults.length === 0) return plan;
+  if (plan.verdict !== 'feasible') return { ...plan, faults: [...plan.faults, ...faults] };
+  return { ...plan, verdict: 'too-few-products', faults, remedies: [remedies.join(' and ')] };
 }
 
 /** What a refusal says of the quota beside what a run may have; null where nobody looked it up. */
@@ -120,9 +129,17 @@ function warningsOf(config: Config, products: ProductList): string[] {
 /** The verdict of a plan that cannot be run as an error, with what would make it feasible; null for one that can. */
 export function refusalOfPlan(plan: Plan): AppError | null {
   if (plan.verdict === 'feasible') return null;
+  if (plan.verdict === 'too-few-products') return refusalOfList(plan);
   const code = plan.verdict === 'over-budget' ? 'budget' : plan.verdict === 'over-quota' ? 'capacity' : 'infeasible';
   const hint = `What would make it feasible: ${plan.remedies.join(', or ')}`;
   return new AppError(code, plan.faults.join('; '), plan.remedies.length > 0 ? { hint } : {});
+}
+
+/** A list that is too short as an error; null for one that is not, and where the products are no whole list. */
+export function refusalOfList(list: ListFaults | undefined): AppError | null {
+  if (list === undefined || list.faults.length === 0) return null;
+  const hint = `Look at products.query. If the list is right, this lets it pass: ${list.remedies.join(' and ')}`;
+  return new AppError('too-few-products', list.faults.join('; '), { hint });
 }
 
 /** Throws the verdict of a plan that cannot be run. */

@@ -4,7 +4,6 @@ import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { Quota } from '../cloud/quota-api.ts';
 import { quotaFor } from '../cloud/quota-api.ts';
 import { quotaCodeOf } from '../plan/quota-codes.ts';
-import { createProductSource } from '../db/product-source.ts';
 import type { Database } from '../db/connect.ts';
 import { openDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
@@ -19,7 +18,7 @@ import type { Config } from './config/load-config.ts';
 import type { ProductList } from './products.ts';
 import type { Target } from './target.ts';
 import { makePlan } from './make-plan.ts';
-import { readProducts } from './products.ts';
+import { readWholeList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
 import { userAgentOf } from './user-agent.ts';
 import type { FreshPrices } from './fresh-prices.ts';
@@ -66,8 +65,8 @@ export interface Preflight {
   config: Config;
   database: Database;
   stores: Stores;
-  /** The product query, not compared with the result table yet. */
-  readProducts(): Promise<ProductList>;
+  /** The product query, not compared with the result table yet. `acceptDrop`: a list that has shrunk is right. */
+  readProducts(acceptDrop?: boolean): Promise<ProductList>;
   /** Throws when the result table does not fit the mapping or cannot tell these products apart. */
   checkResults(ids: readonly string[]): Promise<void>;
   /** Reads robots.txt first, where it is to be respected. */
@@ -92,7 +91,7 @@ export async function preflight(config: Config, target: Target, options: { migra
       database,
       stores: createStores(database),
       checkResults,
-      readProducts: () => readProducts(createProductSource(config.values.database.url, config.values.products.query)),
+      readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
       async plan(products) {
         const robots = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
         const [prices, quota, browser] = await Promise.all([

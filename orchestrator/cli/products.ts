@@ -1,11 +1,20 @@
-/** The list of products: distinct IDs in the order of the query. */
+/** The products of a run, and what is known of their list. */
+import type { ListFaults, ListRecord } from '../control/product-list.ts';
+import { LIST_RUNS, findListFaults, listKeyOf, usualLength } from '../control/product-list.ts';
 import type { ProductSource } from '../control/stores.ts';
+import type { Database } from '../db/connect.ts';
+import { createStores } from '../db/create-stores.ts';
+import { isMigrated } from '../db/migrate.ts';
+import { createProductSource } from '../db/product-source.ts';
+import type { Config } from './config/load-config.ts';
 
 export interface ProductList {
   /** Distinct IDs in the order of the query. */
   ids: string[];
   /** How many further times IDs were listed. */
   duplicates: number;
+  /** Of the whole of products.query, and what is wrong with its length; left out for other products, such as those of a retry. */
+  list?: ListRecord & ListFaults;
 }
 
 /** Reads the whole product query; IDs are compared by their bytes, a repeated one counts once. */
@@ -17,4 +26,22 @@ export async function readProducts(source: ProductSource): Promise<ProductList> 
     seen.add(id);
   }
   return { ids: [...seen], duplicates: listed - seen.size };
+}
+
+/**
+ * The products of products.query, judged by how many there were in earlier runs.
+ * @param accepted a person has said that a shrunken list is right (`--accept-drop`)
+ */
+export async function readWholeList(
+  { values: { database: place, products, site } }: Config,
+  database: Database,
+  accepted = false,
+): Promise<ProductList> {
+  const read = await readProducts(createProductSource(place.url, products.query));
+  const key = listKeyOf(products.query, site.product_url);
+  // `plan` and `doctor` change nothing, so tables of ours may be missing, or be those of an earlier version.
+  const earlier = (await isMigrated(database)) ? await createStores(database).runs.listedRuns(key, LIST_RUNS) : [];
+  const list: ListRecord = { key, usual: usualLength(earlier), accepted };
+  const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
+  return { ...read, list: { ...list, ...findListFaults(read.ids.length, list, limits) } };
 }

@@ -5,6 +5,7 @@ import { banNotes, bansOf } from './ban-report.ts';
 import type { Core } from './core.ts';
 import { LOSS } from './slot-tries.ts';
 import { endOf } from './exit-code.ts';
+import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from './report.ts';
 import { numberNotes } from './number-report.ts';
@@ -140,6 +141,7 @@ export async function buildReport(
     onTime: run.phase !== 'held' && run.finishedAtMs !== null && run.finishedAtMs <= run.deadlineAtMs,
     products: {
       planned: run.planned,
+      usual: run.settings.list?.usual ?? null,
       duplicates: run.duplicates,
       stored: outcomes.stored,
       gone: outcomes.gone,
@@ -178,6 +180,7 @@ export async function buildReport(
     notes: [
       ...heldNotes(run),
       ...numberNotes(run.numbers ?? []),
+      ...listNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),
       ...banNotes(bans),
       ...renewalNotes(instances),
@@ -185,6 +188,12 @@ export async function buildReport(
       ...alarmNotes(alarms),
     ],
   };
+}
+
+/** A run whose list was accepted says what was accepted. */
+function listNotes({ planned, settings: { list } }: RunRecord): string[] {
+  const drop = list?.accepted === true ? dropOf(planned, list.usual) : null;
+  return drop === null ? [] : [`products.query yielded ${planned}, ${drop.text}; accepted with --accept-drop`];
 }
 
 function span(fromMs: number | null, toMs: number | null): number | null {

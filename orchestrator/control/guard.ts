@@ -50,4 +50,4 @@ export function findSuspicion(
 
 const shareOf = (shares: readonly (number | undefined)[]): number[] => shares.filter((s) => s !== undefined);
 
-const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;
+export const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;

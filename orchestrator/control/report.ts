@@ -33,6 +33,8 @@ export interface RunReport {
   onTime: boolean;
   products: {
     planned: number;
+    /** How many there were in the last whole runs, on average; null where there was none to compare with. */
+    usual: number | null;
     duplicates: number;
     stored: number;
     gone: number;

@@ -1,6 +1,7 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../shared/domain/verdict.ts';
+import type { ListRecord } from './product-list.ts';
 
 export interface RunSettings {
   site: {
@@ -19,6 +20,8 @@ export interface RunSettings {
     canaries: Canary[];
   };
   mapping: Mapping;
+  /** Left out in runs of other products than the whole of products.query, and in those of versions before it was kept. */
+  list?: ListRecord;
   results: {
     table: string;
     onGone: 'keep' | 'delete';

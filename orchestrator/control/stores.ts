@@ -15,6 +15,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { FillRates } from './guard.ts';
 import type { NumberReport } from './number-report.ts';
+import type { ListedRun } from './product-list.ts';
 import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 
@@ -114,6 +115,8 @@ export interface RunStore {
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;
+  /** Runs over this product list that have come to an end, newest first; not the cancelled, nor those that are held back. */
+  listedRuns(listKey: string, limit: number): Promise<ListedRun[]>;
   /**
    * Moves the run if it is in `from`, with an event; false when it was elsewhere, and for `held` when it is to be cancelled.
    * The only way a phase changes. A run that was held keeps its time of ending. `request` is written with the phase.

@@ -14,6 +14,7 @@ import { sightings } from './migrations/005-sightings.ts';
 import { renewals } from './migrations/006-renewals.ts';
 import { schedule } from './migrations/007-schedule.ts';
 import { numberMarks } from './migrations/010-number-marks.ts';
+import { productLists } from './migrations/009-product-lists.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -38,6 +39,7 @@ const MIGRATIONS: readonly Migration[] = [
   renewals,
   schedule,
   numberMarks,
+  productLists,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';

@@ -12,7 +12,8 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';
 const SETTLED = 'crawlfleet_settled';
-const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
+/** Phases of runs that have come to an end, and have published what there was; a cancelled one only if it was stopped. */
+export const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
 /** Newest first. A cancelled run publishes nothing, nor does one that settled no product. */
 export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {

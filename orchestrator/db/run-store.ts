@@ -6,6 +6,7 @@ import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { RUN_PHASES, canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
+import type { ListedRun } from '../control/product-list.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../control/stores.ts';
@@ -24,6 +25,7 @@ import {
   throwIfFenced,
   underFence,
 } from './locks.ts';
+import { readListedRuns } from './product-lists.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
@@ -114,6 +116,10 @@ export class KnexRunStore implements RunStore {
       const rows = await rowsOf<RunRow>(knex(RUNS).orderBy(order).limit(limit));
       return rows.map(toRecord);
     });
+  }
+
+  listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
+    return readListedRuns(this.#db, listKey, limit);
   }
 
   async move(
@@ -232,6 +238,8 @@ function newRow(run: NewRun): Record<string, SqlValue> {
     dry_run: run.dryRun ? 1 : 0,
     settings: JSON.stringify(run.settings),
     results_table: run.settings.results.table,
+    list_key: run.settings.list?.key ?? null,
+    list_accepted: run.settings.list?.accepted === true ? 1 : 0,
     plan: JSON.stringify(run.plan),
     planned: run.planned,
     duplicates: run.duplicates,

@@ -8,7 +8,7 @@ import { dollars, plural } from './wording.ts';
 export interface Ceiling {
   key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'run.max_cost';
   instances: number;
-  verdict: Exclude<PlanVerdict, 'feasible'>;
+  verdict: Exclude<PlanVerdict, 'feasible' | 'too-few-products'>;
   /** Why a fleet of n does not fit, one sentence. */
   fault(needed: number): string;
   /** What would let n fit. */

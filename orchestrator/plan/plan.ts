@@ -73,7 +73,7 @@ export interface RenewalPlan {
   costMs: number;
 }
 
-export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budget';
+export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budget' | 'too-few-products';
 
 export interface Plan {
   products: number;

@@ -11,7 +11,10 @@ const LABEL = 14;
  * @param maxCost run.max_cost; null for no cap; left out, nothing is said of it
  */
 export function renderPlan(plan: Plan, maxCost?: number | null): string {
-  if (plan.products === 0) return [...row('products', '0'), '', 'Nothing to crawl.'].join('\n');
+  if (plan.products === 0) {
+    const says = plan.verdict === 'feasible' ? ['Nothing to crawl.'] : verdict(plan);
+    return [...row('products', '0'), '', ...says].join('\n');
+  }
   const lines = [
     ...row('products', thousands(plan.products)),
     ...row(
@@ -83,6 +86,7 @@ function verdict(plan: Plan): string[] {
     infeasible: 'This cannot be done:',
     'over-quota': 'This is more than the account may launch:',
     'over-budget': 'This is more than the budget:',
+    'too-few-products': 'These are too few products:',
   }[plan.verdict];
   return [
     heading,

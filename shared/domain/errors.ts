@@ -43,6 +43,11 @@ export const ERROR_KINDS = {
   },
   'database-failed': { action: 'retry', exit: EXIT.internal, doc: 'A database statement failed.' },
   'products-query': { action: 'abort', exit: EXIT.config, doc: 'products.query fails or yields no column named id.' },
+  'too-few-products': {
+    action: 'abort',
+    exit: EXIT.held,
+    doc: 'products.query yields fewer rows than products.min_rows, or far fewer than in the last runs (products.max_drop).',
+  },
   'product-id-invalid': {
     action: 'abort',
     exit: EXIT.config,

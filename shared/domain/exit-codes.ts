@@ -66,9 +66,10 @@ export const EXIT_FACTS = {
     todo: 'Look at the evidence in report.json; make `site.interval` longer or ask the site; then `orchestrator retry`.',
   },
   held: {
-    meaning: 'The rows look suspicious and are not published, or `verify` does not hold.',
+    meaning:
+      'The rows look suspicious and are not published, `verify` does not hold, or products.query yields too few products: then nothing was launched.',
     retry: 'no',
-    todo: 'Compare the mapping with a page (`orchestrator extract`), then `orchestrator publish` or `orchestrator cancel`; once a later run has published, `publish --force` or `cancel`. After `verify`: read which check failed.',
+    todo: 'Compare the mapping with a page (`orchestrator extract`), then `orchestrator publish` or `orchestrator cancel`; once a later run has published, `publish --force` or `cancel`. After `verify`: read which check failed. Too few products: look at `products.query`; a list that is right goes on with `run --accept-drop`.',
   },
   interrupted: {
     meaning:

@@ -128,8 +128,21 @@ describe('database', () => {
 });
 
 describe('no products', () => {
-  it('completes at once and launches nothing', async () => {
+  it('end with 13 before anything is launched: in run, in plan and in doctor', async () => {
     const fleet = await aFleet({ ids: [] });
+    expect(await refusal(fleet)).toEqual({
+      exitCode: 13,
+      code: 'too-few-products',
+      text: expect.stringMatching(/yields no product; products.min_rows is 1 .*products.min_rows: 0/) as string,
+    });
+    expect(await fleet.query('select id from crawlfleet_runs')).toEqual([]);
+    const plan = await fleet.run('plan', '--dry-run');
+    expect(plan).toMatchObject({ exitCode: 13, stdout: expect.stringMatching(/too few[^]*min_rows is 1/) as string });
+    expect((await fleet.run('doctor', '--dry-run')).exitCode).toBe(13);
+  });
+
+  it('complete at once where products.min_rows allows it, and launch nothing', async () => {
+    const fleet = await aFleet({ ids: [], config: { products: { min_rows: 0 } } });
     const result = await fleet.run('run', '--dry-run', '--json');
     expect(readReport(result)).toMatchObject({
       state: 'completed',

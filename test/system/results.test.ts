@@ -87,6 +87,26 @@ describe('results', () => {
     expect(child.exitCode).toBe(12);
     const one = await json('retry', report.run, '--reason', 'parse', '--dry-run');
     expect(one.document).toMatchObject({ parent: report.run, products: { planned: 1, reasons: { parse: 1 } } });
+
+    // Two retries of much less: neither refused nor a measure.
+    await fleet.query(`update products set active = 0 where id not in ('${IDS.slice(0, 4).join("', '")}')`);
+    const shrunken = /yields 4 products, 90.5 % fewer than the usual 42 .*max_drop is 50 %/;
+    const refused = await json('run', '--dry-run');
+    expect(refused).toMatchObject({
+      exitCode: 13,
+      document: { error: { code: 'too-few-products', message: expect.stringMatching(shrunken) as string } },
+    });
+    expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 3 }]);
+    const planned = await json('plan', '--dry-run');
+    expect(planned).toMatchObject({
+      exitCode: 13,
+      document: { verdict: 'too-few-products', faults: [expect.stringMatching(shrunken) as string] },
+    });
+    const accepted = await fleet.dryRun('--accept-drop');
+    expect(accepted).toMatchObject({ exitCode: 0, report: { products: { planned: 4, usual: 42 } } });
+    expect(accepted.report.notes.join('\n')).toMatch(/90.5 % fewer than the usual 42; accepted with --accept-drop/);
+    const list = await json('plan', '--dry-run');
+    expect(list).toMatchObject({ exitCode: 0, document: { verdict: 'feasible' } });
   });
 
   it('F46, F50: are loaded from the bucket when the database has lost the run, once', async () => {

@@ -18,7 +18,6 @@ import type { Quota } from '../../cloud/quota-api.ts';
 import { IGNORED_ROBOTS } from '../../control/robots-keeper.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { createProductSource } from '../../db/product-source.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud-access.ts';
@@ -29,7 +28,7 @@ import type { Target } from '../target.ts';
 import type { NetworkKit } from '../network-kit.ts';
 import { instanceGroups, networkKit, ownNetwork } from '../network-kit.ts';
 import { makePlan } from '../make-plan.ts';
-import { readProducts } from '../products.ts';
+import { readWholeList } from '../products.ts';
 import { awsSettingsOf, ownerOf } from '../settings-of.ts';
 import { isLoopback } from '../target.ts';
 import { pricesFor, quotaOf, robotsOf } from '../preflight.ts';
@@ -87,11 +86,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   const instanceType = (): string => known?.plan?.instanceType ?? typeFor(config, target);
   const facts: Facts = {
     database,
-    products: once(() =>
-      Promise.resolve(
-        known?.products ?? readProducts(createProductSource(config.values.database.url, config.values.products.query)),
-      ),
-    ),
+    products: once(async () => known?.products ?? readWholeList(config, await facts.database())),
     robots: once(() => robotsOf(config)),
     quota: once(() => quotaOf(config, target)),
     plan: once(async () => {

@@ -1,6 +1,8 @@
 /** What products.query yields. */
 import type { Check } from './check.ts';
+import { refusalOfList } from '../make-plan.ts';
 import { ok, warning } from './check.ts';
+import { findingOf } from './run-checks.ts';
 
 export const products: Check = {
   id: 'products',
@@ -11,7 +13,9 @@ export const products: Check = {
   limitMs: 20_000,
   isSlow: true,
   async run({ facts }) {
-    const { ids, duplicates } = await facts.products();
+    const { ids, duplicates, list } = await facts.products();
+    const refusal = refusalOfList(list);
+    if (refusal !== null) return [findingOf(refusal)];
     if (ids.length === 0)
       return [warning('products.query yields no product: a run would have nothing to do', 'Look at products.query')];
     const count = `${ids.length.toLocaleString('en')} ${ids.length === 1 ? 'product' : 'products'}`;

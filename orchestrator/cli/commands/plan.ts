@@ -4,6 +4,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Output } from '../output.ts';
+import { refusalOfPlan } from '../make-plan.ts';
 import { preflight } from '../preflight.ts';
 import { chooseTarget } from '../target.ts';
 import type { RunOptions } from './run.ts';
@@ -13,21 +14,12 @@ export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Outp
   const target = chooseTarget(config, options.dryRun, options.environment);
   const checked = await preflight(config, target, { migrate: false });
   try {
-    const products = await checked.readProducts();
+    const products = await checked.readProducts(options.acceptDrop);
     await checked.checkResults(products.ids);
     const plan = await checked.plan(products);
     output.line(renderPlan(plan, config.values.run.max_cost));
     output.document(plan);
-    switch (plan.verdict) {
-      case 'feasible':
-        return EXIT.complete;
-      case 'infeasible':
-        return EXIT.infeasible;
-      case 'over-quota':
-        return EXIT.capacity;
-      case 'over-budget':
-        return EXIT.budget;
-    }
+    return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;
   } finally {
     await checked.database.close();
   }

@@ -35,6 +35,8 @@ export interface RunOptions {
   flags: FlagValue[];
   dryRun: boolean;
   yes: boolean;
+  /** The list of products is right although it has shrunk: it is the new measure. */
+  acceptDrop?: boolean;
   environment: Readonly<Record<string, string | undefined>>;
   /** Hears the run's ID before the run is stored; what it throws keeps it from being stored. */
   bindRun?: (runId: string) => Promise<void>;
@@ -49,13 +51,13 @@ export interface RunSource {
 }
 
 /** The product query of the configuration. */
-const WHOLE_QUERY: RunSource = {
+const wholeQuery = (acceptDrop: boolean): RunSource => ({
   isQuery: true,
-  choose: async (checked) => ({ products: await checked.readProducts(), parentId: null }),
-};
+  choose: async (checked) => ({ products: await checked.readProducts(acceptDrop), parentId: null }),
+});
 
 export function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
-  return startRun(options, output, WHOLE_QUERY);
+  return startRun(options, output, wholeQuery(options.acceptDrop === true));
 }
 
 /** Checks, plans and asks, then carries the run out. The same for `run` and `retry`. */

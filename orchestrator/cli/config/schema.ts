@@ -289,6 +289,19 @@ export const configSchema = z.strictObject({
       query: text().describe(
         'SQL that yields a column `id`, one row a product. An ID has at most 768 characters and 2,000 bytes; a list with a worse one is refused.',
       ),
+      min_rows: z
+        .int('must be a whole number such as 1000')
+        .min(0, 'must not be below 0')
+        .default(1)
+        .describe(
+          'Fewest products of a run; with fewer it ends with exit code 13 before anything is launched. `0` allows an empty list.',
+        ),
+      max_drop: z
+        .union([z.literal('off').transform(() => null), share()], { error: 'must be a share such as 50%, or off' })
+        .prefault('50%')
+        .describe(
+          'How much shorter than usual the list may be: than the mean of the last five whole runs of this query and site. A list that has shrunk by more ends with exit code 13 before anything is launched, unless `--accept-drop` says that it is right; `off` for lists whose length changes by nature.',
+        ),
     })
     .describe('What to crawl.'),
   database: z

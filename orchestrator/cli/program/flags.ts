@@ -11,6 +11,7 @@ export interface CommonFlags {
   maxCost?: number;
   dryRun?: boolean;
   yes?: boolean;
+  acceptDrop?: boolean;
 }
 
 export const configFlag = (): Option =>
@@ -25,6 +26,9 @@ export const deadlineFlag = (): Option =>
 
 export const maxCostFlag = (): Option =>
   new Option('--max-cost <usd>', 'most that the run may cost').argParser(readAmount);
+
+export const acceptDropFlag = (): Option =>
+  new Option('--accept-drop', 'the product list has shrunk and is right: later runs are compared with it');
 
 export const dryRunFlag = (): Option => new Option('--dry-run', 'on this machine, without a cloud account');
 

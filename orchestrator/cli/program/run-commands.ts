@@ -7,7 +7,16 @@ import type { FlagValue } from '../config/load-config.ts';
 import { addRunCommand } from './add-run-command.ts';
 import { execute, fleetEnvironment } from './execute.ts';
 import type { CommonFlags } from './flags.ts';
-import { configFlag, deadlineFlag, dryRunFlag, jsonFlag, maxCostFlag, settingsIn, yesFlag } from './flags.ts';
+import {
+  acceptDropFlag,
+  configFlag,
+  deadlineFlag,
+  dryRunFlag,
+  jsonFlag,
+  maxCostFlag,
+  settingsIn,
+  yesFlag,
+} from './flags.ts';
 import { readFewCount, readReasons } from './readers.ts';
 
 interface ScheduleFlags extends Pick<CommonFlags, 'config' | 'json' | 'dryRun'> {
@@ -52,10 +61,17 @@ function plannedRun(flags: CommonFlags): {
   configPath: string;
   flags: FlagValue[];
   dryRun: boolean;
+  acceptDrop: boolean;
   environment: Record<string, string | undefined>;
 } {
-  const { config: configPath, dryRun } = flags;
-  return { configPath, flags: settingsIn(flags), dryRun: dryRun === true, environment: fleetEnvironment() };
+  const { config: configPath, dryRun, acceptDrop } = flags;
+  return {
+    configPath,
+    flags: settingsIn(flags),
+    dryRun: dryRun === true,
+    acceptDrop: acceptDrop === true,
+    environment: fleetEnvironment(),
+  };
 }
 
 function addPlan(program: Command): void {
@@ -65,6 +81,7 @@ function addPlan(program: Command): void {
     .addOption(configFlag())
     .addOption(deadlineFlag())
     .addOption(maxCostFlag())
+    .addOption(acceptDropFlag())
     .addOption(dryRunFlag())
     .addOption(jsonFlag())
     .action((flags: CommonFlags) =>
@@ -82,6 +99,7 @@ function addRun(program: Command): void {
     .addOption(configFlag())
     .addOption(deadlineFlag())
     .addOption(maxCostFlag())
+    .addOption(acceptDropFlag())
     .addOption(dryRunFlag())
     .addOption(yesFlag('before launching'))
     .addOption(jsonFlag())

@@ -2,9 +2,8 @@
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { FillRates } from '../../control/guard.ts';
 import { settledRows } from './memory-numbers.ts';
+import { PUBLISHED } from '../newer-runs.ts';
 import type { MemoryDatabase, MemoryRow, MemoryRun } from './memory-database.ts';
-
-const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
 /** Share of staged rows with a value, by field. */
 export function fillOf(run: MemoryRun): FillRates['fields'] {

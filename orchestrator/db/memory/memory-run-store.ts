@@ -5,8 +5,10 @@ import { cutChunks } from '../../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
+import type { ListedRun } from '../../control/product-list.ts';
 import type { RunReport } from '../../control/report.ts';
 import type { LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../../control/stores.ts';
+import { PUBLISHED } from '../newer-runs.ts';
 import type { MemoryDatabase, MemoryRun } from './memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
@@ -62,11 +64,18 @@ export class MemoryRunStore implements RunStore {
   }
 
   list(limit: number): Promise<RunRecord[]> {
-    return this.#db.call('runs.list', () =>
-      [...this.#db.runs.values()]
-        .map((run) => run.record)
-        .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.id < b.id ? 1 : -1))
-        .slice(0, limit),
+    return this.#db.call('runs.list', () => this.#newestFirst().slice(0, limit));
+  }
+
+  listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
+    return this.#db.call('runs.listedRuns', () =>
+      this.#newestFirst()
+        .filter(
+          ({ settings, phase, request }) =>
+            settings.list?.key === listKey && PUBLISHED.includes(phase) && request !== 'cancel',
+        )
+        .slice(0, limit)
+        .map(({ planned, settings }) => ({ products: planned, accepted: settings.list?.accepted === true })),
     );
   }
 
@@ -114,6 +123,12 @@ export class MemoryRunStore implements RunStore {
       const events = this.#db.runs.get(id)?.events ?? [];
       return (kind === undefined ? events : events.filter((e) => e.kind === kind)).slice(-limit).reverse();
     });
+  }
+
+  #newestFirst(): RunRecord[] {
+    return [...this.#db.runs.values()]
+      .map((run) => run.record)
+      .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.id < b.id ? 1 : -1));
   }
 
   #change(method: string, id: string, change: Partial<RunRecord>, fence: number): Promise<void> {

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import type { RunPhase } from '../../../shared/domain/states.ts';
+import { NOW, createRun, onEveryEngine, settings } from './harness.ts';
+
+onEveryEngine('Runs over a product list', (bench, engine) => {
+  it('are those that have come to an end, newest first: not the held, the cancelled, or runs of other products', async () => {
+    const { runs } = bench().stores;
+    const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
+      const list = key === null ? {} : { list: { key, usual: null, accepted } };
+      const { id } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
+      const { fence } = bench();
+      if (end === 'held') {
+        for (const [from, to] of [
+          ['planned', 'launching'],
+          ['launching', 'crawling'],
+          ['crawling', 'releasing'],
+          ['releasing', 'loading'],
+        ] as const)
+          await runs.move(id, from, to, fence, NOW);
+        await runs.move(id, 'loading', 'held', fence, NOW);
+      } else if (end !== null) {
+        await runs.move(id, 'planned', end, fence, NOW);
+      }
+      return id;
+    };
+    await aRun(1, 'completed');
+    await aRun(2, 'completed', 'list', true);
+    const cancelled = await aRun(3, null);
+    await runs.setRequest(cancelled, 'cancel');
+    await runs.move(cancelled, 'planned', 'cancelled', bench().fence, NOW);
+    const stopped = await aRun(4, null);
+    await runs.setRequest(stopped, 'stop');
+    await runs.move(stopped, 'planned', 'cancelled', bench().fence, NOW);
+    await aRun(5, 'held');
+    await aRun(6, null);
+    await aRun(7, 'completed', 'another');
+    await aRun(8, 'completed', null);
+    const all = [
+      { products: 4, accepted: false },
+      { products: 2, accepted: true },
+      { products: 1, accepted: false },
+    ];
+    expect(await runs.listedRuns('list', 5)).toEqual(all);
+    expect(await runs.listedRuns('list', 2)).toEqual(all.slice(0, 2));
+    expect(await runs.listedRuns('unknown', 5)).toEqual([]);
+  });
+});
