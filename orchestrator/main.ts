@@ -2,9 +2,11 @@
 import './cli/small-process.ts';
 import { CommanderError } from 'commander';
 import { EXIT } from '../shared/domain/exit-codes.ts';
+import { outliveOutput } from './cli/closed-output.ts';
 import { createOutput } from './cli/output.ts';
 import { createProgram } from './cli/program/program.ts';
 
+outliveOutput();
 try {
   await createProgram().parseAsync();
 } catch (error) {

@@ -24,6 +24,7 @@ import type { World } from '../control/world.ts';
 import { createCallbackApp } from '../server/callback-app.ts';
 import type { Listener } from '../server/listen.ts';
 import { listen } from '../server/listen.ts';
+import { onLostOutput } from './closed-output.ts';
 import type { CloudAccess } from './cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 
@@ -62,6 +63,7 @@ export interface Session {
 
 export async function openSession(options: SessionOptions): Promise<Session> {
   const log = openLog(options.logFile, options.runId, options.onAlarm);
+  const unlisten = onLostOutput((text) => log.warn(text));
   const offers = new HttpOfferSender();
   const alarm = createAlarm(options, log);
   const { heartbeatMs } = limitsFor(options.robots.deadlineMs);
@@ -96,6 +98,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     async close() {
       await listener.close();
       await offers.close();
+      unlisten();
       log.flush();
     },
   };

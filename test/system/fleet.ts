@@ -12,7 +12,8 @@ import { findLeftovers, killLeftovers, startCommand } from '../support/processes
 import { SHOP_MAPPING } from '../support/shop/product.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
-const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
+/** The program as a user starts it. */
+export const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 
 type Config = Record<string, Record<string, unknown>>;
 

@@ -15,7 +15,7 @@ interface RunOptions {
 /** A command on one run that takes no further flags. Its code is loaded when it is called: start-up stays quick. */
 export function addRunCommand(
   program: Command,
-  words: { name: string; description: string; run?: string },
+  words: { name: string; description: string; run?: string; kind?: 'works' | 'shows' },
   load: () => Promise<(options: RunOptions, output: Output) => Promise<ExitCode>>,
 ): void {
   program
@@ -25,9 +25,13 @@ export function addRunCommand(
     .addOption(configFlag())
     .addOption(jsonFlag())
     .action((runId: string | undefined, flags: CommonFlags) =>
-      execute(flags, async (output) => {
-        const command = await load();
-        return command({ configPath: flags.config, runId, environment: fleetEnvironment() }, output);
-      }),
+      execute(
+        flags,
+        async (output) => {
+          const command = await load();
+          return command({ configPath: flags.config, runId, environment: fleetEnvironment() }, output);
+        },
+        words.kind,
+      ),
     );
 }

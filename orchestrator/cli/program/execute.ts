@@ -1,5 +1,6 @@
 /** From parsed flags to a command that runs, and from its end to an exit code. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { endWithOutput } from '../closed-output.ts';
 import type { Output } from '../output.ts';
 import { createOutput, printError } from '../output.ts';
 
@@ -9,11 +10,16 @@ export function fleetEnvironment(): Record<string, string | undefined> {
   return rest;
 }
 
-/** Runs a command; whatever it throws becomes a message and an exit code. */
+/**
+ * Runs a command; whatever it throws becomes a message and an exit code.
+ * @param kind `shows`: it does nothing but print, so it ends when nobody reads; `works`: it goes on
+ */
 export async function execute(
   flags: { json?: boolean },
   command: (output: Output) => Promise<ExitCode> | ExitCode,
+  kind: 'works' | 'shows' = 'works',
 ): Promise<void> {
+  if (kind === 'shows') endWithOutput();
   const output = createOutput(flags.json === true);
   try {
     process.exitCode = await command(output);

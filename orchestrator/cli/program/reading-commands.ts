@@ -16,6 +16,7 @@ export function addReadingCommands(program: Command): void {
     program,
     {
       name: 'watch',
+      kind: 'shows',
       description: 'the progress of a run that another process works on; Ctrl-C ends the watcher alone',
       run: 'default: the newest unfinished run',
     },
@@ -25,6 +26,7 @@ export function addReadingCommands(program: Command): void {
     program,
     {
       name: 'explain',
+      kind: 'shows',
       description: 'what happened in a run and why, and what the next one would need',
       run: 'default: the newest run',
     },
@@ -37,6 +39,8 @@ export function addReadingCommands(program: Command): void {
       name: 'cost',
       description: 'what a run was planned to cost and has cost, by instance',
       run: 'default: the last ten runs, a line each',
+      kind: 'shows',
+      description: 'what a run was to cost and has cost, by instance; without a name the last ten runs',
     },
     async () => (await import('../commands/cost.ts')).costCommand,
   );
@@ -60,13 +64,17 @@ function addStatus(program: Command): void {
     .addOption(configFlag())
     .addOption(jsonFlag())
     .action((runId: string | undefined, flags: CommonFlags & { failed?: boolean }) =>
-      execute(flags, async (output) => {
-        const { statusCommand } = await import('../commands/status.ts');
-        const { config: configPath, failed } = flags;
-        if (failed === true && runId === undefined)
-          throw new AppError('usage', 'status --failed needs the name of a run');
-        return statusCommand({ configPath, runId, failed: failed === true, environment: fleetEnvironment() }, output);
-      }),
+      execute(
+        flags,
+        async (output) => {
+          const { statusCommand } = await import('../commands/status.ts');
+          const { config: configPath, failed } = flags;
+          if (failed === true && runId === undefined)
+            throw new AppError('usage', 'status --failed needs the name of a run');
+          return statusCommand({ configPath, runId, failed: failed === true, environment: fleetEnvironment() }, output);
+        },
+        'shows',
+      ),
     );
 }
 
@@ -81,11 +89,15 @@ function addLogs(program: Command): void {
     .addOption(new Option('--level <level>', 'this level and above').choices(LEVELS).default('info'))
     .addOption(jsonFlag())
     .action((runId: string | undefined, flags: CommonFlags & { follow?: boolean; slot?: number; level: Level }) =>
-      execute(flags, async (output) => {
-        const { logsCommand } = await import('../commands/logs.ts');
-        const { follow, slot, level } = flags;
-        const options = { configPath: flags.config, runId, environment: fleetEnvironment() };
-        return logsCommand({ ...options, follow: follow === true, slot: slot ?? null, level }, output);
-      }),
+      execute(
+        flags,
+        async (output) => {
+          const { logsCommand } = await import('../commands/logs.ts');
+          const { follow, slot, level } = flags;
+          const options = { configPath: flags.config, runId, environment: fleetEnvironment() };
+          return logsCommand({ ...options, follow: follow === true, slot: slot ?? null, level }, output);
+        },
+        'shows',
+      ),
     );
 }

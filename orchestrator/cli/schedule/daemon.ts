@@ -1,4 +1,6 @@
 /** The daemon put together: record, processes, listener, webhook. Runs until a signal. */
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -13,6 +15,7 @@ import { createTimetable } from '../../schedule/timetable.ts';
 import { Webhook } from '../../schedule/webhook.ts';
 import { createHealthApp } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
+import { onLostOutput } from '../closed-output.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Output } from '../output.ts';
 import { deadlineOf } from '../settings-of.ts';
@@ -42,7 +45,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);
   const name = scheduleName(config);
-  const say = (text: string): void => output.line(`${new Date(systemClock.now()).toISOString()} ${text}`);
+  const say = createVoice(output, join(outputFolder(config.file), 'daemon.log'));
   const alarm = (text: string): void => say(`! ${text}`);
   const database = await openDatabase(place.url);
   try {
@@ -96,5 +99,30 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
     return EXIT.complete;
   } finally {
     await database.close();
+  }
+}
+
+/** What the daemon says has its time; where its output is lost, it goes to this file from then on. */
+function createVoice(output: Output, file: string): (text: string) => void {
+  let isLost = false;
+  const stamped = (text: string): string => `${new Date(systemClock.now()).toISOString()} ${text}`;
+  onLostOutput((text) => {
+    isLost = true;
+    append(file, stamped(`! ${text}`));
+  });
+  return (text) => {
+    const line = stamped(text);
+    output.line(line);
+    if (isLost) append(file, line);
+  };
+}
+
+/** A file that cannot be written either costs the line: the schedule's record is in the database. */
+function append(file: string, line: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    appendFileSync(file, `${line}\n`, { mode: 0o600 });
+  } catch {
+    // Nobody is left who could be told.
   }
 }
