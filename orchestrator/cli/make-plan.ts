@@ -118,7 +118,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
       .filter((page) => page.rows === null && !page.fields.some((field) => field.required))
       .map(
         ({ name }) =>
-          `the mapping ${name} has no required field: a page of a ban cannot be told from a product by it; mark one field required`,
+          `the ${name.startsWith('mapping') ? name : `mapping ${name}`} has no required field: a page of a ban cannot be told from a product by it; mark one field required`,
       ),
     ...(hasLink(site.user_agent)
       ? []

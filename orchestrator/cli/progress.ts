@@ -36,7 +36,9 @@ export function viewOf(world: ProgressFacts): ProgressView {
     if (record.progress.minGapMs !== null) minGapMs = Math.min(minGapMs ?? Infinity, record.progress.minGapMs);
     if (record.progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, record.claimedAtMs);
   }
-  const done = sum.stored + sum.gone + sum.failed;
+  // What a lost instance had crawled and not uploaded is crawled, and counted, once more: never more than there is.
+  const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
+  sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
   const troubles = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openTrouble);
   const troubled = {
     banned: troubles.filter((t) => t?.verdict === 'banned').length,
