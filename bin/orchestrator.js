@@ -55,6 +55,32 @@ function dieWithLauncher() {
   process.channel.unref();
 }
 
+/** How often it is looked whether npm is still there. */
+const LOOK_MS = 500;
+/** A script of npm, or the command of npx, that is this program. */
+const OWN_COMMAND = /^\s*(exec\s+)?'?(\S*\/)?orchestrator'?(\s|$)/;
+/** An `&` that sends the program to the background; none of `&&`, `2>&1` and `&> file` does. */
+const BACKGROUND = /(^|[^&>])&(?![&>])/;
+
+/**
+ * `npx orchestrator` and npm scripts put a shell between npm and this program, which hands no signal on: whoever ends npm means the
+ * program. So it ends as by SIGTERM when the process that started it is gone. Only for what npm itself has started in the foreground: a
+ * program that was sent to the background, or started by `nohup`, `setsid`, cron, systemd or a script of its own, is to outlive its starter.
+ */
+function endWithNpm() {
+  const script = process.env.npm_lifecycle_script;
+  // What this program starts was not started by npm.
+  delete process.env.npm_lifecycle_script;
+  if (script === undefined || !OWN_COMMAND.test(script) || BACKGROUND.test(script)) return;
+  const starter = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === starter) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, LOOK_MS);
+  timer.unref();
+}
+
 async function start() {
   const source = new URL('../orchestrator/main.ts', import.meta.url);
   const built = new URL('../dist/orchestrator/main.js', import.meta.url);
@@ -65,6 +91,7 @@ async function start() {
   await import((inPackage || !existsSync(source) ? built : source).href);
 }
 
+endWithNpm();
 if (isNewEnough(process.versions.node)) {
   if (process.env[LAUNCHED] && process.connected) dieWithLauncher();
   await start();

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunningCommand } from '../../support/processes.ts';
 import {
   MARKER_VARIABLE,
@@ -134,4 +134,44 @@ it('does not keep a program alive that has nothing more to do', async () => {
   const launcher = makePackage('', 'orchestrator/main.ts', `setTimeout(() => console.log('done'), 20);`);
   installNode();
   expect(await start([PRETEND_OLD, launcher]).finished).toMatchObject({ exitCode: 0, stdout: 'done\n' });
+});
+
+describe('under npm', () => {
+  /** `npm run crawl` in a package whose script this is; the program is installed in it. */
+  function npmRun(script: string): RunningCommand {
+    const launcher = makePackage('node_modules/crawlfleet/', 'dist/orchestrator/main.js', WAITS);
+    chmodSync(launcher, 0o755);
+    put('package.json', JSON.stringify({ scripts: { crawl: script } }));
+    mkdirSync(folder.file('node_modules/.bin'));
+    symlinkSync(launcher, folder.file('node_modules/.bin/orchestrator'));
+    // The Node of the tests runs the program, whatever else is on the PATH.
+    symlinkSync(process.execPath, folder.file('node_modules/.bin/node'));
+    const env = { [MARKER_VARIABLE]: marker, npm_lifecycle_script: undefined };
+    return startCommand('npm', ['run', '--silent', 'crawl'], { cwd: folder.path, env });
+  }
+
+  const isUp = (command: RunningCommand) =>
+    waitFor(() => command.stdout().includes('ready'), { what: 'the program to be up' });
+
+  it('ends as by SIGTERM when npm was ended, whose shell hands no signal on', async () => {
+    const command = npmRun(`orchestrator run 'a b' 2>&1`);
+    await isUp(command);
+    command.kill('SIGTERM');
+    await command.finished;
+    await waitFor(() => findLeftovers(marker).length === 0, { what: 'the program to be gone' });
+  });
+
+  it.each(['orchestrator run & sleep 0.1', 'nohup orchestrator run & sleep 0.1'])(
+    'goes on after: %s',
+    async (script) => {
+      const command = npmRun(script);
+      await isUp(command);
+      await waitFor(() => findLeftovers(marker).length === 1, { what: 'npm and its shell to be gone' });
+      // Longer than it takes to see that the starter is gone.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      expect(findLeftovers(marker)).toHaveLength(1);
+      killLeftovers(marker);
+      await command.finished;
+    },
+  );
 });
