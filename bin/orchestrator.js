@@ -2,7 +2,7 @@
 // Starts the program under a Node that can run it. Plain JavaScript, because the Node that reads this file may be too
 // old for the rest: then the one that `npm ci` has installed (the npm package `node`) takes over.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { constants, existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -55,6 +55,24 @@ function dieWithLauncher() {
   process.channel.unref();
 }
 
+/** Set for the program where `nohup` stands above it. */
+const NOHUP = 'CRAWLFLEET_NOHUP';
+
+/**
+ * Node restores the default of every signal when it starts, also of the SIGHUP that nohup had it ignore. What nohup leaves behind: its
+ * name, in the variable that bash and zsh set for a command, and in place of a terminal a stdin that can only be written.
+ */
+function isUnderNohup() {
+  if (/(^|\/)nohup$/.test(process.env._ ?? '')) return true;
+  try {
+    const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync('/proc/self/fdinfo/0', 'utf8'))?.[1] ?? '0';
+    return readlinkSync('/proc/self/fd/0') === '/dev/null' && (parseInt(flags, 8) & 3) === constants.O_WRONLY;
+  } catch {
+    // No Linux, or no stdin.
+    return false;
+  }
+}
+
 /** How often it is looked whether npm is still there. */
 const LOOK_MS = 500;
 /** A script of npm, or the command of npx, that is this program. */
@@ -71,7 +89,7 @@ function endWithNpm() {
   const script = process.env.npm_lifecycle_script;
   // What this program starts was not started by npm.
   delete process.env.npm_lifecycle_script;
-  if (script === undefined || !OWN_COMMAND.test(script) || BACKGROUND.test(script)) return;
+  if (process.env[NOHUP] || script === undefined || !OWN_COMMAND.test(script) || BACKGROUND.test(script)) return;
   const starter = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === starter) return;
@@ -91,6 +109,10 @@ async function start() {
   await import((inPackage || !existsSync(source) ? built : source).href);
 }
 
+if (isUnderNohup()) {
+  process.env[NOHUP] = '1';
+  process.on('SIGHUP', () => {});
+}
 endWithNpm();
 if (isNewEnough(process.versions.node)) {
   if (process.env[LAUNCHED] && process.connected) dieWithLauncher();

@@ -20,3 +20,5 @@ try {
   }
   process.exitCode = error.exitCode === 0 ? EXIT.complete : EXIT.usage;
 }
+// What is still being tried in the background, with a disk or a database that refuses it, must not keep a command that has ended.
+setTimeout(() => process.exit(), 10_000).unref();

@@ -1,4 +1,11 @@
 /** Ctrl-C and SIGTERM: the first Ctrl-C asks the run to stop and keep its results, the second leaves at once. */
+import { EXIT } from '../../shared/domain/exit-codes.ts';
+
+/**
+ * For what can be cut off anywhere, as a run can: it is taken up like one whose main server was killed. A disk, a database or a cloud that does
+ * not answer must not keep a process that was told to leave.
+ */
+export const LEAVE_WITHIN_MS = 15_000;
 
 export interface Interrupts {
   /** Aborts when the program must leave at once. */
@@ -8,19 +15,31 @@ export interface Interrupts {
   dispose(): void;
 }
 
-export function watchInterrupts(): Interrupts {
+/** @param leaveWithinMs the process ends at the latest so long after it was told to leave, or told so once more; left out: when it is done */
+export function watchInterrupts(leaveWithinMs?: number): Interrupts {
   const leave = new AbortController();
   let handler: (() => void) | null = null;
+  const leaveNow = (): void => {
+    if (leaveWithinMs !== undefined) {
+      if (leave.signal.aborted) exitNow('told so once more');
+      setTimeout(exitNow, leaveWithinMs, `what was under way did not end within ${leaveWithinMs / 1_000} s`).unref();
+    }
+    leave.abort();
+  };
   const onInterrupt = (): void => {
-    if (handler === null) return leave.abort();
+    if (handler === null) return leaveNow();
     const first = handler;
     handler = null;
     first();
   };
-  const onTerminate = (): void => leave.abort();
+  // A hang-up and a SIGTERM may come together when a terminal or a service ends: they are one wish.
+  const onTerminate = (): void => {
+    if (!leave.signal.aborted) leaveNow();
+  };
   process.on('SIGINT', onInterrupt);
   process.on('SIGTERM', onTerminate);
-  process.on('SIGHUP', onTerminate);
+  const onHangUp = isUnderNohup() ? (): void => undefined : onTerminate;
+  process.on('SIGHUP', onHangUp);
   return {
     leave: leave.signal,
     onFirst(first) {
@@ -29,7 +48,15 @@ export function watchInterrupts(): Interrupts {
     dispose() {
       process.off('SIGINT', onInterrupt);
       process.off('SIGTERM', onTerminate);
-      process.off('SIGHUP', onTerminate);
+      process.off('SIGHUP', onHangUp);
     },
   };
+}
+
+/** Whether a terminal that closes is to be outlived: bin/orchestrator.js has found out. */
+export const isUnderNohup = (): boolean => process.env.CRAWLFLEET_NOHUP !== undefined;
+
+function exitNow(why: string): never {
+  process.stderr.write(`orchestrator: left at once, ${why}. A run that has begun goes on with: orchestrator resume\n`);
+  process.exit(EXIT.interrupted);
 }

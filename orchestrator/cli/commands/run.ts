@@ -16,7 +16,7 @@ import { collectGarbageQuietly } from '../collect-garbage.ts';
 import type { FlagValue } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { confirmRun } from '../confirm.ts';
-import { watchInterrupts } from '../interrupts.ts';
+import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
 import type { LaunchRunOptions } from '../launch-run.ts';
 import { launchRun, newRun } from '../launch-run.ts';
 import { recognizeEndpoint } from '../recognize-endpoint.ts';
@@ -72,7 +72,7 @@ export async function startRun(options: RunOptions, output: Output, source: RunS
     });
   const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
   const { target, profile } = await recognizeEndpoint(chosenTarget);
-  const interrupts = watchInterrupts();
+  const interrupts = watchInterrupts(LEAVE_WITHIN_MS);
   const place = { config, target, environment };
   const checked = await allAtOnce(preflight(config, target, { migrate: true }));
   try {

@@ -8,6 +8,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { createTimetable, showLocal } from '../../schedule/timetable.ts';
 import type { Config } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
+import { isUnderNohup } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
 import { crontabLines } from '../schedule/crontab.ts';
@@ -47,7 +48,7 @@ export async function scheduleCommand(options: ScheduleOptions, output: Output):
   const { runDaemon } = await import('../schedule/daemon.ts');
   const leave = new AbortController();
   const onSignal = (): void => leave.abort();
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(isUnderNohup() ? [] : (['SIGHUP'] as const))];
   for (const signal of signals) process.on(signal, onSignal);
   try {
     return await runDaemon({ ...options, launcher: resolve(options.launcher), config, signal: leave.signal }, output);

@@ -136,6 +136,28 @@ it('does not keep a program alive that has nothing more to do', async () => {
   expect(await start([PRETEND_OLD, launcher]).finished).toMatchObject({ exitCode: 0, stdout: 'done\n' });
 });
 
+it.each([
+  ['bash', 'nohup "$0" "$1" 2>&1', true],
+  ['bash', '"$0" "$1"', false],
+])('a terminal that closes is outlived under nohup alone: %s -c %s', async (shell, script, outlives) => {
+  const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
+  const command = startCommand(shell, ['-c', `${script}; exit $?`, process.execPath, launcher], {
+    env: { [MARKER_VARIABLE]: marker, _: undefined },
+  });
+  await waitFor(() => command.stdout().includes('ready'), { what: 'the program to be up' });
+  const { pid } = findLeftovers(marker).find(
+    (process) => process.command.includes('bin/orchestrator.js') && !process.command.startsWith(shell),
+  )!;
+  process.kill(pid, 'SIGHUP');
+  process.kill(pid, 'SIGINT');
+  if (outlives) {
+    await waitFor(() => command.stdout().includes('interrupt 1'), { what: 'the signal after it' });
+    process.kill(pid, 'SIGTERM');
+  }
+  // 129: ended by SIGHUP.
+  expect((await command.finished).exitCode).toBe(outlives ? 20 : 129);
+});
+
 describe('under npm', () => {
   /** `npm run crawl` in a package whose script this is; the program is installed in it. */
   function npmRun(script: string): RunningCommand {
