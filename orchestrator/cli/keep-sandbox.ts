@@ -1,28 +1,43 @@
 /** Keeps the sandbox of a run alive while the run is worked on: when its process has died, another takes its place. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
+import type { AppError } from '../../shared/domain/errors.ts';
 import { describeError } from '../../shared/domain/errors.ts';
+import { unwritable } from './run-lock.ts';
 import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
 import { isAlive, sandboxPid, startSandbox } from './sandbox-process.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** After a start that failed. */
 const TRY_AGAIN_MS = 5_000;
+/** For so long its folder may be gone, or refuse to be written: then neither objects nor machines have a place any more. */
+const GIVE_UP_MS = 30_000;
+/** More than the rest of a block that is there already. */
+const PROBE_BYTES = 8_192;
 
 /**
  * Watches the process. A replacement has the same folder, port and control token, so everything that was told of the old
  * one finds it; buckets are still there, instances and balancer are gone and are made again by the control loop.
- * `handle.pid` follows. Resolves to a function that ends the watch.
+ * `handle.pid` follows. A folder that cannot be written for half a minute ends the watch: `giveUp` hears why. Returns a function that ends it.
  */
 export function keepSandbox(
   handle: SandboxHandle,
   options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
-  say: (text: string) => void,
+  { say, giveUp }: { say: (text: string) => void; giveUp: (error: AppError) => void },
 ): () => Promise<void> {
   const stop = new AbortController();
+  let writtenAtMs = systemClock.monotonic();
   const watch = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       await systemClock.sleep(LOOK_EVERY_MS, stop.signal);
-      if (stop.signal.aborted || isAlive(handle.pid)) continue;
+      if (stop.signal.aborted) return;
+      const fault = findWriteFault(handle.dataDir);
+      if (fault === null) writtenAtMs = systemClock.monotonic();
+      const unwrittenMs = systemClock.monotonic() - writtenAtMs;
+      if (fault !== null && unwrittenMs > GIVE_UP_MS)
+        return giveUp(unwritable(`the folder of the sandbox, ${handle.dataDir},`, fault, unwrittenMs));
+      if (isAlive(handle.pid)) continue;
       // Somebody else may have put another one in its place already.
       const pid = await sandboxPid(handle);
       if (pid !== null) {
@@ -50,4 +65,17 @@ export function keepSandbox(
     stop.abort();
     await watching;
   };
+}
+
+/** Why nothing can be written into the folder now; null when it can. */
+function findWriteFault(folder: string): unknown {
+  const file = join(folder, '.probe');
+  try {
+    writeFileSync(file, Buffer.alloc(PROBE_BYTES, 1));
+    return null;
+  } catch (error) {
+    return error;
+  } finally {
+    rmSync(file, { force: true });
+  }
 }

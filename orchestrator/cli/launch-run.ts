@@ -84,7 +84,10 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     ...(standInFor === null ? {} : { standInFor, region: target.region }),
   };
   const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
-  const unwatch = keepSandbox(sandbox, sandboxOptions, (text) => output.line(`! ${text}`));
+  const unwatch = keepSandbox(sandbox, sandboxOptions, {
+    say: (text) => output.line(`! ${text}`),
+    giveUp: (error) => options.lock.giveUp(error),
+  });
   let [stored, finished] = [false, false];
   const bindRun = async (id: string): Promise<void> => {
     await options.bindRun(id);

@@ -2,7 +2,8 @@
  * The lock that keeps two main servers off one database: a lease in a row with a fence that every write carries, and on
  * MySQL a named lock on a connection of its own. What each is for stands in docs/decisions/locks.md.
  */
-import { AppError } from '../../shared/domain/errors.ts';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../control/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
@@ -15,16 +16,20 @@ export interface LockTimes {
   watchMs: number;
   /** Between the named lock and the lease another main server needs some milliseconds; on a busy machine more. */
   settleMs: number;
+  /** For so long a database file may refuse every write. A server is waited for without end: it is somebody's to restart. */
+  giveUpMs: number;
 }
 
-const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, settleMs: 2_000 };
+const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, settleMs: 2_000, giveUpMs: 30_000 };
 
 export interface RunLock {
   fence: number;
   /** Names the run the lock is held for. */
   setRun(runId: string): void;
-  /** Aborts when the lock has been lost: somebody else may be running by now. */
+  /** Aborts with an AppError when this main server must not or cannot go on: its lock is another one's, or `giveUp` was called. */
   lost: AbortSignal;
+  /** Ends the work under this lock for a reason of this machine. The first call counts. */
+  giveUp(error: AppError): void;
   release(): Promise<void>;
 }
 
@@ -117,7 +122,18 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   const stop = new AbortController();
   let runId: string | null = null;
   let oursAtMs = clock.monotonic();
+  let writtenAtMs = oursAtMs;
+  let isUnwritable = false;
   const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
+  /** A renewal is a write like any other: a file that refuses it takes nothing of the run either. */
+  const onUnwritten = (error: unknown): void => {
+    const ms = clock.monotonic() - writtenAtMs;
+    // One that is locked by another program is writable.
+    const isBusy = error instanceof AppError && error.code === 'database-busy';
+    if (runs.guard?.isFile !== true || isBusy || ms < times.giveUpMs) return;
+    isUnwritable = true;
+    lost.abort(unwritable('the database', error, ms));
+  };
   const renew = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       await clock.sleep(times.renewMs, stop.signal);
@@ -126,8 +142,12 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       // it is back raises the fence, which the next answer tells.
       const kept = await now()
         .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, runId))
-        .catch(() => null);
+        .catch((error: unknown) => {
+          onUnwritten(error);
+          return null;
+        });
       if (kept === false) return lose();
+      if (kept === true) writtenAtMs = clock.monotonic();
       const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
       // Another one may have it for the moment it needs to find our lease alive; not for the time of a whole lease.
       if (named !== 'others') oursAtMs = clock.monotonic();
@@ -141,11 +161,22 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       runId = id;
     },
     lost: lost.signal,
+    giveUp: (error) => lost.abort(error),
     async release() {
       stop.abort();
       await renewing;
-      await runs.releaseLock(fence).catch(() => undefined);
+      // It would only be tried for a long time; the next main server on this host finds that its holder is dead.
+      if (!isUnwritable) await runs.releaseLock(fence).catch(() => undefined);
       await connection?.release();
     },
   };
+}
+
+/** What a run stands on cannot be written on this machine: it is left as it is, for a person to make room. */
+export function unwritable(what: string, error: unknown, forMs: number): AppError {
+  return new AppError(
+    'platform',
+    `${what} could not be written for ${formatDuration(forMs)}, the run is left as it is: ${describeError(error)}`,
+    { hint: 'Make room on the disk, or bring the folder back; then: orchestrator resume', cause: error },
+  );
 }

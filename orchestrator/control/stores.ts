@@ -92,6 +92,8 @@ export interface LockGuard {
   nowMs(): Promise<number>;
   /** Whose name is on the lease, expired or not; null when it is free. */
   holder(): Promise<LockHolder | null>;
+  /** The database is a file of this machine: what keeps it from being written is this machine's fault. */
+  isFile: boolean;
   /** Null where the database has no such locks. */
   connection: ConnectionLock | null;
 }

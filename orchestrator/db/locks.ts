@@ -96,6 +96,7 @@ export function createLockGuard(db: Database): LockGuard {
         const lease = await rowOf<LeaseRow>(knex(TABLE).where({ name: 'lease' }).first());
         return lease && lease.owner !== null ? holderOf(lease) : null;
       }),
+    isFile: db.engine === 'sqlite',
     connection: db.engine === 'mysql' ? new MysqlConnectionLock(db) : null,
   };
 }

@@ -60,7 +60,7 @@ describe('a full disk on the main server', () => {
 /** False where this user may not. */
 function mountSmallDisk(path: string): boolean {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'crawlfleet-test', path], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'crawlfleet-test', path], { stdio: 'ignore' });
     return true;
   } catch {
     return false;
@@ -70,7 +70,7 @@ function mountSmallDisk(path: string): boolean {
 /** Writes until nothing more fits. */
 function fillDisk(path: string): void {
   writeFileSync(path, '');
-  for (let bytes = 1 << 16; bytes >= 1; bytes >>= 1) {
+  for (let bytes = 1 << 20; bytes >= 1; bytes >>= 1) {
     try {
       for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
     } catch (error) {

@@ -31,7 +31,7 @@ export function mountSmallDisk(size: string): SmallDisk | null {
 /** Writes until nothing more fits. What it gives makes room again. */
 export function fillDisk(path: string): () => void {
   const file = join(path, 'filler');
-  writeFileSync(file, '');
+  writeFileSync(file, '', { flag: 'a' });
   for (let bytes = 1 << 20; bytes >= 1; bytes >>= 1) {
     try {
       for (;;) writeFileSync(file, Buffer.alloc(bytes), { flag: 'a' });

@@ -18,6 +18,7 @@ export const diskSpace: Check = {
   id: 'disk',
   title: 'disk space of the state folder',
   kinds: ['aws', 'dry'],
+  beforeLaunch: true,
   async run(context) {
     const { config } = context;
     const folder = join(dirname(config.file), '.crawlfleet');

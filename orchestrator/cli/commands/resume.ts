@@ -17,7 +17,7 @@ import type { Config } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, hasLeftovers, isUnfinished } from '../find-run.ts';
 import type { Interrupts } from '../interrupts.ts';
-import { watchInterrupts } from '../interrupts.ts';
+import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
 import { keepSandbox } from '../keep-sandbox.ts';
 import { provideBrowser } from '../dry-run-browser.ts';
 import { ownNetwork } from '../network-kit.ts';
@@ -46,7 +46,7 @@ export async function resumeCommand(options: ResumeOptions, output: Output): Pro
 /** What came of it: `finished` is false when it was left again, by a signal, before the run had ended and its instances were gone. */
 export async function resume(options: ResumeOptions, output: Output): Promise<CarriedOut> {
   const config = loadConfig(options.configPath, options.environment);
-  const interrupts = watchInterrupts();
+  const interrupts = watchInterrupts(LEAVE_WITHIN_MS);
   const database = await openDatabase(config.values.database.url);
   try {
     await migrate(database);
@@ -109,7 +109,12 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
       : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.fleet.instances(run.id))])];
   const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
-  const unwatch = sandbox && keepSandbox(sandbox, options, (text) => output.line(`! ${text}`));
+  const unwatch =
+    sandbox &&
+    keepSandbox(sandbox, options, {
+      say: (text) => output.line(`! ${text}`),
+      giveUp: (error) => resumption.lock.giveUp(error),
+    });
   const standIn = run.settings.sandbox?.endpoint;
   const cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
   let finished = false;

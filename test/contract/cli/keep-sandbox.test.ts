@@ -9,6 +9,10 @@ import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const OPTIONS = { bundles: [], endsAtMs: null };
+const watcher = (said: string[]) => ({
+  say: (text: string) => void said.push(text),
+  giveUp: (error: Error) => void said.push(error.message),
+});
 let folder: TempDir;
 let sandbox: SandboxHandle;
 
@@ -27,7 +31,7 @@ describe('the watch over a sandbox', () => {
     const { pid: gone } = spawnSync('true');
     const stored = { ...sandbox, pid: gone };
     const said: string[] = [];
-    const unwatch = keepSandbox(stored, OPTIONS, (text) => said.push(text));
+    const unwatch = keepSandbox(stored, OPTIONS, watcher(said));
     await waitFor(() => stored.pid === sandbox.pid, { what: 'the watch to look', timeoutMs: 20_000 });
     await unwatch();
     expect(said).toEqual([]);
@@ -38,7 +42,7 @@ describe('the watch over a sandbox', () => {
     const said: string[] = [];
     process.kill(sandbox.pid, 'SIGKILL');
     const { pid } = sandbox;
-    const unwatch = keepSandbox(sandbox, OPTIONS, (text) => said.push(text));
+    const unwatch = keepSandbox(sandbox, OPTIONS, watcher(said));
     await waitFor(() => sandbox.pid !== pid, { what: 'another sandbox', timeoutMs: 20_000 });
     await unwatch();
     expect(said).toEqual(['the sandbox has died, and its instances with it; another one takes its place']);

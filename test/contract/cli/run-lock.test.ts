@@ -7,6 +7,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { takeLock } from '../../../orchestrator/cli/run-lock.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { toAppError } from '../../../orchestrator/db/database-errors.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { createLockGuard } from '../../../orchestrator/db/locks.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
@@ -17,7 +18,7 @@ import { startCommand, waitFor } from '../../support/processes.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
 /** Those of real life, shorter; a holder that gets no CPU for some seconds still renews its lease in time. */
-const TIMES = { leaseMs: 4_500, renewMs: 600, watchMs: 2_400, settleMs: 100 };
+const TIMES = { leaseMs: 4_500, renewMs: 600, watchMs: 2_400, settleMs: 100, giveUpMs: 2_000 };
 const HOUR = 3_600_000;
 
 let test: TestDatabase;
@@ -98,6 +99,46 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     const ahead = startHolder(test.url, HOUR);
     await says(ahead, 'refused: another main server');
     expect(first.stdout()).not.toContain('lost');
+  });
+});
+
+describe('F54 a database that refuses every renewal', () => {
+  const QUICK = { ...TIMES, renewMs: 20, giveUpMs: 200 };
+
+  /** The lock of a main server whose renewals all fail with this error from then on. */
+  async function refused(engine: (typeof ENGINES)[number], driverCode: string) {
+    await open(engine);
+    const { runs } = createStores(db);
+    const error = toAppError(Object.assign(new Error('said by the driver'), { code: driverCode }), 'shop');
+    let renewals = 0;
+    runs.renewLock = () => {
+      renewals++;
+      return Promise.reject(error);
+    };
+    const lock = await takeLock(runs, systemClock, QUICK);
+    return { lock, renewals: () => renewals };
+  }
+
+  it.each(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_CANTOPEN'])('ends the work on a file: %s', async (code) => {
+    const { lock } = await refused('sqlite', code);
+    await waitFor(() => lock.lost.aborted, { what: 'the lock to be given up' });
+    expect(lock.lost.reason).toMatchObject({
+      code: 'platform',
+      exitCode: 4,
+      message: expect.stringMatching(/^the database could not be written for \d+ms, .*said by the driver/) as string,
+    });
+    await lock.release();
+  });
+
+  it.each([
+    ['sqlite', 'SQLITE_BUSY'],
+    ['mysql', 'ER_DISK_FULL'],
+    ['mysql', 'ECONNREFUSED'],
+  ] as const)('is waited for where it may come back by itself: %s %s', async (engine, code) => {
+    const { lock, renewals } = await refused(engine, code);
+    await waitFor(() => renewals() > (3 * QUICK.giveUpMs) / QUICK.renewMs, { what: 'many refusals' });
+    expect(lock.lost.aborted).toBe(false);
+    await lock.release();
   });
 });
 

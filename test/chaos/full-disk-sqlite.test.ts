@@ -1,0 +1,128 @@
+/** F54 on real processes where everything of a dry run is on one disk: a run that cannot go on ends by itself and says why. */
+import { mkdirSync, renameSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunningCommand } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
+import { productIds } from '../support/shop/product.ts';
+import type { Shop } from '../support/shop/start-shop.ts';
+import { startShop } from '../support/shop/start-shop.ts';
+import type { SmallDisk } from '../support/small-disk.ts';
+import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
+import type { Fleet } from '../system/fleet.ts';
+import { makeFleet, readReport } from '../system/fleet.ts';
+
+const IDS = productIds(200);
+
+/** Whatever is removed from it meanwhile is filled again. Returns what makes room. */
+function keepFull(path: string): () => void {
+  let free = fillDisk(path);
+  const timer = setInterval(() => (free = fillDisk(path)), 100);
+  return () => {
+    clearInterval(timer);
+    free();
+  };
+}
+
+describe('a run on a disk', () => {
+  let shop: Shop;
+  let fleet: Fleet;
+  let disk: SmallDisk | null;
+
+  beforeEach(async () => {
+    shop = await startShop({ products: IDS.length });
+    disk = null;
+  });
+  afterEach(async () => {
+    await fleet.remove();
+    disk?.unmount();
+    await shop.stop();
+  });
+
+  /** With its state folder, and its database if wanted, on a disk of this size. Null where this user may not mount one. */
+  async function onDisk(size: string, withDatabase: boolean): Promise<SmallDisk | null> {
+    disk = mountSmallDisk(size);
+    const place = disk?.path ?? '';
+    const database = { url: `sqlite:${place}/fleet.db`, drop: () => Promise.resolve() };
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      ...(withDatabase && disk ? { database } : {}),
+      productUrl: shop.productUrl,
+      ids: IDS,
+      config: { run: { deadline: '120s', grace: '60s', min_instances: 2 } },
+    });
+    if (disk === null) return null;
+    mkdirSync(join(place, 'state'));
+    symlinkSync(join(place, 'state'), join(fleet.dir, '.crawlfleet'));
+    return disk;
+  }
+
+  async function crawling(): Promise<RunningCommand> {
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await shop.stats()).requests >= 10, { what: 'the crawl to begin', timeoutMs: 60_000 });
+    return run;
+  }
+
+  const errorOf = (stdout: string) => (JSON.parse(stdout) as { error: { code: string; message: string } }).error;
+
+  it('with no room for it is refused before anything is launched, as doctor says', async (context) => {
+    if ((await onDisk('8m', false)) === null) return context.skip('this user may not mount a small disk');
+    const result = await fleet.run('run', '--dry-run', '--json');
+    expect(result.exitCode).toBe(4);
+    expect(errorOf(result.stdout)).toMatchObject({
+      code: 'platform',
+      message: expect.stringMatching(/\d MB free for .*; a run takes 50 MB/) as string,
+    });
+    expect(await fleet.query('select id from crawlfleet_runs')).toEqual([]);
+    expect((await fleet.run('doctor', '--dry-run')).exitCode).toBe(4);
+  });
+
+  it('that fills up ends within its grace with the cause in words, and goes on when there is room', async (context) => {
+    const small = await onDisk('60m', true);
+    if (small === null) return context.skip('this user may not mount a small disk');
+    const run = await crawling();
+    const free = keepFull(small.path);
+    const result = await run.finished.finally(free);
+    expect({ exitCode: result.exitCode, error: errorOf(result.stdout) }, result.stderr).toMatchObject({
+      exitCode: 4,
+      error: {
+        code: 'platform',
+        message: expect.stringMatching(/could not be written for .*(full|no space)/i) as string,
+      },
+    });
+    expect(result.wallMs).toBeLessThan(100_000);
+    const resumed = await fleet.run('resume', '--json');
+    expect(readReport(resumed), resumed.stderr).toMatchObject({ state: 'completed' });
+    expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+  });
+
+  it('that is full is left by a second Ctrl-C', async (context) => {
+    const small = await onDisk('60m', true);
+    if (small === null) return context.skip('this user may not mount a small disk');
+    const run = await crawling();
+    const free = keepFull(small.path);
+    run.kill('SIGINT');
+    await waitFor(() => run.stderr().includes('Ctrl-C again leaves at once'), { what: 'the first Ctrl-C' });
+    const askedMs = performance.now();
+    run.kill('SIGINT');
+    const result = await run.finished.finally(free);
+    expect(result.exitCode, result.stderr).toBe(11);
+    expect(performance.now() - askedMs).toBeLessThan(30_000);
+  });
+
+  it('that loses its state folder ends with the cause in words', async () => {
+    fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids: IDS,
+      config: { run: { deadline: '60s', grace: '60s', min_instances: 2 } },
+    });
+    const run = await crawling();
+    renameSync(join(fleet.dir, '.crawlfleet'), join(fleet.dir, 'elsewhere'));
+    const result = await run.finished;
+    expect({ exitCode: result.exitCode, error: errorOf(result.stdout) }, result.stderr).toMatchObject({
+      exitCode: 4,
+      error: { code: 'platform', message: expect.stringMatching(/folder of the sandbox.*ENOENT/) as string },
+    });
+  });
+});
