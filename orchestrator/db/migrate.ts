@@ -38,8 +38,8 @@ const MIGRATIONS: readonly Migration[] = [
   sightings,
   renewals,
   schedule,
-  numberMarks,
   productLists,
+  numberMarks,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';

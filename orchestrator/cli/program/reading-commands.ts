@@ -40,7 +40,6 @@ export function addReadingCommands(program: Command): void {
       description: 'what a run was planned to cost and has cost, by instance',
       run: 'default: the last ten runs, a line each',
       kind: 'shows',
-      description: 'what a run was to cost and has cost, by instance; without a name the last ten runs',
     },
     async () => (await import('../commands/cost.ts')).costCommand,
   );
