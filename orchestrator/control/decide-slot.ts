@@ -30,7 +30,8 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
   const at = { slot, epoch: record.epoch };
   const shown = findShown(world, record);
   const actions: Action[] = [];
-  if (shown && (shown.state !== record.cloudState || record.instanceId === null))
+  // `claimed` has an ID only when the second half of taking it in failed: it is done again, whatever state EC2 shows.
+  if (shown && (shown.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed'))
     actions.push({ kind: 'sight', ...at, instance: shown });
   actions.push(...decidePhase(world, record, shown));
   if (!old && isVacated(record)) actions.push(...decideClaim(world, slot, record));

@@ -34,13 +34,19 @@ describe('a run keeps its invariants', () => {
     await expectSound(plans);
   });
 
-  // A young machine that EC2 does not show yet was taken for gone; a counter that a given-up instance says again.
-  it.each(['100172 F8@L+0', '1141 F8@L+400', '2046 F8@L+5150 F43@T+4953', '100249 F17@D+1901 F39@U+0 F28@C+0'])(
-    'where it once did not: %s',
-    async (line) => {
-      await expectSound([parsePlan(line)]);
-    },
-  );
+  it.each([
+    // A young machine that EC2 does not show yet was taken for gone.
+    '100172 F8@L+0',
+    '1141 F8@L+400',
+    '2046 F8@L+5150 F43@T+4953',
+    // A counter that a given-up instance says again.
+    '100249 F17@D+1901 F39@U+0 F28@C+0',
+    // A claim with its instance stored, but not its move to `pending`, was never looked at again.
+    '2026112202342 F36@B+5016 F9@B+1006 F47@R+14',
+    '2026112203960 F39@U+5143 F47@M+0 F3@B+2999',
+  ])('where it once did not: %s', async (line) => {
+    await expectSound([parsePlan(line)]);
+  });
 });
 
 describe('a replay line', () => {

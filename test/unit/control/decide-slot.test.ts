@@ -89,6 +89,13 @@ describe('a claim', () => {
     expect(at(NOW - MINUTE)).toEqual([]);
   });
 
+  it('whose instance is stored is taken in again until it is pending, whatever state EC2 shows', () => {
+    const half = claimed(0, { attempts: 1, launchedAtMs: NOW, instanceId: 'i-0-1', cloudState: 'running' });
+    expect(of(aWorld({ instances: [half], nowMs: NOW }))).toEqual(['sight 0.1']);
+    const pending = { ...half, phase: 'pending' } as const;
+    expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('sight 0.1');
+  });
+
   it('that may have launched is not asked for again when the run ends', () => {
     const record = claimed(0, { attempts: 2, lastError: 'unknown: timeout', launchedAtMs: NOW - MINUTE });
     const run = aRun({ request: 'stop' });
