@@ -88,7 +88,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     // A lost reply must not cost the twelve heartbeats after which the main server gives an instance up.
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
-  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
+  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs);
   const pageTimes = new PageTimes();
   const changed = new SignalFlag();
   const status = { ready: folder.helloAccepted, crawling: true };
@@ -143,7 +143,6 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       log.info({ chunks: yielded }, 'given back to be crawled by others');
       heartbeat.poke();
     }
-    pacer.setInterval(queue.intervalMs);
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
     if (orders.verdict !== null) troubles.decide(orders.verdict);
     if (orders.release && queue.state.trouble?.verdict === 'banned') giveBack();

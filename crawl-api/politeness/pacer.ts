@@ -7,12 +7,15 @@ import type { Clock } from '../../shared/ports/clock.ts';
 
 export class Pacer {
   readonly #clock: Clock;
-  #intervalMs: number;
+  readonly #intervalMs: () => number;
   #startedMs: number | null = null;
   #firstByteMs: number | null = null;
 
-  /** @param lastStartWallMs when an earlier process on this address started its last request; null for never */
-  constructor(clock: Clock, intervalMs: number, lastStartWallMs: number | null) {
+  /**
+   * @param intervalMs asked for at each wait: a pace that changes counts from the last start, whatever was waited for before
+   * @param lastStartWallMs when an earlier process on this address started its last request; null for never
+   */
+  constructor(clock: Clock, intervalMs: () => number, lastStartWallMs: number | null) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
     if (lastStartWallMs !== null) {
@@ -22,18 +25,10 @@ export class Pacer {
     }
   }
 
-  get intervalMs(): number {
-    return this.#intervalMs;
-  }
-
-  setInterval(intervalMs: number): void {
-    this.#intervalMs = intervalMs;
-  }
-
   /** Milliseconds until the next request may start; 0 when it may start now. */
   waitMs(): number {
     if (this.#startedMs === null) return 0;
-    const next = nextStartMs(this.#startedMs, this.#firstByteMs, this.#intervalMs);
+    const next = nextStartMs(this.#startedMs, this.#firstByteMs, this.#intervalMs());
     return Math.max(0, next - this.#clock.monotonic());
   }
 

@@ -6,7 +6,7 @@ import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { PacedRequests } from '../../../crawl-api/queue/paced-requests.ts';
 import { broken, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
-import { START_MS, createQueue, give } from './fakes.ts';
+import { START_MS, createQueue, give, products } from './fakes.ts';
 
 const page: PageResult = fine();
 
@@ -151,6 +151,18 @@ describe('the crawl loop', () => {
     expect(urls(scene)).toHaveLength(3);
   });
 
+  it('follows a longer interval while the disk has not yet taken the orders that bring it', async () => {
+    const world = createQueue();
+    await give(world.queue, '1-1', 1, 3);
+    await world.queue.offer({ chunk: '4-1', share: 100_000, products: products(4, 6) });
+    const scene = await createScene(world);
+    await scene.run(500);
+    world.journal.sync = () => new Promise<never>(() => undefined);
+    void scene.follow({ intervalMs: 30_000, grants: ['4-1'] });
+    await scene.run(29_000);
+    expect(urls(scene)).toEqual(['p1']);
+  });
+
   it('ends at once when told to stop', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3);
@@ -200,7 +212,7 @@ describe('the crawl loop', () => {
       },
       close: () => Promise.resolve(),
     };
-    const pacer = new Pacer(clock, 10_000, null);
+    const pacer = new Pacer(clock, () => queue.intervalMs, null);
     const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
     const send = (n: number) =>
@@ -231,13 +243,13 @@ describe('the crawl loop', () => {
 describe('Pacer', () => {
   it('does not wait for longer than an interval when the clock was set back', () => {
     const { clock } = createQueue();
-    const pacer = new Pacer(clock, 1_000, START_MS + 3_600_000);
+    const pacer = new Pacer(clock, () => 1_000, START_MS + 3_600_000);
     expect(pacer.waitMs()).toBeLessThan(1_150);
     expect(pacer.waitMs()).toBeGreaterThanOrEqual(1_000);
   });
 
   it('may start at once when nothing was sent before', () => {
-    expect(new Pacer(createQueue().clock, 1_000, null).waitMs()).toBe(0);
+    expect(new Pacer(createQueue().clock, () => 1_000, null).waitMs()).toBe(0);
   });
 });
 

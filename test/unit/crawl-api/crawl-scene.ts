@@ -104,7 +104,7 @@ export async function createScene(
   const starts: Scene['starts'] = [];
   const tries = new Map<string, number>();
   const changed = new SignalFlag();
-  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs);
+  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs);
   const createSource = (via: 'http' | 'browser'): PageSource => ({
     fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> => {
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
@@ -158,7 +158,6 @@ export async function createScene(
     },
     follow: async (changes) => {
       await queue.follow(orders(changes));
-      pacer.setInterval(queue.intervalMs);
       changed.raise();
     },
   };
