@@ -44,6 +44,11 @@ describe('a run keeps its invariants', () => {
     // A claim with its instance stored, but not its move to `pending`, was never looked at again.
     '2026112202342 F36@B+5016 F9@B+1006 F47@R+14',
     '2026112203960 F39@U+5143 F47@M+0 F3@B+2999',
+    // An instance in memory kept its old pace for one more request when robots.txt asked for a longer one.
+    '2026112203760 F41@L+0 F30@P+2529 F42@U+782',
+    '2026112205050 F30@C+3470 F7@L+3110',
+    '2026112205201 F20@C+0 F4@C+0 F30@C+5122',
+    '2026112209118 F7@P+3384 F30@C+5510 F39@K+4780',
   ])('where it once did not: %s', async (line) => {
     await expectSound([parsePlan(line)]);
   });

@@ -115,11 +115,12 @@ export class FakeInstance {
   #completion: string | null = null;
   #closed = false;
   #poked = false;
-  #nextFetchMs = 0;
   #nextPartMs = 0;
   #nextBeatMs = 0;
   #nextUploadMs = 0;
-  #intervalMs: number;
+  #orderedIntervalMs: number;
+  /** Null before the first request, and in a process that has forgotten its pace. */
+  #lastFetchMs: number | null = null;
   #lastRightMs: number | null = null;
   #release = false;
   #damaged = false;
@@ -132,7 +133,7 @@ export class FakeInstance {
     this.#o = options;
     this.id = options.id;
     this.#runKey = importPublicKey(options.settings.runPublicKey);
-    this.#intervalMs = options.settings.site.intervalMs;
+    this.#orderedIntervalMs = options.settings.site.intervalMs;
     this.slot = options.settings.slot;
     this.epoch = options.settings.epoch;
     this.address = options.address ?? `127.0.0.${options.settings.slot + 1}`;
@@ -191,7 +192,7 @@ export class FakeInstance {
       this.#progress.pending++;
       this.#damaged = true;
     }
-    if (this.#o.wrongs?.forgetsPace) this.#nextFetchMs = 0;
+    if (this.#o.wrongs?.forgetsPace) this.#lastFetchMs = null;
     this.#nextBeatMs = 0;
     this.#poked = true;
     this.#start(downMs, () => undefined);
@@ -270,7 +271,7 @@ export class FakeInstance {
     if (!product) return;
     const last = this.requestsAt.at(-1);
     if (last !== undefined) this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - last);
-    this.#nextFetchMs = now + this.#intervalMs;
+    this.#lastFetchMs = now;
     this.requestsAt.push(now);
     this.#o.onRequest?.(this, product);
     const mood = this.#o.mood(this);
@@ -281,6 +282,12 @@ export class FakeInstance {
     if (mood === 'odd') return this.#tell({ verdict: 'suspect', rule: 'required-missing', atMs: now, untilMs: null });
     this.#page = { product, doneAtMs: now + this.pageMs };
     if (this.pageMs === 0) this.#settle(now);
+  }
+
+  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts as in a real one. */
+  get #nextFetchMs(): number {
+    if (this.#lastFetchMs === null) return 0;
+    return this.#lastFetchMs + Math.max(this.#orderedIntervalMs, this.robots?.crawlDelayMs ?? 0);
   }
 
   #settle(now: number): void {
@@ -428,7 +435,7 @@ export class FakeInstance {
     for (const id of orders.yield ?? []) this.#yield(id);
     for (const id of orders.taken ?? []) this.#yielded.delete(id);
     if (orders.robots !== null) this.robots = orders.robots;
-    this.#intervalMs = orders.intervalMs;
+    this.#orderedIntervalMs = orders.intervalMs;
     this.#release = orders.release;
     if (this.trouble?.verdict === 'suspect' && orders.verdict !== null) {
       const now = this.#o.clock.now();
