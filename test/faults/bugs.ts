@@ -13,6 +13,8 @@ export interface Bug {
   breaks: readonly string[];
   /** Faults in which it shows; empty: in every run. */
   faults: readonly string[];
+  /** Replay lines, where random plans would hardly ever show it. */
+  plans?: readonly string[];
   wrongs: Wrongs;
 }
 
@@ -257,6 +259,13 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I2'],
     faults: ['F42'],
     wrongs: { neverSwitchesOff: true },
+  },
+  'no-gc': {
+    what: 'no later run looks for what one without a main server has left',
+    breaks: ['I2'],
+    faults: [],
+    plans: ['2026112209093 F10@P+0 F42@U+4605', '79 F19@C+300 F42@C+301'],
+    wrongs: { neverCollects: true },
   },
   'never-terminates': {
     what: 'terminate calls do nothing, and machines do not switch themselves off either',

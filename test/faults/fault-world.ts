@@ -40,6 +40,7 @@ import { usualResult } from '../contract/control/whole-run.ts';
 import { ALLOW_ALL, START_MS } from '../unit/control/builders.ts';
 import { EventClock } from './event-clock.ts';
 import type { Moment } from './faulty-cloud.ts';
+import { collectGarbage } from './later-runs.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects } from './faulty-cloud.ts';
 
 export interface FaultyCloud extends MemoryCloud {
@@ -55,6 +56,8 @@ export interface Wrongs {
   instance?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
   /** Machines do not switch themselves off. */
   neverSwitchesOff?: boolean;
+  /** No gc follows a run whose main server is gone. */
+  neverCollects?: boolean;
 }
 
 /** Main servers that end with an error are started again after this. */
@@ -94,6 +97,7 @@ export class FaultWorld {
   readonly #life: Mortality[] = [];
   readonly #machines = new Map<string, SeenMachine>();
   readonly #closedAt = new Map<string, number>();
+  #gcUntilMs: number | null = null;
   readonly #waiting = new Map<Moment, (() => void)[]>();
   readonly #seen = new Set<Moment>();
   /** Effects that the main servers have asked for, in order. */
@@ -213,8 +217,12 @@ export class FaultWorld {
     }
     this.reach('Z');
     // What is left then must go by itself.
-    const goneMs = clock.now() + run.settings.run.graceMs + limitsFor(run.settings.run.deadlineMs).terminateMs + 1_000;
-    while (this.#isAnythingLeft() && clock.now() < goneMs && (await clock.step())) this.#watch();
+    const goneMs = clock.now() + run.settings.run.graceMs + limitsFor(run.settings.run.deadlineMs).terminateMs;
+    if (this.abandoned && this.#isAnythingLeft() && !this.#wrongs.neverCollects) {
+      void collectGarbage(this, stop.signal);
+      this.#gcUntilMs = goneMs;
+    }
+    while (this.#isAnythingLeft() && clock.now() < goneMs + 1_000 && (await clock.step())) this.#watch();
     this.#watch();
     this.server?.kill();
     stop.abort();
@@ -356,9 +364,11 @@ export class FaultWorld {
           fromMs: machine.launchedAtMs,
           toMs: isOver ? now : null,
           goneMs: isGone ? now : null,
+          timer: true,
           terminated: false,
         });
       } else {
+        if (machine.state === 'stopped') known.timer = false;
         if (isOver) known.toMs ??= now;
         if (isGone) known.goneMs ??= now;
       }
@@ -374,13 +384,17 @@ export class FaultWorld {
     // What was done to the database for the sake of a fault is over.
     db.beforeCall = () => undefined;
     db.afterCall = () => undefined;
-    for (const machine of this.#machines.values()) machine.terminated = this.compute.terminated.has(machine.id);
+    for (const machine of this.#machines.values()) {
+      machine.terminated = this.compute.terminated.has(machine.id);
+      machine.timer &&= this.fleet.armed.has(machine.id);
+    }
     const facts = readMemoryFacts(db, run.id);
     const stores = createMemoryStores(db);
     const texts = [...this.texts, ...(this.server?.alarms ?? [])];
     return readHistory({ ...stores, clock }, facts, run.id, {
       outageMs: this.outageMs,
       abandoned: this.abandoned,
+      gcUntilMs: this.#gcUntilMs,
       machines: [...this.#machines.values()],
       requests: this.#requests,
       grants: this.#grants,

@@ -31,7 +31,8 @@ export function randomPlan(seed: number, names: readonly string[] = NAMES): Faul
 }
 
 /** Runs in which a bug has to show. */
-export function bugPlans(bug: { faults: readonly string[] }, seed: number): FaultPlan[] {
+export function bugPlans(bug: { faults: readonly string[]; plans?: readonly string[] }, seed: number): FaultPlan[] {
+  if (bug.plans) return bug.plans.map(parsePlan);
   const names = bug.faults.length > 0 ? bug.faults : NAMES;
   return Array.from({ length: BUG_RUNS }, (_, i) => randomPlan(seed * 100_000 + i, names));
 }

@@ -12,16 +12,21 @@ import { placeOf, violationsOf } from './history.ts';
 /** Further epochs a slot may see beside its first. */
 const MOST_OF_A_SLOT = 3;
 
-/** I2: no machine outlives min(end, deadline) + grace, and none of somebody else's is touched. */
-export function checkLeftovers({ run, machines, instances, nowMs, outageMs, abandoned }: History): Violation[] {
+/**
+ * I2: no machine outlives min(end, deadline) + grace, and none of somebody else's is touched. A machine has three ends: its main
+ * server, its own timer, gc. Where the first two are missing, what counts is that gc has ended it.
+ */
+export function checkLeftovers(history: History): Violation[] {
+  const { run, machines, instances, nowMs, outageMs, abandoned, gcUntilMs } = history;
   const found: string[] = [];
   const endMs = abandoned ? run.deadlineAtMs : Math.min(run.finishedAtMs ?? Infinity, run.deadlineAtMs + outageMs);
-  const lastMs = endMs + run.settings.run.graceMs + (abandoned ? 0 : limitsOf(run).terminateMs);
+  const ownLastMs = endMs + run.settings.run.graceMs + (abandoned ? 0 : limitsOf(run).terminateMs);
   for (const machine of machines ?? []) {
     if (machine.slot === null) {
       if (machine.terminated) found.push(`${machine.id} is none of this run's, and it was terminated`);
       continue;
     }
+    const lastMs = machine.timer === false ? Math.max(ownLastMs, gcUntilMs ?? 0) : ownLastMs;
     if (machine.toMs === null && nowMs > lastMs) found.push(`${machine.id} (${placeOf(machine)}) still runs`);
     if (machine.toMs !== null && machine.toMs > lastMs)
       found.push(`${machine.id} (${placeOf(machine)}) ran ${machine.toMs - lastMs} ms too long`);

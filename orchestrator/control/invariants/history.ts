@@ -16,6 +16,8 @@ export interface SeenMachine {
   toMs: number | null;
   /** When it ceased to run, stopped ones too; null while it runs. Left out where nobody watched. */
   goneMs?: number | null;
+  /** False when no timer of its own can end it: its user data never ran, or it was stopped. Left out where nobody watched. */
+  timer?: boolean;
   /** True when this run asked the cloud to terminate it. */
   terminated: boolean;
 }
@@ -84,8 +86,10 @@ export interface History {
   nowMs: number;
   /** How long the main server, the database or the cloud were away: time limits are prolonged by it. */
   outageMs: number;
-  /** True when the main server was killed for good: then only the machines' own timers end them. */
+  /** True when the main server was killed for good: then the machines' own timers end them, and gc what has none. */
   abandoned: boolean;
+  /** Until when gc ran again and again after a run without a main server; null when it did not run. */
+  gcUntilMs: number | null;
   machines: readonly SeenMachine[] | null;
   requests: readonly SeenRequest[] | null;
   grants: readonly SeenGrant[] | null;

@@ -39,6 +39,7 @@ export async function readHistory(
     nowMs: stores.clock.now(),
     outageMs: 0,
     abandoned: false,
+    gcUntilMs: null,
     machines,
     requests: null,
     grants: null,

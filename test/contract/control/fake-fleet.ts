@@ -63,6 +63,8 @@ export class FakeFleet implements OfferSender {
   boots: (machine: CloudInstance) => boolean = () => true;
   /** Called with each instance before its first word. */
   onBoot: (instance: FakeInstance) => void = () => undefined;
+  /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
+  readonly armed = new Set<string>();
   readonly #o: FleetOptions;
   readonly #known = new Set<string>();
   #server: { callbacks: Callbacks; died: AbortSignal; death: Promise<null> } | null = null;
@@ -118,6 +120,7 @@ export class FakeFleet implements OfferSender {
       await clock.sleep(BOOT_MS);
       const record = await stores.fleet.get(runId, slot, epoch);
       const settings = parseUserData(record!.request.userData);
+      this.armed.add(id);
       const fetch = (product: { n: number; id: string }): ItemResult => {
         this.fetches.set(product.id, (this.fetches.get(product.id) ?? 0) + 1);
         return this.#o.fetch(product);
@@ -144,10 +147,11 @@ export class FakeFleet implements OfferSender {
     }
   }
 
-  /** The timer that is armed first thing at boot. */
+  /** The timer that is armed first thing at boot. A machine that is stopped has none. */
   async #switchOff(id: string, atMs: number): Promise<void> {
-    await this.#o.clock.sleep(atMs - this.#o.clock.now());
-    this.#o.cloud.compute.kill(id);
+    const { clock, cloud } = this.#o;
+    await clock.sleep(atMs - clock.now());
+    if (cloud.compute.isRunning(id)) cloud.compute.kill(id);
   }
 
   async #call(path: string, callback: Callback): Promise<CallbackReply | null> {

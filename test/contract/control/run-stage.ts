@@ -111,6 +111,9 @@ export function memoryCloud(clock: Clock): MemoryCloud {
   return { compute, balancers, objects: new MemoryObjectStore(clock) };
 }
 
+/** Tagged on all that a run in memory launches. */
+export const OWNER = 'test';
+
 const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
 
 /** A core as the main server builds it; what it was alarmed about is in `alarms`. */
@@ -134,7 +137,7 @@ export function createCore(
     offers,
     launchTurn: () => Promise.resolve(),
     launchKit: async () => ({
-      owner: 'test',
+      owner: OWNER,
       imageId: 'ami-1',
       subnets: await cloud.compute.subnets([]),
       securityGroupIds: ['sg-1'],
