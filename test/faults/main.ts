@@ -6,9 +6,11 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { BUGS } from './bugs.ts';
+import { campaignSeed } from './campaign-seed.ts';
 import type { FaultPlan } from './plan.ts';
-import { bugPlans, pairPlans, parsePlan, randomPlan, singlePlans } from './plan.ts';
+import { bugPlans, pairPlans, parsePlan, randomPlans, singlePlans } from './plan.ts';
 import type { Played } from './play.ts';
 import { play } from './play.ts';
 
@@ -17,6 +19,17 @@ interface Task {
   bug: string | null;
 }
 
+const HELP = `npm run faults -- [options]        exit code 1 when a run breaks an invariant: its line is printed at once
+
+  --runs N          N runs (500): every fault at every moment, the worst pairs, then random ones, at most 100,000 a seed
+  --seed N|date     random runs of this seed, or of a new one each day (FAULT_SEED, else 1)
+  --threads N       on N threads (one for each processor)
+  --replay "LINE"   the line that a failing run has printed
+  --crash-points    the main server killed before and after every effect of a run
+  --bug NAME        runs with this bug switched on: one must break an invariant
+  --list-bugs
+`;
+
 /** Runs with a kill around every effect of these. */
 const CRASHED_SEEDS = [1, 2];
 
@@ -24,13 +37,19 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       runs: { type: 'string', default: '500' },
-      seed: { type: 'string', default: '1' },
+      seed: { type: 'string', default: process.env.FAULT_SEED ?? '1' },
+      threads: { type: 'string', default: String(availableParallelism()) },
       replay: { type: 'string' },
       bug: { type: 'string' },
       'list-bugs': { type: 'boolean', default: false },
       'crash-points': { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
     },
   });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
   if (values['list-bugs']) {
     for (const [name, { what, breaks }] of Object.entries(BUGS))
       process.stdout.write(`${name.padEnd(22)} ${breaks.join(' ').padEnd(8)} ${what}\n`);
@@ -38,12 +57,19 @@ async function main(): Promise<number> {
   }
   const bug = values.bug ?? null;
   if (bug !== null && !BUGS[bug]) throw new Error(`there is no bug ${bug}; see --list-bugs`);
-  if (values.replay !== undefined) return report([await play(parsePlan(values.replay), bug)], 0);
+  if (values.replay !== undefined) {
+    const played = await play(parsePlan(values.replay), bug);
+    show(played);
+    return report([played], 0);
+  }
   const startedMs = performance.now();
-  const runs = Number(values.runs);
-  const seed = Number(values.seed);
+  const runs = wholeNumber('--runs', values.runs);
+  const threads = wholeNumber('--threads', values.threads);
+  const seed = campaignSeed(values.seed, Date.now());
   const plans = bug === null ? await usualPlans(runs, seed, values['crash-points']) : bugPlans(BUGS[bug]!, seed);
-  const played = await playAll(plans.map((plan) => ({ plan, bug })));
+  process.stdout.write(`${plans.length} runs, seed ${seed}\n`);
+  const tasks = plans.map((plan) => ({ plan, bug }));
+  const played = await playAll(tasks, threads);
   return report(played, performance.now() - startedMs);
 }
 
@@ -52,7 +78,12 @@ async function usualPlans(runs: number, seed: number, crashPoints: boolean): Pro
   if (crashPoints) return (await Promise.all(CRASHED_SEEDS.map(crashPlans))).flat();
   const fixed = [...singlePlans(), ...pairPlans()];
   const count = Math.max(0, runs - fixed.length);
-  return [...fixed.slice(0, runs), ...Array.from({ length: count }, (_, i) => randomPlan(seed * 100_000 + i))];
+  return [...fixed.slice(0, runs), ...randomPlans(seed, count)];
+}
+
+function wholeNumber(name: string, text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new AppError('usage', `${name} is a whole number from 1, not ${text}`);
+  return Number(text);
 }
 
 /** A kill before and one after every effect of a run without other faults. */
@@ -63,7 +94,7 @@ async function crashPlans(seed: number): Promise<FaultPlan[]> {
   );
 }
 
-async function playAll(tasks: readonly Task[]): Promise<Played[]> {
+async function playAll(tasks: readonly Task[], threads: number): Promise<Played[]> {
   const queue = [...tasks];
   const played: Played[] = [];
   const work = (): Promise<void> =>
@@ -76,22 +107,26 @@ async function playAll(tasks: readonly Task[]): Promise<Played[]> {
       };
       worker.on('message', (result: Played) => {
         played.push(result);
+        show(result);
         next();
       });
       worker.on('error', reject);
       next();
     });
-  await Promise.all(Array.from({ length: Math.min(availableParallelism(), tasks.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(threads, tasks.length) }, work));
   return played;
 }
 
+/** At once, so that a campaign that is stopped has not been for nothing. */
+function show({ line, end, violations }: Played): void {
+  if (violations.length === 0) return;
+  process.stdout.write(`--replay "${line}"   (${end})\n`);
+  for (const { invariant, sentence } of violations.slice(0, 4)) process.stdout.write(`    ${invariant} ${sentence}\n`);
+}
+
+/** The exit code. */
 function report(played: readonly Played[], tookMs: number): number {
   const broken = played.filter((p) => p.violations.length > 0);
-  for (const { line, end, violations } of broken.slice(0, 20)) {
-    process.stdout.write(`--replay "${line}"   (${end})\n`);
-    for (const { invariant, sentence } of violations.slice(0, 4))
-      process.stdout.write(`    ${invariant} ${sentence}\n`);
-  }
   const ends = Map.groupBy(played, (p) => p.end);
   const counts = [...ends].map(([end, same]) => `${end}: ${same.length}`).join(', ');
   process.stdout.write(
@@ -100,7 +135,11 @@ function report(played: readonly Played[], tookMs: number): number {
   return broken.length > 0 ? 1 : 0;
 }
 
-if (isMainThread) process.exitCode = await main();
+if (isMainThread)
+  process.exitCode = await main().catch((error: unknown) => {
+    process.stderr.write(`npm run faults: ${describeError(error)} (--help lists the options)\n`);
+    return 2;
+  });
 else
   parentPort!.on('message', (task: Task) => {
     void play(task.plan, task.bug).then((result) => parentPort!.postMessage({ ...result, effects: [] }));

@@ -23,18 +23,28 @@ const NAMES = Object.keys(FAULTS);
 const BUG_RUNS = 60;
 
 /** Two or three faults, sometimes none or one, of all or of the given ones. */
-export function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
+function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
   const dice = new Dice(seededRandom(seed ^ 0x5eed));
   const count = names.length < NAMES.length ? dice.between(1, 2) : dice.between(0, 3);
   const faults = Array.from({ length: count }, () => randomFault(dice, dice.pick(names)!));
   return { seed, faults, crash: null };
 }
 
+/** Seeds of two campaigns never meet within so many runs. */
+const MOST_RUNS = 100_000;
+
+/** The random runs of a campaign: the same ones first, however many. Throws `usage` for more than one seed has. */
+export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
+  if (!(count >= 0 && count <= MOST_RUNS))
+    throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);
+  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, names));
+}
+
 /** Runs in which a bug has to show. */
 export function bugPlans(bug: { faults: readonly string[]; plans?: readonly string[] }, seed: number): FaultPlan[] {
   if (bug.plans) return bug.plans.map(parsePlan);
   const names = bug.faults.length > 0 ? bug.faults : NAMES;
-  return Array.from({ length: BUG_RUNS }, (_, i) => randomPlan(seed * 100_000 + i, names));
+  return randomPlans(seed, BUG_RUNS, names);
 }
 
 /** Each fault alone at each of its moments. */
