@@ -118,7 +118,6 @@ async function moveInstance(
     const consoleOutput = await core.compute.consoleOutput(record.instanceId).catch(() => null);
     if (consoleOutput !== null) await core.fleet.patch(world.run.id, slot, epoch, { consoleOutput }, core.fence);
   }
-  const now = core.clock.now();
   const moved = await core.fleet.move(
     world.run.id,
     slot,
@@ -126,12 +125,10 @@ async function moveInstance(
     from,
     to,
     core.fence,
-    now,
+    core.clock.now(),
     reason ?? undefined,
     detail ?? undefined,
   );
-  if (moved && to === 'terminated')
-    await core.fleet.patch(world.run.id, slot, epoch, { terminatedAtMs: now }, core.fence);
   if (moved && to === 'banned')
     await core.alarm(`slot ${slot}: ${whatBanned(record)}`, {
       slot,

@@ -256,7 +256,8 @@ export interface FleetStore {
   ): Promise<boolean>;
   /**
    * Moves the instance if it is in `from`, with an event; false when it was elsewhere. The only way a phase changes. To `lost`
-   * it goes without its manifest: one that nobody has checked closes nothing.
+   * it goes without its manifest: one that nobody has checked closes nothing. To `terminated` it goes with the time of its end,
+   * unless that was known before.
    */
   move(
     runId: string,

@@ -183,6 +183,7 @@ export class KnexFleetStore implements FleetStore {
           phase_at: nowMs,
           ...(reason === undefined ? {} : { reason }),
           ...(to === 'lost' ? { manifest_key: null, manifest_sha256: null } : {}),
+          ...(to === 'terminated' ? { terminated_at: trx.raw('coalesce(terminated_at, ?)', [nowMs]) } : {}),
         });
       if (changed === 0) return attempt.maybeDone && isLastEvent(trx, runId, event);
       await insertEvent(trx, runId, event);

@@ -30,7 +30,7 @@ function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
   return { seed, faults, crash: null };
 }
 
-/** Seeds of two campaigns never meet within so many runs. */
+/** As far apart are the first runs of two seeds, so that none draws the runs of another. */
 const MOST_RUNS = 100_000;
 
 /** The random runs of a campaign: the same ones first, however many. Throws `usage` for more than one seed has. */

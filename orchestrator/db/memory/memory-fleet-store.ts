@@ -94,7 +94,8 @@ export class MemoryFleetStore implements FleetStore {
       if (found?.record.phase !== from) return false;
       const manifest = to === 'lost' ? { manifestKey: null, manifestSha256: null } : {};
       const given = reason === undefined ? {} : { reason };
-      put(found.run, { ...found.record, phase: to, phaseAtMs: nowMs, ...given, ...manifest });
+      const ended = to === 'terminated' ? { terminatedAtMs: found.record.terminatedAtMs ?? nowMs } : {};
+      put(found.run, { ...found.record, phase: to, phaseAtMs: nowMs, ...given, ...manifest, ...ended });
       addMove(found.run, nowMs, { slot, epoch }, from, to, detail ?? null);
       return true;
     });

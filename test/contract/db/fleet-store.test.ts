@@ -171,6 +171,19 @@ onEveryEngine('FleetStore', (bench, engine) => {
     await expect(fleet.move(id, 0, 1, 'lost', 'ready', bench().fence, NOW)).rejects.toMatchObject({ code: 'internal' });
   });
 
+  it('notes when a machine has ended in the move that says so, and keeps a time that was known before', async () => {
+    const { fleet } = bench().stores;
+    const { fence } = bench();
+    const { id } = await createRun(bench(), 1);
+    for (const slot of [0, 1]) {
+      await createInstance(bench(), id, slot);
+      await fleet.move(id, slot, 1, 'crawling', 'lost', fence, NOW + 7, 'silent');
+    }
+    await fleet.patch(id, 1, 1, { terminatedAtMs: NOW + 3 }, fence);
+    for (const slot of [0, 1]) await fleet.move(id, slot, 1, 'lost', 'terminated', fence, NOW + 9);
+    expect((await fleet.instances(id)).map((i) => i.terminatedAtMs)).toEqual([NOW + 9, NOW + 3]);
+  });
+
   it('enters the manifest of one that serves, once, and gives it up with the instance', async () => {
     const { fleet } = bench().stores;
     const { fence } = bench();
