@@ -10,7 +10,7 @@ import type { QuotaGate } from './quota-gate.ts';
 import { quotaGate } from './quota-gate.ts';
 import { heardInBucketMs } from './manifest-poll.ts';
 import { findShown } from './shown.ts';
-import { drainAtMs, isDraining, uploadEndMs } from './schedule-of-run.ts';
+import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from './schedule-of-run.ts';
 import { sharesAddressWith } from './shared-address.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
@@ -99,6 +99,7 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
   const { attempts, lastError } = record;
   const calledMs = record.launchedAtMs ?? record.claimedAtMs;
   if (lastError?.startsWith('refused')) return [lose(record, LOSS.refused)];
+  if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
   // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
   if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
   // The token is used: asking again tells nothing. Either the tags turn up, or the next epoch gets a token of its own.

@@ -19,7 +19,7 @@ import { admitLaunches } from './launch-admission.ts';
 import { LOSS } from './loss.ts';
 import { isShortOfMoney } from './money.ts';
 import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
-import { isDraining, powerOffAtMs, releaseEndMs } from './schedule-of-run.ts';
+import { isDraining, isReleaseOver, powerOffAtMs } from './schedule-of-run.ts';
 import { shardsOf } from './shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
@@ -173,6 +173,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
   if (world.nowMs > powerOffAtMs(world.run))
     return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
+  if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
   const slots = slotCount(world);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
@@ -211,8 +212,6 @@ function decideRelease(world: World): Action[] {
   if (released) actions.push({ kind: 'move-run', from: 'releasing', to: 'loading', reason: world.run.reason });
   return actions;
 }
-
-const isReleaseOver = (world: World): boolean => world.nowMs > releaseEndMs(world.run);
 
 /** EC2 will perhaps never end it: it is told again, and nobody takes anything more from it. */
 function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {

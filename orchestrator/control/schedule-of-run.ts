@@ -38,8 +38,10 @@ export function uploadEndMs(
   return Math.min(patientMs, Math.max(run.deadlineAtMs, loopStartedAtMs) + LATEST_UPLOAD_MS);
 }
 
-/** From here on the results do not wait for EC2 to show the instances going. */
+/** From here on the results do not wait for EC2: neither for instances to be shown going, nor for what became of a launch. */
 export const releaseEndMs = (run: Span): number => run.deadlineAtMs + LATEST_RELEASE_MS;
+
+export const isReleaseOver = (world: { nowMs: number; run: Span }): boolean => world.nowMs > releaseEndMs(world.run);
 
 /** True when crawling must stop: the deadline is near, or somebody asked. */
 export function isDraining(world: { nowMs: number; run: Span & { request: string | null } }): boolean {

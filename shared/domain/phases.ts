@@ -69,7 +69,7 @@ export const RUN_PHASE_FACTS: Record<RunPhase, PhaseFacts> = {
 export const INSTANCE_PHASE_FACTS: Record<InstancePhase, PhaseFacts> = {
   claimed: {
     meaning: 'The launch is written down; EC2 is not yet asked, or has not yet answered.',
-    ends: 'A refusal ends it (`launch-refused`, `pool-dry`). Without an answer the same request is sent up to 12 times (`launch-unanswered`). A throttled or quota-bound one ends when it could not boot before the drain.',
+    ends: 'A refusal ends it (`launch-refused`, `pool-dry`). Without an answer the same request is sent up to 12 times (`launch-unanswered`). A throttled or quota-bound one ends when it could not boot before the drain. What EC2 has not told of it by 30 s after the deadline is not waited for.',
     last: 'power-off',
   },
   pending: {

@@ -58,4 +58,23 @@ describe('a run that has more to do than time', () => {
     // What was in the bucket before is published all the same.
     expect((await whole.rows()).length).toBeGreaterThan(50);
   });
+
+  it('publishes within a minute of its deadline when EC2 never says what became of a launch', async () => {
+    whole = await WholeRun.open(base, TOO_MANY);
+    const { compute } = whole.cloud;
+    await whole.start();
+    await whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 5).length === 2);
+    compute.kill(whole.fleet.of(1).id);
+    compute.launchFaults.push(...Array.from({ length: 20 }, () => 'reply-lost' as const));
+    const isCalled = async (): Promise<boolean> =>
+      ((await base.stores.fleet.get(whole.run.id, 1, 2))?.attempts ?? 0) > 0;
+    await whole.until('a call without an answer', isCalled);
+    compute.throttle.allUntilMs = whole.run.deadlineAtMs + 120_000;
+    await whole.untilEnd();
+    const record = await whole.record();
+    expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
+    expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThan(60_000);
+    expect((await whole.verdict()).products.open).toBe(0);
+    expect(compute.alive()).toEqual([]);
+  });
 });

@@ -96,6 +96,20 @@ describe('a claim', () => {
     expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('sight 0.1');
   });
 
+  it.each(['unknown: timeout', 'used: IdempotentParameterMismatch'])(
+    'does not keep the results back when EC2 has not told by 30 s after the deadline what became of it: %s',
+    (lastError) => {
+      const run = aRun();
+      const at = (ms: number): string[] => {
+        const nowMs = run.deadlineAtMs + ms;
+        const record = claimed(0, { attempts: 2, lastError, launchedAtMs: drainAtMs(run) - 1 });
+        return of(aWorld({ run, instances: [record], nowMs, cloud: null }));
+      };
+      expect(at(30_000)).toEqual([]);
+      expect(at(30_001)).toEqual(['0.1 claimed>lost not-needed']);
+    },
+  );
+
   it('that may have launched is not asked for again when the run ends', () => {
     const record = claimed(0, { attempts: 2, lastError: 'unknown: timeout', launchedAtMs: NOW - MINUTE });
     const run = aRun({ request: 'stop' });

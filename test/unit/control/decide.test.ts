@@ -330,6 +330,19 @@ describe('near the deadline', () => {
     const record = anInstance(0, { phase: 'uploading', lastHeartbeatAtMs: nowMs });
     expect(moves(decide(aWorld({ run, nowMs, instances: [record] })))).toEqual(['0.1 uploading>lost overdue']);
   });
+
+  it('does not wait for EC2 to show that what was never launched is not there', () => {
+    const run = aRun();
+    const never = { instanceId: null, cloudState: null, publicKey: null, registered: false, attempts: 2 } as const;
+    const lost = anInstance(1, { ...never, phase: 'lost', reason: LOSS.notNeeded, manifestKey: 'm' });
+    const at = (ms: number, change: Partial<InstanceRecord> = {}): string[] => {
+      const instances = [anInstance(0, closed), { ...lost, ...change }];
+      return kinds(decide(aWorld({ run, nowMs: run.deadlineAtMs + ms, instances, cloud: null })));
+    };
+    expect(at(30_000)).not.toContain('move-run');
+    expect(at(30_001)).toContain('move-run');
+    expect(at(30_001, { manifestKey: null })).not.toContain('move-run');
+  });
 });
 
 describe('chunkLimit', () => {
