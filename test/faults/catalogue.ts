@@ -120,7 +120,7 @@ export const FAULTS: Record<string, FaultKind> = {
   F7: {
     moments: ['P', 'L', 'C', 'T'],
     act: (world, dice) => {
-      world.compute.throttledUntilMs = away(world, dice.between(1_000, 60_000));
+      world.compute.throttledUntilMs = world.clock.now() + dice.between(1_000, 60_000);
     },
   },
   F8: {
