@@ -69,8 +69,8 @@ export interface Preflight {
   readProducts(acceptDrop?: boolean): Promise<ProductList>;
   /** Throws when the result table does not fit the mapping or cannot tell these products apart. */
   checkResults(ids: readonly string[]): Promise<void>;
-  /** Reads robots.txt first, where it is to be respected. */
-  plan(products: ProductList): Promise<Plan>;
+  /** Reads robots.txt first, where it is to be respected and is not given. */
+  plan(products: ProductList, robots?: RobotsPolicy): Promise<Plan>;
 }
 
 /** With `migrate` our own tables are made; without it nothing in the database is changed. */
@@ -94,6 +94,9 @@ export async function preflight(config: Config, target: Target, options: { migra
       readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
       async plan(products) {
         const robots = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+      readProducts: () => readProducts(createProductSource(config.values.database.url, config.values.products.query)),
+      async plan(products, known) {
+        const robots = known ?? (products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config));
         const [prices, quota, browser] = await Promise.all([
           pricesFor(config, target),
           quotaOf(config, target),

@@ -95,6 +95,11 @@ export const ERROR_KINDS = {
     exit: EXIT.infeasible,
     doc: 'The products cannot be crawled by the deadline within the limits given.',
   },
+  'site-down': {
+    action: 'retry-later',
+    exit: EXIT.siteDown,
+    doc: 'robots.txt of the site could not be read for as long as run.site_wait allows.',
+  },
   budget: { action: 'fail-run', exit: EXIT.budget, doc: 'The run would cost more than run.max_cost.' },
   capacity: {
     action: 'retry-later',

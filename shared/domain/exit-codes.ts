@@ -11,6 +11,7 @@ export const EXIT = {
   budget: 14,
   deadline: 15,
   infeasible: 16,
+  siteDown: 17,
   banned: 18,
   capacity: 19,
   locked: 20,
@@ -35,6 +36,7 @@ export const EXIT_FACTS = {
   config: {
     meaning:
       'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter, or when the disk of a run fills up.',
+      'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter, and when a run stands still because its load balancer cannot be reached or its bucket is lost.',
     retry: 'no',
     todo: 'Each fault is named with its line or its call: change that, then give the command again.',
   },
@@ -64,6 +66,12 @@ export const EXIT_FACTS = {
     meaning: 'The site refuses every address. What was stored is published.',
     retry: 'later',
     todo: 'Look at the evidence in report.json; make `site.interval` longer or ask the site; then `orchestrator retry`.',
+  },
+  siteDown: {
+    meaning:
+      'The site is down: it could not be reached before the run, for `run.site_wait`, and nothing was launched; or it failed for every address during the run. What there is is published.',
+    retry: 'later',
+    todo: 'Look whether the site answers elsewhere. Later the same command again, or `orchestrator retry` after a run. Where this machine cannot reach the site and instances can: `site.check: off`.',
   },
   held: {
     meaning:

@@ -14,6 +14,12 @@ export const robots: Check = {
     const { site } = config.values;
     const [policy, products] = await Promise.all([facts.robots(), facts.products()]);
     const about = { productUrl: site.product_url, intervalMs: site.interval };
+    if (policy.access === 'none' && site.check === 'on') {
+      const text = `robots.txt cannot be read: ${policy.source}; a run would wait for run.site_wait and end with 17, without a machine`;
+      return [
+        failed('site-down', text, 'Look whether the site is up; site.check: off where only instances can reach it'),
+      ];
+    }
     const { warnings, fault } = robotsFindings(policy, about, products.ids);
     if (fault !== null)
       return [

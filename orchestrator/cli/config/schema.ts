@@ -79,6 +79,12 @@ const site = z.strictObject({
     .describe(
       "robots.txt of `product_url`'s host, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are asked for, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's leave.",
     ),
+  check: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe(
+      'Whether the site must answer this machine before anything is launched: `run` waits for its robots.txt up to `run.site_wait` and then ends with 17. An answer of 401, 403 or 451 is one. `off`: where this machine cannot reach the site and instances can.',
+    ),
   timeout: positiveDuration()
     .refine((ms) => ms <= 3_600_000, { error: 'must be at most 1h' })
     .prefault('30s')
@@ -157,6 +163,11 @@ const run = z.strictObject({
   grace: duration().prefault('10m').describe('After the deadline plus this, every instance powers itself off.'),
   min_instances: z.int().min(1).default(1).describe('Fewest instances.'),
   max_instances: z.int().min(1).max(1_000).default(100).describe('Most instances; a target group takes 1,000.'),
+  site_wait: duration()
+    .prefault('10m')
+    .describe(
+      'How long a run waits, before anything is launched, for a site whose robots.txt cannot be read; in a dry run at most a quarter of its deadline.',
+    ),
   max_failed: share().prefault('5%').describe('Share of failed products above which the exit code is 12.'),
 });
 

@@ -1,0 +1,58 @@
+/** Before anything is launched: a site that this machine cannot reach is waited for, and then nothing is launched. */
+import { AppError } from '../../shared/domain/errors.ts';
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Config } from './config/load-config.ts';
+import { robotsOf } from './preflight.ts';
+import { deadlineOf } from './settings-of.ts';
+
+/** Between two tries. */
+const LONGEST_PAUSE_MS = 15_000;
+const SHORTEST_PAUSE_MS = 500;
+/** Tries beside the first one, however short the wait is. */
+const FEWEST_TRIES = 5;
+/** A dry run waits no longer than this part of its deadline. */
+const DRY_SHARE = 1 / 4;
+
+export interface SiteWait {
+  clock: Clock;
+  /** Ends the wait: somebody wants the program to leave. */
+  signal: AbortSignal;
+  say: (text: string) => void;
+  /** Reads robots.txt; left out: that of the configured site. */
+  read?: () => Promise<RobotsPolicy>;
+}
+
+/** How long a run of this configuration waits for its site, in milliseconds. */
+export function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlineMs: number): number {
+  const { site_wait: waitMs } = values.run;
+  return dryRun ? Math.min(waitMs, deadlineMs * DRY_SHARE) : waitMs;
+}
+
+/**
+ * robots.txt of the site, once it can be read. Throws `site-down` when that takes longer than `run.site_wait`, and `interrupted` when
+ * the wait is left. With `site.check: off` whatever comes is taken.
+ */
+export async function awaitSite(config: Config, dryRun: boolean, wait: SiteWait): Promise<RobotsPolicy> {
+  const { clock, signal, say } = wait;
+  const read = wait.read ?? ((): Promise<RobotsPolicy> => robotsOf(config));
+  let policy = await read();
+  if (policy.access !== 'none' || config.values.site.check === 'off') return policy;
+  const waitMs = siteWaitMs(config, dryRun, deadlineOf(config));
+  const endMs = clock.monotonic() + waitMs;
+  const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitMs / FEWEST_TRIES));
+  if (waitMs > 0)
+    say(`The site does not answer: ${policy.source}; waiting up to ${formatDuration(waitMs)} for it (run.site_wait).`);
+  for (let leftMs = waitMs; leftMs > 0; leftMs = endMs - clock.monotonic()) {
+    await clock.sleep(Math.min(pauseMs, leftMs), signal);
+    if (signal.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
+    policy = await read();
+    if (policy.access === 'none') continue;
+    say(`The site answers now: ${policy.source}`);
+    return policy;
+  }
+  throw new AppError('site-down', `the site is down, so nothing was launched: ${policy.source}`, {
+    hint: 'Try again later. Where this machine cannot reach the site and instances can: site.check: off; run.site_wait is how long a run waits.',
+  });
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import { awaitSite } from '../../../orchestrator/cli/await-site.ts';
+import type { Config } from '../../../orchestrator/cli/config/load-config.ts';
+import { ALLOW_ALL, START_MS } from '../control/builders.ts';
+
+const MINUTE_MS = 60_000;
+const DOWN: RobotsPolicy = { ...ALLOW_ALL, access: 'none', source: 'connect ECONNREFUSED' };
+
+/** Waits for a site that is up from `upAtMs` on, in a run of four hours; how long it took, and what was said. */
+async function wait(options: { upAtMs?: number; dryRun?: boolean; check?: 'on' | 'off'; leaveAtMs?: number }) {
+  const { upAtMs = Infinity, dryRun = false, check = 'on', leaveAtMs = Infinity } = options;
+  const clock = new VirtualClock(START_MS);
+  const config = { values: { run: { site_wait: 10 * MINUTE_MS, deadline: 20 * MINUTE_MS }, site: { check } } };
+  const said: string[] = [];
+  const left = new AbortController();
+  const ends: { code?: string; access?: string; tookMs: number }[] = [];
+  const tookMs = (): number => clock.now() - START_MS;
+  const read = () => Promise.resolve(tookMs() >= upAtMs ? ALLOW_ALL : DOWN);
+  void awaitSite(config as Config, dryRun, { clock, signal: left.signal, say: (text) => said.push(text), read }).then(
+    ({ access }) => ends.push({ access, tookMs: tookMs() }),
+    (error: { code: string }) => ends.push({ code: error.code, tookMs: tookMs() }),
+  );
+  for (let i = 0; i < 10_000 && ends.length === 0; i++) {
+    if (tookMs() >= leaveAtMs) left.abort();
+    await clock.advance(500);
+  }
+  return { end: ends[0], said };
+}
+
+describe('awaitSite', () => {
+  it('says nothing of a site that answers', async () => {
+    expect(await wait({ upAtMs: 0 })).toEqual({ end: { access: 'all', tookMs: 0 }, said: [] });
+  });
+
+  it('waits for one that comes up, with a line that says so', async () => {
+    const { end, said } = await wait({ upAtMs: 3 * MINUTE_MS });
+    expect(end).toEqual({ access: 'all', tookMs: 3 * MINUTE_MS });
+    expect(said[0]).toMatch(/ECONNREFUSED; waiting up to 10m/);
+  });
+
+  it.each([
+    ['for run.site_wait', {}, 10 * MINUTE_MS],
+    ['in a dry run no longer than a quarter of its deadline', { dryRun: true }, 5 * MINUTE_MS],
+  ])('waits %s, and no longer', async (_, options, tookMs) => {
+    expect((await wait(options)).end).toEqual({ code: 'site-down', tookMs });
+  });
+
+  it('does not wait with site.check: off', async () => {
+    expect(await wait({ check: 'off' })).toEqual({ end: { access: 'none', tookMs: 0 }, said: [] });
+  });
+
+  it('can be left', async () => {
+    const { end } = await wait({ leaveAtMs: MINUTE_MS });
+    expect(end).toMatchObject({ code: 'interrupted' });
+  });
+});
