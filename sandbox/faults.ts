@@ -42,6 +42,10 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
     path,
     count,
   }),
+  /** The next listeners of balancers take no connection; the checks of their targets go on. */
+  z.strictObject({ what: z.literal('unreachable-balancer'), count }),
+  /** The bucket that the next S3 call names is gone, with all that is in it. */
+  z.strictObject({ what: z.literal('lost-bucket'), count }),
   /** The next instances run, but nothing starts on them. */
   z.strictObject({ what: z.literal('silent-boot'), count }),
   /** On the next instances the program exits with 1 each time it is started. */
@@ -126,6 +130,16 @@ export class FaultBook {
   takeForDelivery(requestPath: string): 502 | 504 | null {
     const rule = this.#take((r) => r.what === 'lost-delivery' && requestPath.includes(r.path ?? ''));
     return rule?.what === 'lost-delivery' ? (rule.status ?? 502) : null;
+  }
+
+  /** True when the listener that is being made is to take no connection. */
+  takeForListener(): boolean {
+    return this.#take(({ what }) => what === 'unreachable-balancer') !== null;
+  }
+
+  /** True when the bucket of the S3 call that is being made is to be gone from now on. */
+  takeForBucket(): boolean {
+    return this.#take(({ what }) => what === 'lost-bucket') !== null;
   }
 
   /** How the instance that boots now goes wrong; null for not at all. */

@@ -30,16 +30,31 @@ export class HttpOfferSender implements OfferSender {
       const text = await reply.body.text();
       return readReply(reply.statusCode, reply.headers[HEADER.instance] !== undefined, text);
     } catch (error) {
-      // Refused before anything was sent is the one error after which nobody can hold the chunk.
-      const code = (error as { code?: unknown } | null)?.code;
-      if (code === 'ECONNREFUSED') return { kind: 'not-ready', message: describeError(error) };
-      return { kind: 'unknown', message: describeError(error) };
+      return { kind: isFromBeforeConnection(error) ? 'unreachable' : 'unknown', message: describeError(error) };
     }
   }
 
   close(): Promise<void> {
     return this.#agent.destroy();
   }
+}
+
+/** What undici says when the connection was never made in time; its system calls say the rest. */
+const CONNECT_CODES = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
+/** True for an error after which no instance can hold the chunk: nothing was sent, because there was no connection. */
+export function isFromBeforeConnection(error: unknown): boolean {
+  const { code, syscall, errors } = (error ?? {}) as { code?: string; syscall?: string; errors?: unknown[] };
+  // A name with several addresses: each was tried.
+  if (Array.isArray(errors) && errors.length > 0) return errors.every(isFromBeforeConnection);
+  return CONNECT_CODES.has(code ?? '') || syscall === 'connect' || syscall === 'getaddrinfo';
 }
 
 function readReply(status: number, fromInstance: boolean, text: string): OfferResult {

@@ -23,6 +23,9 @@ export interface LoadBalancerAbout {
   createdMs: number;
 }
 
+/** Nothing listens: a connection to it is refused. */
+const DEAF: Proxy = { close: () => Promise.resolve() };
+
 export class LoadBalancer {
   readonly about: LoadBalancerAbout;
   readonly attributes = new Map([
@@ -55,14 +58,16 @@ export class LoadBalancer {
   /** Binds the port and starts to forward; rejects when the port cannot be had. */
   async listen(arn: string, port: number, targetGroup: TargetGroup): Promise<Listener> {
     const { address, subnets } = this.about;
-    const proxy = await startProxy({
-      address,
-      port,
-      group: () => targetGroup,
-      nodes: this.#nodes,
-      lostDelivery: (path) => this.#faults.takeForDelivery(path),
-      idleMs: () => Number(this.attributes.get('idle_timeout.timeout_seconds')) * 1_000,
-    });
+    const proxy = this.#faults.takeForListener()
+      ? DEAF
+      : await startProxy({
+          address,
+          port,
+          group: () => targetGroup,
+          nodes: this.#nodes,
+          lostDelivery: (path) => this.#faults.takeForDelivery(path),
+          idleMs: () => Number(this.attributes.get('idle_timeout.timeout_seconds')) * 1_000,
+        });
     const listener: Listener = { arn, port, targetGroup, proxy };
     this.#listeners.set(port, listener);
     targetGroup.use = { loadBalancerArn: this.about.arn, address, zones: new Set(subnets.map((s) => s.zone)) };

@@ -167,8 +167,12 @@ export class BucketStore {
 
   remove(bucket: Bucket): void {
     if (bucket.size > 0) throw new AwsError('BucketNotEmpty', 'The bucket you tried to delete is not empty', 409);
-    this.#buckets.delete(bucket.name);
-    rmSync(join(this.#folder, bucket.name), { recursive: true, force: true });
+    this.lose(bucket.name);
+  }
+
+  /** With everything in it; nothing happens where it is not there. */
+  lose(name: string): void {
+    if (this.#buckets.delete(name)) rmSync(join(this.#folder, name), { recursive: true, force: true });
   }
 
   #load(name: string): void {

@@ -1,0 +1,51 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, describe, expect, it } from 'vitest';
+import { HttpOfferSender, isFromBeforeConnection } from '../../../orchestrator/cloud/http-offer-sender.ts';
+import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.ts';
+
+const RUN = { id: 'run', privateKey: exportPrivateKey(createKeyPair().privateKey) };
+const OFFER = { chunk: '1-1', share: 9, products: [{ n: 1, id: 'p' }] };
+
+describe('HttpOfferSender', () => {
+  const sender = new HttpOfferSender();
+  afterAll(() => sender.close());
+
+  it.each([
+    ['nothing listens', 'http://127.0.0.1:1'],
+    ['the name is not in DNS (yet)', 'http://balancer.invalid'],
+  ])('says that nothing was delivered when %s', async (_, url) => {
+    expect(await sender.send(url, RUN, OFFER)).toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('does not know whether it was delivered when a connection that stood is cut', async () => {
+    const server = createServer((request) => request.socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      expect(await new HttpOfferSender().send(url, RUN, OFFER)).toMatchObject({ kind: 'unknown' });
+    } finally {
+      server.close();
+    }
+  });
+});
+
+describe('isFromBeforeConnection', () => {
+  const error = (fields: object): Error => Object.assign(new Error('x'), fields);
+
+  it.each<[string, object, boolean]>([
+    ['a refused connection', { code: 'ECONNREFUSED' }, true],
+    ['a name without address', { code: 'ENOTFOUND', syscall: 'getaddrinfo' }, true],
+    ['a resolver that does not answer', { code: 'EAI_AGAIN' }, true],
+    ['a security group that drops', { code: 'UND_ERR_CONNECT_TIMEOUT' }, true],
+    ['no route to the host', { code: 'EHOSTUNREACH' }, true],
+    ['no route to the network', { code: 'ENETUNREACH' }, true],
+    ['a connect that times out', { code: 'ETIMEDOUT', syscall: 'connect' }, true],
+    ['every address of a name', { errors: [error({ code: 'ECONNREFUSED' }), error({ code: 'ENETUNREACH' })] }, true],
+    ['a time-out after the connection', { code: 'ETIMEDOUT', syscall: 'read' }, false],
+    ['a reset', { code: 'ECONNRESET' }, false],
+    ['no head in time', { code: 'UND_ERR_HEADERS_TIMEOUT' }, false],
+  ])('judges %s', (_, fields, expected) => {
+    expect(isFromBeforeConnection(error(fields))).toBe(expected);
+  });
+});
