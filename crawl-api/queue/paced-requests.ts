@@ -7,6 +7,7 @@ import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
 import type { FetchHooks, PageResult, PageSource } from '../fetch/page-result.ts';
+import type { JudgementKind } from '../politeness/judgement.ts';
 import type { Pacer } from '../politeness/pacer.ts';
 import type { PageTimes } from '../politeness/page-times.ts';
 import { findBarrier } from './barrier.ts';
@@ -83,8 +84,14 @@ export class PacedRequests {
       return { kind: 'not-now' };
     }
     if (page.kind === 'stopped') return { kind: 'not-now' };
+    queue.tally.noteTry(page);
     if (sent) pageTimes.add(clock.monotonic() - beganMs);
     return { kind: 'page', page };
+  }
+
+  /** A page that came was judged. */
+  noteJudgement(kind: JudgementKind): void {
+    this.#parts.queue.tally.noteJudgement(kind);
   }
 
   /** Whether a redirect or a link of the product at `site` may be followed: to its own site, and only under rules that were read. */

@@ -58,12 +58,13 @@ async function lookOnce(
   work: AbortSignal,
 ): Promise<Look> {
   const { url } = request;
-  const toLook = (answer: Answer): Look =>
-    answer.kind === 'page'
-      ? { kind: 'seen', page: answer.page, url, judgement: judge(toSeenPage(answer.page), url, rules) }
-      : answer.kind === 'disallowed'
-        ? { kind: 'disallowed', url }
-        : answer;
+  const toLook = (answer: Answer): Look => {
+    if (answer.kind === 'disallowed') return { kind: 'disallowed', url };
+    if (answer.kind !== 'page') return answer;
+    const judgement = judge(toSeenPage(answer.page), url, rules);
+    requests.noteJudgement(judgement.kind);
+    return { kind: 'seen', page: answer.page, url, judgement };
+  };
   const first = toLook(await requests.send(request, work));
   if (request.via === 'browser' || first.kind !== 'seen') return first;
   if (first.judgement.kind === 'right') render.httpSufficed();

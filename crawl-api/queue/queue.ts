@@ -15,6 +15,7 @@ import type { AddressTrouble, JournalRecord } from './records.ts';
 import type { Reserve } from './reserve-file.ts';
 import { NO_RESERVE } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
+import { SiteTally } from './site-tally.ts';
 
 export type OfferAnswer = { taken: true; held: number } | ({ taken: false } & Refusal);
 
@@ -30,6 +31,7 @@ export class Queue {
   #most: number | null = null;
   /** The product that is being visited, also while its turn is waited for. */
   visiting: number | null = null;
+  readonly tally = new SiteTally();
 
   constructor(
     state: QueueState,
@@ -314,7 +316,8 @@ export class Queue {
   }
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
-    const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs } = this.state;
+    const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs, pausedUntilMs } = this.state;
+    const { tried, unavailable, served } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     return {
       assigned: items.size,
@@ -327,6 +330,10 @@ export class Queue {
       rendered,
       canaries,
       okAgoMs,
+      tried,
+      unavailable,
+      served,
+      restMs: Math.max(0, pausedUntilMs - this.#clock.now()),
     };
   }
 

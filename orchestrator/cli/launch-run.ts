@@ -153,6 +153,7 @@ async function withSession(
     lock,
     stores,
     cloud,
+    bucket: settings.aws.bucket,
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
     launchKit,
     robots: {

@@ -51,14 +51,20 @@ export function viewOf(world: ProgressFacts): ProgressView {
     ...sum,
     ratePerSecond: rate,
     minGapMs,
-    etaMs: done >= world.run.planned ? 0 : endMs === null ? null : Math.max(0, endMs - world.nowMs),
+    // Before anything is handed out, and once nothing is left to crawl, there is nothing to go by.
+    etaMs: !isCrawled(world) || endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs,
     ...troubled,
   };
 }
 
+/** Some instance has products to crawl. */
+const isCrawled = ({ instances }: ProgressFacts): boolean =>
+  instances.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
+
 export function renderProgress(world: ProgressFacts): string {
   const view = viewOf(world);
   const counts = countPhases(world.instances);
+  const leftMs = world.run.deadlineAtMs - world.nowMs;
   const parts = [
     world.run.phase.padEnd(9),
     `${view.done}/${world.run.planned}`,
@@ -70,7 +76,7 @@ export function renderProgress(world: ProgressFacts): string {
     ...(world.robots?.access === 'none' ? ['WAITING for robots.txt'] : []),
     ...(view.minGapMs === null ? [] : [`gap >= ${Math.floor(view.minGapMs)}ms`]),
     ...(world.run.phase === 'crawling' && view.etaMs !== null ? [`ETA ${formatDuration(view.etaMs)}`] : []),
-    `${formatDuration(Math.max(0, world.run.deadlineAtMs - world.nowMs))} to deadline`,
+    leftMs >= 0 ? `${formatDuration(leftMs)} to deadline` : `${formatDuration(-leftMs)} past the deadline`,
     counts,
   ];
   return parts.join('  ');

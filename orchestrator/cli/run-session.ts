@@ -8,6 +8,8 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
+import { watchStore } from '../cloud/watched-store.ts';
+import { bucketWatcher } from '../control/bucket-alarm.ts';
 import { Callbacks } from '../control/callbacks.ts';
 import type { Core } from '../control/core.ts';
 import type { KeeperOptions } from '../control/robots-keeper.ts';
@@ -41,6 +43,8 @@ export interface SessionOptions {
   lock: RunLock;
   stores: Stores;
   cloud: CloudAccess;
+  /** Its name: alarms speak of it. */
+  bucket: string;
   /** `host:port` of the call-back listener. */
   callbackListen: string;
   launchKit: () => Promise<LaunchKit>;
@@ -133,6 +137,7 @@ function createCore(
 ): Core {
   const { stores, lock, cloud, runId } = options;
   let kit: Promise<LaunchKit> | null = null;
+  const marks = noMarks();
   return {
     runId,
     fence: lock.fence,
@@ -142,7 +147,7 @@ function createCore(
     ...stores,
     compute: cloud.compute,
     balancers: cloud.balancers,
-    objects: cloud.objects,
+    objects: watchStore(cloud.objects, options.bucket, bucketWatcher({ marks, clock: systemClock, alarm })),
     offers,
     robots,
     launchTurn: createTokenBucket(systemClock, 5, 2),
@@ -156,7 +161,7 @@ function createCore(
     },
     alarm,
     oneAtATime: createQueue(),
-    marks: noMarks(),
+    marks,
   };
 }
 

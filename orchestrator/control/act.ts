@@ -10,6 +10,7 @@ import { adopt, claim, launch } from './launch.ts';
 import { halt } from './halt.ts';
 import { loadParts } from './load-parts.ts';
 import { makeBalancer, sweepBalancer } from './make-balancer.ts';
+import { findShown } from './shown.ts';
 import { LOSS } from './slot-tries.ts';
 import { takeBack } from './take-back.ts';
 import { ALL_GONE } from './ban-policy.ts';
@@ -216,18 +217,16 @@ async function terminate(core: Core, world: World, action: Extract<Action, { kin
   }
 }
 
-async function askToEnd(
-  core: Core,
-  { nowMs, limits }: World,
-  record: InstanceRecord,
-  instanceId: string,
-): Promise<void> {
+async function askToEnd(core: Core, world: World, record: InstanceRecord, instanceId: string): Promise<void> {
+  const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
-  if (record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
+  // The row may have an older word of one that EC2 does not show any more.
+  const shown = findShown(world, record);
+  if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
     await alarmOnce(
       core,
       `ends slowly ${instanceId}`,
-      `${instanceId} was told to end and EC2 still shows it as ${record.cloudState ?? 'unknown'}; it is told again`,
+      `${instanceId} was told to end and EC2 still shows it as ${shown.state}; it is told again`,
       at,
     );
   try {

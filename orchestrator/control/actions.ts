@@ -6,6 +6,9 @@ import type { InstancePhase, RunPhase } from '../../shared/domain/states.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { Note } from './decisions.ts';
 import type { Pool } from './pools.ts';
+import type { StallCause } from './stall-causes.ts';
+
+export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 interface OfSlot {
   slot: number;
@@ -44,8 +47,8 @@ export type Action =
   | ({ kind: 'close' } & OfSlot)
   /** A banned instance has forgotten what it did not crawl: load its parts, take its open products back. */
   | ({ kind: 'take-back' } & OfSlot)
-  /** Stop crawling for good: every address is banned, the site has changed, or there is no balancer to send products through. */
-  | { kind: 'halt'; reason: 'banned' | 'site-changed' | 'no-balancer' }
+  /** Stop crawling for good: every address is banned, the site has changed, there is no balancer to send products through, or nothing comes in. */
+  | { kind: 'halt'; reason: HaltReason }
   /** It makes room for a fresh address: it uploads, closes and goes, and its slot is filled again. */
   | ({ kind: 'renew' } & OfSlot)
   | ({ kind: 'terminate'; instanceId: string } & OfSlot)

@@ -9,6 +9,7 @@ import type { OfferSender } from './dispatch.ts';
 import type { RobotsKeeper } from './robots-keeper.ts';
 import type { LaunchKit } from './launch.ts';
 import type { Pools } from './pools.ts';
+import type { KnownFault, StallCause } from './stall-causes.ts';
 import type { LaunchTurn } from './token-bucket.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from './stores.ts';
 
@@ -67,8 +68,23 @@ export interface Marks {
   sweepFailingMs: number | null;
   /** ELBv2 may have something under the run's name that its row does not name: true until it was looked for. */
   balancerLeft: boolean;
+  /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
+  unanswered: UnansweredOffers | null;
+  /** What keeps the run from getting on, as far as it is known and not over. */
+  faults: Map<StallCause, KnownFault>;
+  /** The site was down when it was last looked at. */
+  siteDown: boolean;
   /** Alarms that are raised once, by their keys. */
   told: Set<string>;
+}
+
+export interface UnansweredOffers {
+  sinceMs: number;
+  /** Of the balancer. */
+  url: string;
+  /** `unreachable`: no connection. `unknown`: it may have been delivered. */
+  kind: 'unreachable' | 'unknown';
+  message: string;
 }
 
 export const noMarks = (): Marks => ({
@@ -89,6 +105,9 @@ export const noMarks = (): Marks => ({
   balancerFailingMs: null,
   sweepFailingMs: null,
   balancerLeft: true,
+  unanswered: null,
+  faults: new Map(),
+  siteDown: false,
   told: new Set(),
 });
 

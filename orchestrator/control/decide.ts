@@ -23,6 +23,8 @@ import { isDraining, isReleaseOver, powerOffAtMs } from './schedule-of-run.ts';
 import { shardsOf } from './shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
+import { isStallCause, stallFacts } from './stall-causes.ts';
+import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from './world.ts';
 import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from './world.ts';
 
@@ -49,7 +51,7 @@ export function decide(world: World): Action[] {
 
 function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
-  const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : null);
+  const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : stallEnd(world));
   if (halt !== null) actions.push({ kind: 'halt', reason: halt });
   if (world.run.balancer === null) {
     if (!isDraining(world)) actions.push({ kind: 'ensure-balancer' });
@@ -58,6 +60,7 @@ function decideFleet(world: World): Action[] {
   const slots = slotCount(world);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...renewals(world), ...extraLaunches(world), ...lateNotes(world));
+  actions.push(...stallNotes(world), ...unansweredNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
   const alive = [...latest.values()].filter((r) => !isGivenUp(r));
@@ -169,11 +172,13 @@ function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boole
 
 /** Nobody crawls any more and nobody will: every epoch is closed and no slot is to be filled again. */
 function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecord>): boolean {
+  if (isClosingOver(world)) return true;
   // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
   // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
   if (world.nowMs > powerOffAtMs(world.run))
     return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
   if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
+  if (world.nowMs > powerOffAtMs(world.run)) return world.instances.every((r) => !isOpenEpoch(r));
   const slots = slotCount(world);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
@@ -192,6 +197,7 @@ function endReason(world: World): FailureReason | null {
   const { request } = world.run;
   if (request === 'banned' || request === 'site-changed') return request;
   if (request === 'no-balancer') return 'lost-instance';
+  if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallFacts(request).rest;
   if (request !== null) return 'cancelled';
   // Nobody was allowed to crawl: more time would not have helped.
   if (isDraining(world) && world.robots?.access === 'none') return 'robots';
@@ -229,7 +235,8 @@ function decideFleetEnd(world: World): Action[] {
 function decideEnd(world: World): Action[] {
   const actions = [...decideFleetEnd(world), ...decideLoading(world)];
   // A run that is taken up long after its time has parts that nobody has tried to load.
-  const since = Math.max(powerOffAtMs(world.run), world.loopStartedAtMs);
+  const lostSinceMs = world.faults?.get('lost-bucket')?.sinceMs ?? Infinity;
+  const since = Math.max(Math.min(powerOffAtMs(world.run), lostSinceMs), world.loopStartedAtMs);
   const late = world.nowMs > since + world.limits.uploadMs;
   if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });
   return actions;

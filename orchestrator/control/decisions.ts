@@ -2,7 +2,7 @@
 import type { Core } from './core.ts';
 import type { World } from './world.ts';
 
-/** `projection`: the run is seen to be late. `decision`: something was done that the plan did not foresee. */
+/** `projection`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
 const NOTED_KINDS = ['projection', 'decision'] as const;
 export type NotedKind = (typeof NOTED_KINDS)[number];
 

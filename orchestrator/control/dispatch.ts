@@ -1,7 +1,7 @@
 /**
  * Sends waiting chunks through the balancer. A POST only offers: the 202 means some instance has journalled the chunk and
- * will ask for it in its next heartbeat; until then the chunk is not offered again. No answer means the same: somebody
- * may hold it.
+ * will ask for it in its next heartbeat; until then the chunk is not offered again. No answer means the same: an instance
+ * may hold it. Only an error from before the connection stood proves that no instance does.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Offer, Receipt, Refusal } from '../../shared/wire/instance-api.ts';
@@ -11,8 +11,10 @@ import type { OpenChunk, RunRecord } from './stores.ts';
 export type OfferResult =
   | { kind: 'taken'; receipt: Receipt }
   | { kind: 'refused'; refusal: Refusal }
-  /** Nobody ready behind the balancer (503), or the balancer could not reach one (502). */
+  /** No instance is ready behind the balancer (503), or the one that was asked is not. */
   | { kind: 'not-ready'; message: string }
+  /** No connection to the balancer: nothing was delivered. */
+  | { kind: 'unreachable'; message: string }
   /** No answer, or one that is not ours: an instance may hold the chunk. */
   | { kind: 'unknown'; message: string }
   /** The instance calls the offer malformed or unsigned: a fault of ours. */
@@ -36,6 +38,8 @@ export class Dispatcher {
   readonly #dropped = new Set<string>();
   #fruitless = 0;
   #restUntilMs = 0;
+  /** Offers in a row without an answer, and what was last logged about them. */
+  #silent = { count: 0, message: '' };
 
   constructor(core: Core) {
     this.#core = core;
@@ -74,6 +78,8 @@ export class Dispatcher {
     // In one round robin every target is asked once; a few more cover the balancer's own nodes.
     const patience = targets + CONCURRENCY;
     let refusals = 0;
+    /** A second offer would wait for the same time-out. */
+    let cutOff = false;
     // Shares may have become smaller since: then what is taken is dropped again, and only another look at the world helps.
     const taken = new Set<string>();
     while (!signal.aborted) {
@@ -83,44 +89,71 @@ export class Dispatcher {
       const queue = [...chunks];
       const offerNext = async (): Promise<void> => {
         for (let chunk = queue.shift(); chunk && refusals < patience && !signal.aborted; chunk = queue.shift()) {
-          const isTaken = await this.#offer(run, chunk, share, heartbeatMs);
-          refusals = isTaken && !taken.has(chunk.id) ? 0 : refusals + 1;
-          if (isTaken) taken.add(chunk.id);
+          const end = await this.#offer(run, chunk, share, heartbeatMs);
+          cutOff ||= end === 'unreachable';
+          if (cutOff) return;
+          refusals = end === 'taken' && !taken.has(chunk.id) ? 0 : refusals + 1;
+          if (end === 'taken') taken.add(chunk.id);
         }
       };
       await Promise.all(Array.from({ length: Math.min(CONCURRENCY, queue.length) }, offerNext));
-      if (refusals >= patience) return true;
+      if (cutOff || refusals >= patience) return true;
     }
     return false;
   }
 
-  /** True when somebody has taken it (or may have). */
-  async #offer(run: RunRecord, chunk: OpenChunk, share: number, heartbeatMs: number): Promise<boolean> {
+  /** `taken`: an instance has it, or may have it. */
+  async #offer(
+    run: RunRecord,
+    chunk: OpenChunk,
+    share: number,
+    heartbeatMs: number,
+  ): Promise<'taken' | 'refused' | 'unreachable'> {
     const core = this.#core;
     core.marks.firstOfferMs ??= core.clock.now();
     this.#offeredUntil.set(chunk.id, Infinity);
     this.#dropped.delete(chunk.id);
     const result = await this.#send(run, { chunk: chunk.id, share, products: chunk.products });
+    this.#noteAnswer(run, result);
     switch (result.kind) {
       case 'taken':
-        this.#hold(chunk.id, heartbeatMs);
-        return true;
       case 'unknown':
-        core.log.warn(
-          { chunk: chunk.id, message: result.message },
-          'no answer to an offer; waiting whether somebody holds it',
-        );
         this.#hold(chunk.id, heartbeatMs);
-        return true;
+        return 'taken';
+      case 'unreachable':
+        this.#offeredUntil.delete(chunk.id);
+        return 'unreachable';
       case 'refused':
       case 'not-ready':
         this.#offeredUntil.delete(chunk.id);
-        return false;
+        return 'refused';
       case 'invalid':
         this.#offeredUntil.delete(chunk.id);
         await core.alarm(`an instance calls chunk ${chunk.id} invalid: ${result.message}`);
-        return false;
+        return 'refused';
     }
+  }
+
+  /** Keeps since when no offer was answered; says it in the log when the words change, and at each doubling. */
+  #noteAnswer(run: RunRecord, result: OfferResult): void {
+    const { marks, clock, log } = this.#core;
+    if (result.kind !== 'unreachable' && result.kind !== 'unknown') {
+      marks.unanswered = null;
+      this.#silent = { count: 0, message: '' };
+      return;
+    }
+    const { kind, message } = result;
+    const url = run.balancer!.url;
+    marks.unanswered = { sinceMs: marks.unanswered?.sinceMs ?? clock.now(), url, kind, message };
+    const count = message === this.#silent.message ? this.#silent.count + 1 : 1;
+    this.#silent = { count, message };
+    if ((count & (count - 1)) === 0)
+      log.warn(
+        { url, message, count },
+        kind === 'unreachable'
+          ? 'the load balancer cannot be reached: no offer was delivered'
+          : 'no answer to an offer: an instance may hold the chunk, so it is not offered again for a while',
+      );
   }
 
   /** A sender that throws says nothing about where the chunk is. */

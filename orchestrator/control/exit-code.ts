@@ -2,7 +2,9 @@
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import { isStallCause, stallFacts } from './stall-causes.ts';
 import type { RunRequest } from './stores.ts';
+import { stallReason } from './watchdog.ts';
 
 export interface EndInput {
   planned: number;
@@ -18,6 +20,8 @@ export interface EndInput {
   maxFailed: number;
   /** Why EC2 gave no instance at all; null when it gave one. */
   noInstances: 'capacity' | 'rights' | null;
+  /** The site was down when the crawl ended. */
+  siteDown?: boolean;
   /** Why the rows must not be published unseen; null or left out when they may. */
   suspicion?: string | null;
 }
@@ -32,7 +36,7 @@ export interface RunEnd {
 export const CANCELLED = { exitCode: EXIT.interrupted, reason: 'cancelled' } as const;
 
 /** Causes that come before held results in the order of the exit codes: a script must learn of them first. */
-const BEFORE_HELD: readonly ExitCode[] = [EXIT.config, EXIT.capacity, EXIT.budget, EXIT.banned];
+const BEFORE_HELD: readonly ExitCode[] = [EXIT.config, EXIT.capacity, EXIT.budget, EXIT.banned, EXIT.siteDown];
 
 /**
  * The first cause that applies, in the order of the exit codes' table: nothing launched, budget, banned, deadline, failed
@@ -78,6 +82,14 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
       state: 'failed',
       exitCode: EXIT.config,
       reason: `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`,
+    };
+  if (isStallCause(request) && left > 0)
+    return { state: 'failed', exitCode: stallFacts(request).exitCode, reason: stallReason(request, left) };
+  if (input.siteDown === true && request === null && input.failed > input.maxFailed * input.planned)
+    return {
+      state: 'completed',
+      exitCode: EXIT.siteDown,
+      reason: `the site is down: ${input.failed} of ${input.planned} products failed`,
     };
   if (request === 'stop' || request === 'cancel')
     return {

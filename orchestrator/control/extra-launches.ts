@@ -10,7 +10,9 @@ import { project } from './projection.ts';
 import { quotaGate } from './quota-gate.ts';
 import { intervalUnder } from './robots-keeper.ts';
 import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { isDown } from './site-watch.ts';
 import { canFill, isHopeless } from './slot-tries.ts';
+import { isStalled } from './watchdog.ts';
 import type { World } from './world.ts';
 import { isGivenUp, latestBySlot, slotCount } from './world.ts';
 
@@ -24,6 +26,8 @@ const MAX_AT_ONCE = 50;
 export function extraLaunches(world: World): Action[] {
   const latestMs = drainAtMs(world.run);
   if (world.outlook === null || !isLate(world, world.outlook.projection, latestMs)) return [];
+  // Another address would get on no better than those that are there.
+  if (isStalled(world) || isDown(world.site)) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
   const now = project(world);
   if (!isLate(world, now, latestMs)) return [];

@@ -46,6 +46,7 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     noInstances: refusalOf(instances),
+    siteDown: core.marks.siteDown,
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {

@@ -1,7 +1,10 @@
 /** Ends the crawl for good while there is something to save: instances upload what they have, nobody asks the site again. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { circuitWindowMs, openTrouble, recentBans } from './ban-policy.ts';
+import type { HaltReason } from './actions.ts';
 import type { Core } from './core.ts';
+import type { StallCause } from './stall-causes.ts';
+import { isStallCause, stallFacts } from './stall-causes.ts';
 import type { World } from './world.ts';
 import { isGivenUp, latestBySlot } from './world.ts';
 
@@ -14,13 +17,23 @@ const SITE_CHANGED =
   'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
 
 /** Stored as the run's own request, so that a main server that takes the run up carries it out too. */
-export async function halt(core: Core, world: World, reason: 'banned' | 'site-changed' | 'no-balancer'): Promise<void> {
+export async function halt(core: Core, world: World, reason: HaltReason): Promise<void> {
   const run = await core.runs.get(core.runId);
   if (!run || run.request !== null) return;
   // A person may have spoken meanwhile: that wish stays.
   if (!(await core.runs.setRequest(run.id, reason, core.fence))) return;
+  if (isStallCause(reason)) await core.alarm(stallText(world, reason));
   // What ELBv2 has said was told when it said it.
-  if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
+  else if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
+}
+
+function stallText({ stall, faults }: World, cause: StallCause): string {
+  const { because, remedy } = stallFacts(cause);
+  const detail = faults?.get(cause)?.detail;
+  return (
+    `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${because}${detail === undefined ? '' : ` (${detail})`}: ` +
+    `the run ends with what it has. ${remedy}`
+  );
 }
 
 /** What the user is told: who is banned, of how many, and what to do. */

@@ -30,6 +30,7 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     record,
     nowMs: world.nowMs,
     run: world.run,
+    slowdown: world.site?.slowdown ?? 1,
     waiting: serving ? world.work.waiting : 0,
     returning: isReturnExpected(current) || (serving && awaited),
     release: serving && mustRelease(current, record),

@@ -3,13 +3,14 @@
  * do. A lost call-back then costs time, not results.
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import { manifestKey, parsePartKey, shardPrefix } from '../../shared/domain/keys.ts';
+import { manifestKey, parsePartKey, runPrefix, shardPrefix } from '../../shared/domain/keys.ts';
 import type { RunLimits } from '../../shared/domain/limits.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { Core } from './core.ts';
 import { readPart } from './load-parts.ts';
 import type { InstanceRecord } from './stores.ts';
+import type { World } from './world.ts';
 
 const nameOf = ({ slot, epoch }: { slot: number; epoch: number }): string => `${slot}.${epoch}`;
 
@@ -35,6 +36,7 @@ export class ManifestPoll {
   /** Whose manifest was found; one that is refused then is not found again and again. */
   readonly #found = new Set<string>();
   #busy = false;
+  #askedAtMs = -Infinity;
 
   constructor(core: Core) {
     this.#core = core;
@@ -58,6 +60,26 @@ export class ManifestPoll {
     void this.#poll(due).finally(() => {
       this.#busy = false;
     });
+  }
+
+  /** Looks whether the bucket answers at all when an instance reports a problem or nothing comes in: the store itself notes what it finds. */
+  ask({ nowMs, limits, instances, stall }: World): void {
+    const isWorth = (stall?.ms ?? 0) > limits.lostMs || instances.some((r) => isServing(r.phase) && r.problem !== null);
+    if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
+    this.#askedAtMs = nowMs;
+    this.#busy = true;
+    void this.#touch().finally(() => {
+      this.#busy = false;
+    });
+  }
+
+  async #touch(): Promise<void> {
+    const { objects, runId, log } = this.#core;
+    try {
+      for await (const _ of objects.list(runPrefix(runId))) return;
+    } catch (error) {
+      log.warn({ error: describeError(error) }, 'the bucket does not answer');
+    }
   }
 
   #isDue(record: InstanceRecord, limits: RunLimits): boolean {

@@ -11,6 +11,9 @@ import { notedKeys } from './decisions.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import type { Outlook } from './outlook.ts';
 import { outlookOf } from './outlook.ts';
+import { ProgressWatch } from './progress-watch.ts';
+import { SiteWatch, isDown } from './site-watch.ts';
+import { setFault } from './stall-causes.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 import type { World } from './world.ts';
 
@@ -22,6 +25,9 @@ export class Observer {
   readonly #clockWatch: ClockWatch;
   #loopStartedAtMs: number;
   readonly #bucket: ManifestPoll;
+  readonly #siteWatch = new SiteWatch();
+  readonly #progressWatch = new ProgressWatch();
+  #isSlow = false;
   #cloud: { instances: CloudInstance[]; seenAtMs: number } | null = null;
   #targets: ReadonlyMap<string, TargetHealth> = new Map();
   readonly #onceHealthy = new Set<string>();
@@ -87,10 +93,36 @@ export class Observer {
       noted: await this.#readNoted(),
       totals,
       uploads: this.#bucket.uploads,
+      unanswered: core.marks.unanswered,
     };
+    await this.#watchProgress(world);
     if (this.#outlook === null || world.nowMs - this.#outlook.atMs >= limits.heartbeatMs)
       world.outlook = this.#outlook = outlookOf(world, core.marks.unwilling);
     return world;
+  }
+
+  /** What the watchdog goes by. */
+  async #watchProgress(world: World): Promise<void> {
+    const { marks, clock } = this.#core;
+    const site = this.#siteWatch.look(world);
+    const wasSlow = this.#isSlow;
+    this.#isSlow = site.slowdown > 1;
+    marks.siteDown = isDown(site);
+    world.site = site;
+    setFault(marks.faults, 'site-down', site.detail ?? site.suspicion, world.nowMs);
+    const { unanswered } = marks;
+    const isCutOff = unanswered?.kind === 'unreachable';
+    setFault(marks.faults, 'unreachable', isCutOff ? `${unanswered.url}: ${unanswered.message}` : null, world.nowMs);
+    world.faults = new Map(marks.faults);
+    world.stall = this.#progressWatch.look(world, clock.monotonic());
+    this.#bucket.ask(world);
+    // What becomes of robots.txt is said by its keeper.
+    if (this.#isSlow !== wasSlow)
+      await this.#core.alarm(
+        this.#isSlow
+          ? `the site is down: ${site.detail}; it is asked at half the pace, down to an eighth, and nothing is launched beside the plan`
+          : 'the site answers again; it is asked at the planned pace',
+      );
   }
 
   /** Across a step of the wall clock, or a sleep of this machine, silence counts from now, and what AWS showed is of another time. */
@@ -102,6 +134,7 @@ export class Observer {
     this.#loopStartedAtMs = nowMs;
     // What is still to come by the new time never happened: nobody is to wait for it.
     if ((marks.handedOverMs ?? -Infinity) > nowMs) marks.handedOverMs = null;
+    if (marks.unanswered !== null) marks.unanswered.sinceMs = Math.min(marks.unanswered.sinceMs, nowMs);
     if ((marks.quotaRefusedMs ?? -Infinity) > nowMs) marks.quotaRefusedMs = null;
     this.#outlook = null;
     this.#cloud = null;

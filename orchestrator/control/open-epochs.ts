@@ -1,8 +1,9 @@
 /** Epochs that nobody could close by the time at which every machine has switched itself off. Pure. */
 import type { Action } from './actions.ts';
-import { powerOffAtMs } from './schedule-of-run.ts';
+import { isDraining, powerOffAtMs } from './schedule-of-run.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
+import { isGivenUp } from './world.ts';
 
 /** For closing what is left, however short the run was. */
 const SHORTEST_CLOSING_MS = 60_000;
@@ -11,8 +12,13 @@ const SHORTEST_CLOSING_MS = 60_000;
 export const isOpenEpoch = (record: InstanceRecord): boolean =>
   record.manifestKey === null && record.publicKey !== null;
 
-/** A bucket that is gone, or that does not let us look, must not keep the run, and every later one, for ever. */
-export function isClosingOver({ run, nowMs, loopStartedAtMs, limits }: World): boolean {
+/** A bucket that is gone, or that does not let us look, must not keep the run and every later one. */
+export function isClosingOver(world: World): boolean {
+  const { run, nowMs, loopStartedAtMs, limits } = world;
+  const lostSinceMs = world.faults?.get('lost-bucket')?.sinceMs;
+  // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
+  if (lostSinceMs !== undefined && isDraining(world) && world.instances.every(isGivenUp))
+    return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;
   return nowMs > Math.max(powerOffAtMs(run), loopStartedAtMs) + Math.max(2 * limits.uploadMs, SHORTEST_CLOSING_MS);
 }
 

@@ -21,6 +21,8 @@ export interface OrderInput {
   /** True when a newer epoch has the slot. */
   superseded: boolean;
   robots: RobotsPolicy | null;
+  /** By how much every interval is longer, because the site is down. */
+  slowdown: number;
   /** True when a banned instance is to give its products back and keep its place. */
   release: boolean;
   /** Chunks that others could crawl sooner. */
@@ -59,7 +61,7 @@ export function ordersFor(input: OrderInput): Orders {
     drain: isDraining(input) || input.leave,
     fenced: input.superseded || !(isServing(input.record.phase) || input.record.phase === 'done'),
     partsAck: input.partsAck,
-    intervalMs: intervalUnder(robots, input.run.settings.site.intervalMs),
+    intervalMs: intervalUnder(robots, input.run.settings.site.intervalMs) * input.slowdown,
     deadline: new Date(drainAtMs(input.run)).toISOString(),
     robots: robots === null || robots.version === heartbeat.robots ? null : robots,
     release: input.release,

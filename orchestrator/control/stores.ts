@@ -18,9 +18,10 @@ import type { NumberReport } from './number-report.ts';
 import type { ListedRun } from './product-list.ts';
 import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
+import type { StallCause } from './stall-causes.ts';
 
 /** `stop` and `cancel`: a person's wish. The others: the main server's own, when going on would only do harm or bring nothing. */
-export type RunRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer';
+export type RunRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export interface RunRecord {
   id: string;

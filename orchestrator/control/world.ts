@@ -5,7 +5,11 @@ import type { CloudInstance } from '../cloud/compute.ts';
 import type { TargetHealth } from '../cloud/load-balancer.ts';
 import type { Outlook } from './outlook.ts';
 import { perFleet } from './per-fleet.ts';
+import type { UnansweredOffers } from './core.ts';
 import type { Pools } from './pools.ts';
+import type { Stall } from './progress-watch.ts';
+import type { SiteState } from './site-watch.ts';
+import type { KnownFaults } from './stall-causes.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from './stores.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 
@@ -42,6 +46,14 @@ export interface World {
   /** What this run has said or decided once, and is not to again: keys of its `decision` and `projection` events. */
   noted: Set<string>;
   totals: OutcomeCounts & { seen: number; loaded: number };
+  /** How long nothing has come in although products wait; null while none does, left out where it is not measured. */
+  stall?: Stall | null;
+  /** What keeps the run from getting on, as far as it is known. */
+  faults?: KnownFaults;
+  /** Whether the site answers, and how much slower it is asked. */
+  site?: SiteState;
+  /** Since when no offer has been answered; null after an answer. */
+  unanswered?: UnansweredOffers | null;
   /** Targets that were healthy at any look of this main server, by instance id. */
   onceHealthy?: ReadonlySet<string>;
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */

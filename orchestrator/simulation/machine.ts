@@ -122,6 +122,8 @@ export class Machine {
     progress.pending = queue.pending;
     progress.stored = queue.crawled;
     progress.requests = queue.crawled;
+    progress.tried = queue.crawled;
+    progress.served = queue.crawled;
     if (queue.crawled > before) progress.okAgoMs = 0;
     // A page that takes longer than the interval is what makes an instance slow.
     const { pace } = queue;

@@ -4,6 +4,7 @@
  */
 import { decide } from '../control/decide.ts';
 import { outlookOf } from '../control/outlook.ts';
+import { ProgressWatch } from '../control/progress-watch.ts';
 import { powerOffAtMs } from '../control/schedule-of-run.ts';
 import { act } from './acting.ts';
 import { Dispatching } from './dispatching.ts';
@@ -18,6 +19,7 @@ const WAIT_FACTOR = 1.5;
 export class MainServer {
   readonly launching = new Launching();
   readonly #dispatching = new Dispatching();
+  #progress = new ProgressWatch();
   #nextLookMs = 0;
   #waitMs = SOONEST_MS;
   #lastLoopMs = -Infinity;
@@ -52,6 +54,7 @@ export class MainServer {
     state.world.handedOverAtMs = null;
     state.world.outlook = null;
     this.launching.forget();
+    this.#progress = new ProgressWatch();
     this.#nextLookMs = 0;
     this.#waitMs = SOONEST_MS;
     this.wake(state);
@@ -68,6 +71,7 @@ export class MainServer {
     refreshWorld(state);
     if (world.outlook === null || nowMs - world.outlook.atMs >= world.limits.heartbeatMs)
       world.outlook = outlookOf(world, state.unwilling);
+    world.stall = this.#progress.look(world, nowMs);
     const isLoading = world.run.phase === 'loading';
     let changed = false;
     this.decisions++;

@@ -132,7 +132,8 @@ export class S3ObjectStore implements ObjectStore {
       const reply = await this.#client.send(new GetObjectCommand({ Bucket: this.#bucket, Key: key }));
       return reply.Body ? await reply.Body.transformToByteArray() : new Uint8Array();
     } catch (error) {
-      if (statusOf(error) === 404) return null;
+      // Without its bucket nothing is known of the object: the bucket may come back with it.
+      if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return null;
       throw error;
     }
   }

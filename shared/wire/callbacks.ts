@@ -56,6 +56,14 @@ export const progressSchema = z.strictObject({
   canaries: count,
   /** Milliseconds since the last page that was right; null before the first one. */
   okAgoMs: z.number().nonnegative().nullable(),
+  /** Requests of this process that have ended, whatever came of them; begins at 0 again with each process. */
+  tried: count.default(0),
+  /** Of those: a server error (5xx), a time-out or no connection. */
+  unavailable: count.default(0),
+  /** Pages of this process that were judged right or gone, known pages and held ones among them. */
+  served: count.default(0),
+  /** For how long the site still wants no request from this address (Retry-After); 0 when it may ask. */
+  restMs: z.number().nonnegative().default(0),
 });
 export type Progress = z.infer<typeof progressSchema>;
 
@@ -73,6 +81,10 @@ export const NO_PROGRESS: Readonly<Progress> = {
   rendered: 0,
   canaries: 0,
   okAgoMs: null,
+  tried: 0,
+  unavailable: 0,
+  served: 0,
+  restMs: 0,
 };
 
 export const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;

@@ -142,6 +142,7 @@ async function takeUp(
     lock,
     stores,
     cloud,
+    bucket: run.settings.aws.bucket,
     callbackListen,
     launchKit: saidOnce(output, async () => {
       const instances = await stores.fleet.instances(run.id);

@@ -283,13 +283,14 @@ describe('robots.txt in a run', () => {
     ]);
   });
 
-  it('that cannot be had until the deadline leaves the products failed(robots), exit code 15', async () => {
-    whole = await WholeRun.open(base, shape('cool-down', { deadlineMs: 60_000 }));
+  it('that cannot be had ends the run early with 17: the products are failed(robots)', async () => {
+    whole = await WholeRun.open(base, shape('cool-down'));
     whole.robots = NONE;
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 15 });
-    expect((await whole.record()).reason).toContain('robots.txt could not be read');
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
+    expect(whole.clock.now()).toBeLessThan((await whole.record()).startedAtMs + 180_000);
+    expect(whole.server!.alarms.at(-1)).toContain('HTTP 503');
     expect((await base.stores.work.outcomes(whole.run.id)).reasons).toEqual({ robots: 60 });
     expect(whole.fleet.fetches.size).toBe(0);
   });

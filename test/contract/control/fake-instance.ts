@@ -54,8 +54,8 @@ export interface FakeInstanceOptions {
   wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
 }
 
-/** `ban`: refused with a definite signature; `odd`: known pages are unreadable too. */
-export type Mood = 'fine' | 'ban' | 'odd';
+/** `ban`: refused with a definite signature; `odd`: known pages are unreadable too; `down`: a server error, the product stays. */
+export type Mood = 'fine' | 'ban' | 'odd' | 'down';
 
 interface OwnTrouble {
   verdict: Trouble['verdict'];
@@ -121,6 +121,8 @@ export class FakeInstance {
   #orderedIntervalMs: number;
   /** Null before the first request, and in a process that has forgotten its pace. */
   #lastFetchMs: number | null = null;
+  #problem: string | null = null;
+  #intervalMs: number;
   #lastRightMs: number | null = null;
   #release = false;
   #damaged = false;
@@ -280,6 +282,11 @@ export class FakeInstance {
       if (!this.#o.wrongs?.keepsCrawlingBanned) return;
     }
     if (mood === 'odd') return this.#tell({ verdict: 'suspect', rule: 'required-missing', atMs: now, untilMs: null });
+    if (mood === 'down') {
+      this.#progress.tried++;
+      this.#progress.unavailable++;
+      return;
+    }
     this.#page = { product, doneAtMs: now + this.pageMs };
     if (this.pageMs === 0) this.#settle(now);
   }
@@ -299,6 +306,8 @@ export class FakeInstance {
     const result = this.#o.fetch(product);
     this.#results.push({ result, product });
     this.#progress.requests++;
+    this.#progress.tried++;
+    if (result.outcome !== 'failed') this.#progress.served++;
     this.#progress.pending--;
     this.#progress[result.outcome]++;
     this.#poked ||= this.#queue.length === 0;
@@ -350,10 +359,12 @@ export class FakeInstance {
       await this.#wait(objects.putIfAbsent(key, bytes, 'application/gzip'));
     } catch {
       // The bucket does not answer: what is in the journal waits.
+      this.#problem = 'the bucket does not take results';
       this.#nextUploadMs = clock.now() + RETRY_MS * 4;
       return;
     }
     this.#cut = null;
+    this.#problem = null;
     this.#parts.push({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
     this.#nextPartMs = clock.now() + settings.partMs;
     this.#poked = true;
@@ -414,7 +425,17 @@ export class FakeInstance {
     const trouble = this.#troubleNow(now);
     const robots = this.robots?.version ?? null;
     const yielded = this.#yielded.size > 0 ? { yielded: [...this.#yielded] } : {};
-    const body = JSON.stringify({ phase, clock, offered, ...yielded, progress, parts, problem: null, trouble, robots });
+    const body = JSON.stringify({
+      phase,
+      clock,
+      offered,
+      ...yielded,
+      progress,
+      parts,
+      problem: this.#problem,
+      trouble,
+      robots,
+    });
     const reply = await this.#signed(HEARTBEAT_PATH, body);
     if (reply?.status === 200) this.#follow(ordersSchema.parse(JSON.parse(reply.body)));
   }

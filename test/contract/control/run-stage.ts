@@ -6,6 +6,8 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
+import { bucketWatcher } from '../../../orchestrator/control/bucket-alarm.ts';
 import type { Core } from '../../../orchestrator/control/core.ts';
 import { createQueue, noMarks } from '../../../orchestrator/control/core.ts';
 import type { OfferSender } from '../../../orchestrator/control/dispatch.ts';
@@ -125,6 +127,8 @@ export function createCore(
   offers: OfferSender = NOBODY,
 ): Core & { alarms: string[] } {
   const alarms: string[] = [];
+  const marks = noMarks();
+  const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
   return {
     runId,
     fence: base.fence,
@@ -133,6 +137,7 @@ export function createCore(
     log: pino({ level: 'silent' }),
     ...base.stores,
     ...cloud,
+    objects: watchStore(cloud.objects, 'b', bucketWatcher({ marks, clock, alarm })),
     robots: { policy: ALLOW_ALL },
     offers,
     launchTurn: () => Promise.resolve(),
@@ -144,11 +149,9 @@ export function createCore(
       instanceTypes: ['t4g.nano'],
       bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
     }),
-    async alarm(detail) {
-      alarms.push(detail);
-    },
+    alarm,
     oneAtATime: createQueue(),
-    marks: noMarks(),
+    marks,
     alarms,
   };
 }

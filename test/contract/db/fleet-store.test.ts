@@ -15,6 +15,10 @@ const PROGRESS: Progress = {
   rendered: 1,
   canaries: 0,
   okAgoMs: 250.5,
+  tried: 3,
+  unavailable: 1,
+  served: 2,
+  restMs: 0,
 };
 
 function hello(more: Partial<Hello> = {}): Hello {

@@ -20,6 +20,7 @@ const taken = (chunk: string): OfferResult => ({
 const refused: OfferResult = { kind: 'refused', refusal: { refused: 'share', room: 0 } };
 const unknown: OfferResult = { kind: 'unknown', message: 'time-out' };
 const notReady: OfferResult = { kind: 'not-ready', message: 'HTTP 503' };
+const unreachable: OfferResult = { kind: 'unreachable', message: 'ENOTFOUND' };
 const invalid: OfferResult = { kind: 'invalid', message: 'HTTP 400' };
 
 /** Chunks `1-1`, `2-1` … that wait until they are taken from `waiting`. */
@@ -87,6 +88,31 @@ describe('Dispatcher', () => {
     const first = offers.length;
     await pump();
     expect(offers.length).toBeGreaterThan(first);
+  });
+
+  it('offers no second chunk when the balancer cannot be reached, keeps since when, and offers the same again', async () => {
+    let answer: OfferResult = unreachable;
+    const { clock, pumped, core } = stage(200, () => answer);
+    const first = await pumped();
+    expect(first.length).toBeLessThanOrEqual(CONCURRENCY);
+    expect(core.marks.unanswered).toMatchObject({ sinceMs: START_MS, kind: 'unreachable', message: 'ENOTFOUND' });
+    await clock.advance(1_000);
+    expect(await pumped()).toEqual(first);
+    expect(core.marks.unanswered).toMatchObject({ sinceMs: START_MS });
+    answer = refused;
+    await pumped();
+    expect(core.marks.unanswered).toBeNull();
+  });
+
+  it('logs unanswered offers when the words change and at each doubling', async () => {
+    const { clock, pump, core } = stage(1, () => unreachable);
+    let lines = 0;
+    core.log.warn = () => void lines++;
+    for (let i = 0; i < 100; i++) {
+      await pump();
+      await clock.advance(HEARTBEAT_MS);
+    }
+    expect(lines).toBe(7);
   });
 
   it('asks every target again after somebody took one', async () => {

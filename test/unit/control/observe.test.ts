@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -53,6 +54,7 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
   const core = aCore({
     runId: rows.run.id,
     clock: skew,
+    objects: new MemoryObjectStore(),
     compute,
     balancers,
     runs: {

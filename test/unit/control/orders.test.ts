@@ -25,6 +25,7 @@ function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> =
     },
     granted: [],
     waiting: 3,
+    slowdown: 1,
     returning: false,
     partsAck: -1,
     superseded: false,

@@ -1,0 +1,57 @@
+/** An object store that notices when its bucket is gone, or lost to us: those errors do not pass by themselves. */
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import { classifyAwsError } from './aws-errors.ts';
+
+type Operation = 'list' | 'read' | 'write';
+
+const LOST_CODES: readonly string[] = ['NoSuchBucket', 'AccessDenied', 'AllAccessDisabled'];
+
+/**
+ * The same store. `onChange` hears what is wrong, in words that name the bucket, at the first call that fails so, and null when every
+ * kind of call that failed has succeeded again.
+ */
+export function watchStore(store: ObjectStore, bucket: string, onChange: (detail: string | null) => void): ObjectStore {
+  const failing = new Map<Operation, string>();
+  const note = (operation: Operation, error: unknown): void => {
+    const { code, message } = error === null ? { code: '', message: '' } : classifyAwsError(error);
+    const isLost = LOST_CODES.includes(code);
+    // Another error says nothing about the bucket.
+    if (error !== null && !isLost) return;
+    const before = failing.size;
+    if (isLost) failing.set(operation, message);
+    // A bucket that answers one call is there again; what a policy forbids is asked for call by call.
+    else if ([...failing.values()].some((text) => text.includes('NoSuchBucket'))) failing.clear();
+    else failing.delete(operation);
+    if (before === 0 && failing.size > 0) onChange(`bucket ${bucket} (${operation}): ${message}`);
+    if (before > 0 && failing.size === 0) onChange(null);
+  };
+  const watched = async <T>(operation: Operation, call: () => Promise<T>): Promise<T> => {
+    try {
+      const result = await call();
+      note(operation, null);
+      return result;
+    } catch (error) {
+      note(operation, error);
+      throw error;
+    }
+  };
+  return {
+    putIfAbsent: (...args) => watched('write', () => store.putIfAbsent(...args)),
+    putSourceIfAbsent: (...args) => watched('write', () => store.putSourceIfAbsent(...args)),
+    exists: (key) => store.exists(key),
+    get: (key) => watched('read', () => store.get(key)),
+    presignGet: (...args) => store.presignGet(...args),
+    async *list(prefix) {
+      try {
+        for await (const object of store.list(prefix)) {
+          note('list', null);
+          yield object;
+        }
+        note('list', null);
+      } catch (error) {
+        note('list', error);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,16 @@
+/** What follows when the bucket of a run is lost, and when it is there again. */
+import type { Core } from './core.ts';
+import { setFault, stallFacts } from './stall-causes.ts';
+
+/** For `watchStore`: keeps the fault for the watchdog and tells the user. */
+export function bucketWatcher(core: Pick<Core, 'marks' | 'clock' | 'alarm'>): (detail: string | null) => void {
+  return (detail) => {
+    setFault(core.marks.faults, 'lost-bucket', detail, core.clock.now());
+    const text =
+      detail === null
+        ? 'the bucket can be used again; what instances have kept meanwhile comes in'
+        : `the bucket cannot be used, so results stay on the instances: ${detail}. ${stallFacts('lost-bucket').remedy}`;
+    // An alarm that cannot be stored is in the log.
+    core.alarm(text).catch(() => undefined);
+  };
+}

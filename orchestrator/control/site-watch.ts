@@ -1,0 +1,109 @@
+/**
+ * Whether the site is down, from what the instances count: more than half of the fleet's last requests found nobody or a server
+ * error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
+ */
+import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { InstanceRecord } from './stores.ts';
+
+/** So many requests are judged together. */
+const WINDOW = 50;
+/** After a step, so many requests at the new pace decide the next one. */
+const PROBE = 3;
+/** The longest interval is so many times the planned one. */
+const SLOWEST = 8;
+/** An order has reached every instance that is heard after so long. */
+const ORDER_HEARTBEATS = 2;
+
+export interface SiteState {
+  /** By how much every interval is longer. */
+  slowdown: number;
+  /** What was seen, in words; null while the site is up. */
+  detail: string | null;
+  /** The same of too few requests to say that it is down: the likeliest cause where nothing comes in. */
+  suspicion: string | null;
+}
+
+export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
+
+interface Tries {
+  tried: number;
+  unavailable: number;
+}
+
+interface SiteView {
+  nowMs: number;
+  instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'progress'>[];
+  robots: RobotsPolicy | null;
+  limits: { heartbeatMs: number };
+}
+
+export class SiteWatch {
+  readonly #known = new Map<string, Tries>();
+  /** Newest last. */
+  #recent: Tries[] = [];
+  #slowdown = 1;
+  #steppedAtMs = -Infinity;
+  #seen = '';
+  #hasLooked = false;
+
+  look(view: SiteView): SiteState {
+    const news = this.#news(view.instances);
+    if (news.tried > 0) this.#keep(news);
+    const window = sumOf(this.#recent);
+    const isDue = view.nowMs - this.#steppedAtMs >= ORDER_HEARTBEATS * view.limits.heartbeatMs;
+    if (this.#slowdown === 1) {
+      if (window.unavailable > Math.max(WINDOW, window.tried) / 2) this.#step(2, window, view.nowMs);
+    } else if (isDue && window.tried >= PROBE) {
+      const isBad = window.unavailable > window.tried / 2;
+      this.#step(isBad ? Math.min(SLOWEST, this.#slowdown * 2) : this.#slowdown / 2, window, view.nowMs);
+    }
+    const { robots } = view;
+    const slowdown = this.#slowdown;
+    const suspicion = window.unavailable > window.tried / 2 ? inWords(window) : null;
+    if (robots?.access === 'none')
+      return { slowdown, detail: `robots.txt cannot be read: ${robots.source}`, suspicion };
+    return { slowdown, detail: slowdown === 1 ? null : this.#seen, suspicion };
+  }
+
+  /** What was asked at the old pace says nothing about the new one. */
+  #step(slowdown: number, window: Tries, nowMs: number): void {
+    if (window.unavailable > window.tried / 2) this.#seen = inWords(window);
+    this.#slowdown = slowdown;
+    this.#steppedAtMs = nowMs;
+    this.#recent = [];
+  }
+
+  #keep(news: Tries): void {
+    this.#recent.push(news);
+    let { tried } = sumOf(this.#recent);
+    while (tried - this.#recent[0]!.tried >= WINDOW) tried -= this.#recent.shift()!.tried;
+  }
+
+  /** What all have counted since the last look. An instance that began anew counts from there. */
+  #news(instances: SiteView['instances']): Tries {
+    const news = { tried: 0, unavailable: 0 };
+    for (const { slot, epoch, progress } of instances) {
+      // Left out by an instance of an earlier version.
+      if (progress === null || !(progress.tried > 0)) continue;
+      const name = `${slot}.${epoch}`;
+      const before = this.#known.get(name);
+      const { tried, unavailable } = progress;
+      this.#known.set(name, { tried, unavailable });
+      // What was counted before this main server came belongs to another time.
+      if (before === undefined ? !this.#hasLooked : tried < before.tried) continue;
+      news.tried += tried - (before?.tried ?? 0);
+      news.unavailable += Math.max(0, unavailable - (before?.unavailable ?? 0));
+    }
+    this.#hasLooked = true;
+    return news;
+  }
+}
+
+const inWords = ({ tried, unavailable }: Tries): string =>
+  `${unavailable} of the last ${tried} requests got a server error, a time-out or no connection`;
+
+const sumOf = (all: readonly Tries[]): Tries =>
+  all.reduce((sum, t) => ({ tried: sum.tried + t.tried, unavailable: sum.unavailable + t.unavailable }), {
+    tried: 0,
+    unavailable: 0,
+  });

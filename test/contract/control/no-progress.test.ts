@@ -1,0 +1,143 @@
+/** Whole runs in which nothing comes in: what each cause costs, when the run ends, what the user is told. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Base, RunShape } from './run-stage.ts';
+import { useBase } from './use-base.ts';
+import { WholeRun } from './whole-run.ts';
+
+/** Eight minutes: the alarm after one without progress, the end after two. */
+const SHAPE: RunShape = { products: 300, instances: 2, chunkSize: 3, deadlineMs: 480_000, intervalMs: 1_000 };
+const END_MS = 120_000;
+/** For heartbeats, uploads that are given up, and EC2. */
+const SLACK_MS = 45_000;
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+const stored = async (): Promise<number> => (await base.stores.work.outcomes(whole.run.id)).stored;
+const alarms = (): string => whole.server!.alarms.join('\n');
+const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
+
+/** Starts a run and lets it crawl until `some` rows are loaded. */
+async function underWay(shape: Partial<RunShape> = {}, some = 5): Promise<void> {
+  whole = await WholeRun.open(base, { ...SHAPE, ...shape });
+  await whole.start();
+  await whole.until('some rows', async () => (await stored()) >= some);
+}
+
+/** The time from now to the end of the run. */
+async function timeToEnd(): Promise<number> {
+  const fromMs = whole.clock.now();
+  await whole.untilEnd();
+  return whole.clock.now() - fromMs;
+}
+
+describe('a site that is down', () => {
+  it('is asked at an eighth of the pace, gets no further address, and ends the run with 17 and what it has', async () => {
+    await underWay();
+    whole.fleet.mood = () => 'down';
+    const before = whole.fleet.instances.map((i) => i.requestsAt.length);
+    const tookMs = await timeToEnd();
+    expect(tookMs).toBeGreaterThan(END_MS - 5_000);
+    expect(tookMs).toBeLessThan(END_MS + SLACK_MS);
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
+    expect((await whole.record()).reason).toMatch(/the site is down: \d+ products not crawled/);
+    expect((await whole.rows()).length).toBeGreaterThanOrEqual(5);
+    expect(launches()).toBe(2);
+    for (const [i, { requestsAt }] of whole.fleet.instances.entries()) {
+      expect(requestsAt.length - before[i]!).toBeLessThan(60);
+      expect(requestsAt.at(-1)! - requestsAt.at(-2)!).toBeGreaterThanOrEqual(8_000);
+    }
+    expect(alarms()).toMatch(/the site is down: \d+ of the last \d+ requests/);
+    expect(alarms()).toMatch(/no progress for 1m.*the site is down/);
+    expect((await whole.verdict()).products).toMatchObject({ open: 0 });
+  });
+
+  it('that comes back is crawled to the end, at the planned pace again', async () => {
+    await underWay({ products: 120 });
+    whole.fleet.mood = () => 'down';
+    await whole.until('the slow pace', () => /is down/.test(alarms()));
+    whole.fleet.mood = () => 'fine';
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(alarms()).toContain('the site answers again');
+    const last = whole.fleet.instances[0]!.requestsAt.slice(-2);
+    expect(last[1]! - last[0]!).toBeLessThan(2_000);
+  });
+});
+
+describe('a load balancer that this machine cannot reach', () => {
+  it('is told with its URL within half a minute, and ends the run with 4', async () => {
+    whole = await WholeRun.open(base, SHAPE);
+    whole.fleet.send = () => Promise.resolve({ kind: 'unreachable', message: 'getaddrinfo ENOTFOUND lb' });
+    await whole.start();
+    await whole.until('a ready instance', () => whole.fleet.instances.some((i) => i.takesOffers));
+    const fromMs = whole.clock.now();
+    await whole.until('the alarm', () => whole.server!.alarms.length > 0);
+    expect(whole.clock.now() - fromMs).toBeLessThan(45_000);
+    const { url } = (await whole.record()).balancer!;
+    expect(whole.server!.alarms[0]).toContain(`cannot reach the load balancer at ${url} (getaddrinfo ENOTFOUND lb)`);
+    expect(whole.server!.alarms[0]).toContain('security group');
+    await whole.untilEnd();
+    expect(whole.clock.now() - fromMs).toBeLessThan(END_MS + SLACK_MS);
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'unreachable' });
+    expect(whole.server!.alarms).toHaveLength(3);
+    expect(launches()).toBe(2);
+  });
+
+  it('for less than that is no news', async () => {
+    whole = await WholeRun.open(base, { ...SHAPE, products: 30 });
+    const send = whole.fleet.send.bind(whole.fleet);
+    let tries = 0;
+    whole.fleet.send = (...args) =>
+      ++tries < 6 ? Promise.resolve({ kind: 'unreachable', message: 'ENOTFOUND' }) : send(...args);
+    await whole.start();
+    await whole.untilEnd();
+    expect(whole.server!.alarms).toEqual([]);
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});
+
+describe('a bucket that is lost', () => {
+  const lose = (operations: readonly string[], name: string): void => {
+    whole.cloud.objects.onCall = (operation) => {
+      if (operations.includes(operation)) throw Object.assign(new Error('made up'), { name });
+    };
+  };
+
+  it('in mid-run is named at once, and ends the run with 4 before its time, with what had come in', async () => {
+    await underWay();
+    lose(['put', 'get', 'list'], 'NoSuchBucket');
+    const tookMs = await timeToEnd();
+    expect(tookMs).toBeLessThan(END_MS + 2 * SLACK_MS);
+    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'lost-bucket' });
+    expect(alarms()).toMatch(/the bucket cannot be used.*bucket b .*NoSuchBucket/);
+    expect(alarms()).not.toContain('still shows it');
+    expect((await whole.rows()).length).toBeGreaterThanOrEqual(5);
+    expect(whole.cloud.compute.all().every((m) => m.state === 'terminated')).toBe(true);
+  });
+
+  it('for half a minute costs nothing', async () => {
+    await underWay({ products: 100 });
+    lose(['put', 'get', 'list'], 'NoSuchBucket');
+    const fromMs = whole.clock.now();
+    await whole.until('half a minute', () => whole.clock.now() - fromMs > 30_000);
+    whole.cloud.objects.onCall = () => undefined;
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(alarms()).toContain('the bucket can be used again');
+  });
+
+  it('to listing alone, while a lost instance is to be closed, lets the others go on and ends in time', async () => {
+    await underWay({ products: 100 });
+    lose(['list'], 'AccessDenied');
+    whole.fleet.of(0).dead = true;
+    const tookMs = await timeToEnd();
+    expect(tookMs).toBeLessThan(END_MS + 2 * SLACK_MS + 100_000);
+    expect(await whole.record()).toMatchObject({ exitCode: 4 });
+    expect((await whole.rows()).length).toBeGreaterThan(40);
+    expect(alarms()).toMatch(/bucket b \(list\): AccessDenied/);
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { SiteWatch } from '../../../orchestrator/control/site-watch.ts';
+import { ALLOW_ALL } from './builders.ts';
+
+const HEARTBEAT_MS = 10_000;
+
+/** A fleet whose counters the test moves; each `see` is one look, one heartbeat later. */
+function stage(size = 2, startedWith = { tried: 0, unavailable: 0 }) {
+  const watch = new SiteWatch();
+  const counts = Array.from({ length: size }, () => ({ ...startedWith }));
+  let robots = ALLOW_ALL;
+  let nowMs = 0;
+  const look = () => {
+    nowMs += HEARTBEAT_MS;
+    const instances = counts.map((c, slot) => ({ slot, epoch: 1, progress: { ...NO_PROGRESS, ...c } }));
+    return watch.look({ nowMs, instances, robots, limits: { heartbeatMs: HEARTBEAT_MS } });
+  };
+  look();
+  return {
+    counts,
+    look,
+    setAccess: (access: 'all' | 'none') => (robots = { ...ALLOW_ALL, access }),
+    /** Each instance makes `good` requests that are answered and `bad` ones that are not. */
+    see: (good: number, bad: number) => {
+      for (const c of counts) {
+        c.tried += good + bad;
+        c.unavailable += bad;
+      }
+      return look();
+    },
+  };
+}
+
+describe('SiteWatch', () => {
+  it('calls the site down when more than half of the last fifty requests were not answered, and not before', () => {
+    const { see } = stage();
+    expect(see(25, 12)).toMatchObject({ slowdown: 1, detail: null });
+    expect(see(0, 1)).toMatchObject({ slowdown: 1, detail: null });
+    const down = see(0, 26);
+    expect(down.slowdown).toBe(2);
+    expect(down.detail).toMatch(/\d+ of the last \d+ requests/);
+  });
+
+  it('never for a site of which half of the pages fail, or for a few requests', () => {
+    const half = stage();
+    for (let i = 0; i < 200; i++) expect(half.see(1, 1).slowdown).toBe(1);
+    expect(stage().see(0, 12)).toMatchObject({ slowdown: 1, detail: null, suspicion: expect.any(String) as string });
+  });
+
+  it('halves the pace step by step down to an eighth, and restores it step by step when pages come again', () => {
+    const { see } = stage();
+    const seen = [see(0, 30).slowdown];
+    for (let i = 0; i < 10; i++) seen.push(see(0, 3).slowdown);
+    for (let i = 0; i < 10; i++) seen.push(see(3, 0).slowdown);
+    expect(seen.filter((s, i) => s !== seen[i - 1])).toEqual([2, 4, 8, 4, 2, 1]);
+  });
+
+  it('takes no step before the last one can have reached the instances', () => {
+    const { see } = stage();
+    expect([see(0, 30), see(0, 30), see(0, 30)].map((s) => s.slowdown)).toEqual([2, 2, 4]);
+  });
+
+  it('is down while robots.txt cannot be read, without a slower pace: nothing is asked for', () => {
+    const { setAccess, look } = stage();
+    setAccess('none');
+    expect(look()).toMatchObject({ slowdown: 1, detail: expect.stringContaining('robots.txt') as string });
+    setAccess('all');
+    expect(look().detail).toBeNull();
+  });
+
+  it('counts nothing of before this main server, nor twice after a restart of an instance', () => {
+    const { counts, look, see } = stage(2, { tried: 900, unavailable: 900 });
+    expect(look()).toMatchObject({ slowdown: 1, suspicion: null });
+    counts[0] = { tried: 20, unavailable: 20 };
+    expect(look().suspicion).toBeNull();
+    expect(see(0, 14).slowdown).toBe(2);
+  });
+});

@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { limitsOf } from '../../../orchestrator/control/schedule-of-run.ts';
+import { decide } from '../../../orchestrator/control/decide.ts';
+import { ProgressWatch } from '../../../orchestrator/control/progress-watch.ts';
+import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';
+import type { KnownFaults } from '../../../orchestrator/control/stall-causes.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import { stallLimits } from '../../../orchestrator/control/watchdog.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** A run of three instances; `site` and the length change what is patient. */
+function runOf(hours = 4, site: Partial<RunSettings['site']> = {}) {
+  const run = aRun();
+  const settings = { ...run.settings, site: { ...run.settings.site, ...site } };
+  return { ...run, settings, deadlineAtMs: START_MS + hours * HOUR_MS };
+}
+
+type Fleet = { instances?: InstanceRecord[]; change?: Partial<World> };
+
+/** Looks once a heartbeat for `minutes`; `at` says what the world is like then. What was told, and when the run was ended. */
+function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet) {
+  const progress = new ProgressWatch();
+  const { heartbeatMs } = limitsOf(run);
+  const told: { minute: number; text: string }[] = [];
+  const noted = new Set<string>();
+  let ended: { minute: number; reason: string } | null = null;
+  for (let ms = 0; ms <= minutes * MINUTE_MS && ended === null; ms += heartbeatMs) {
+    const minute = ms / MINUTE_MS;
+    const nowMs = START_MS + ms;
+    const { instances = fleetOf({ pending: 50 }), change = {} } = at(minute);
+    const beating = instances.map((r) => ({ ...r, lastHeartbeatAtMs: nowMs }));
+    const world = aWorld({ run, nowMs, instances: beating, noted, ...change });
+    world.stall = progress.look(world, ms);
+    for (const action of decide(world)) {
+      if (action.kind === 'halt') ended = { minute, reason: action.reason };
+      if (action.kind !== 'note' || !action.note.key.startsWith('stall') || noted.has(action.note.key)) continue;
+      noted.add(action.note.key);
+      told.push({ minute, text: action.note.detail });
+    }
+  }
+  return { told, ended };
+}
+
+/** Three that crawl, all with this progress. */
+function fleetOf(progress: Partial<InstanceRecord['progress'] & object>, change: Partial<InstanceRecord> = {}) {
+  return [0, 1, 2].map((slot) =>
+    anInstance(slot, {
+      phase: 'crawling',
+      progress: { ...NO_PROGRESS, assigned: 50, tried: 1, ...progress },
+      ...change,
+    }),
+  );
+}
+
+const served = (count: number): Fleet => ({ instances: fleetOf({ pending: 50, served: Math.floor(count) }) });
+const CALM = { told: [], ended: null };
+const lost: KnownFaults = new Map([['lost-bucket', { sinceMs: START_MS, detail: 'bucket b: NoSuchBucket' }]]);
+
+describe('the watchdog', () => {
+  it('tells after two minutes without a page, and ends the run after fifteen', () => {
+    const { told, ended } = watch(runOf(), 30, (minute) => served(Math.min(minute, 5)));
+    expect(told).toHaveLength(1);
+    expect(told[0]!.minute).toBeCloseTo(7, 0);
+    expect(told[0]!.text).toContain('no progress for 2m');
+    expect(ended).toEqual({ minute: expect.closeTo(20, 0) as number, reason: 'no-progress' });
+  });
+
+  it.each([
+    ['a shorter run', runOf(0.1), 45_000, 90_000],
+    ['a long interval', runOf(4, { intervalMs: 30_000 }), 5 * MINUTE_MS, 15 * MINUTE_MS],
+    ['a very long interval', runOf(12, { intervalMs: 2 * MINUTE_MS }), 20 * MINUTE_MS, 40 * MINUTE_MS],
+    ['a low rate for the whole fleet', runOf(4, { maxRatePerSecond: 0.1 }), 5 * MINUTE_MS, 15 * MINUTE_MS],
+    ['a long interval in a short run', runOf(0.05, { intervalMs: 30_000 }), 90_000, 180_000],
+  ])('is as patient as %s asks', (_, run, alarmMs, endMs) => {
+    expect(stallLimits({ run, robots: ALLOW_ALL, instances: [] })).toEqual({ alarmMs, endMs });
+  });
+
+  it('goes by the Crawl-delay in force, and by how long pages take', () => {
+    const robots = { ...ALLOW_ALL, crawlDelayMs: 60_000 };
+    expect(stallLimits({ run: runOf(), robots, instances: [] }).alarmMs).toBe(10 * MINUTE_MS);
+    const slow = fleetOf({ pageMs: 50_000 });
+    expect(stallLimits({ run: runOf(), robots: ALLOW_ALL, instances: slow }).alarmMs).toBe(160_000);
+  });
+
+  it.each<[string, World['run'], (minute: number) => Fleet]>([
+    ['a page every 30 s, as the interval asks', runOf(4, { intervalMs: 30_000 }), (m) => served(m * 2)],
+    [
+      'a Crawl-delay of four minutes',
+      runOf(),
+      (m) => ({ ...served(m / 4), change: { robots: { ...ALLOW_ALL, crawlDelayMs: 4 * MINUTE_MS } } }),
+    ],
+    ['a slow shop: a page a minute', runOf(), (m) => served(m)],
+    [
+      'pages that are held until they are proven',
+      runOf(),
+      (m) => ({ instances: fleetOf({ pending: 50, served: Math.floor(m) }) }),
+    ],
+    [
+      'only parts that come in',
+      runOf(),
+      (m) => ({ change: { totals: { stored: 0, gone: 0, failed: 0, seen: Math.floor(m), loaded: 0 } } }),
+    ],
+    [
+      'every address in its cool-down',
+      runOf(),
+      () => ({
+        instances: fleetOf(
+          { pending: 50 },
+          { phase: 'banned', trouble: aTrouble({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
+        ).slice(0, 1),
+      }),
+    ],
+    [
+      'a site that asks all to wait (Retry-After)',
+      runOf(),
+      () => ({ instances: fleetOf({ pending: 50, restMs: 600_000 }) }),
+    ],
+    [
+      'products only where one waits as asked, the others through',
+      runOf(),
+      () => {
+        const [first, ...others] = fleetOf({ pending: 0 });
+        const resting = { ...first!, progress: { ...first!.progress!, pending: 20, restMs: 600_000 } };
+        return {
+          instances: [resting, ...others],
+          change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
+        };
+      },
+    ],
+    [
+      'everything crawled, uploads under way',
+      runOf(),
+      () => ({
+        instances: fleetOf({ pending: 0 }, { phase: 'uploading', sealed: true }),
+        change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
+      }),
+    ],
+    [
+      'a fleet that is gone, its replacements booting',
+      runOf(),
+      () => ({
+        instances: fleetOf(
+          { pending: 0 },
+          { phase: 'booting', publicKey: null, progress: null, launchedAtMs: START_MS },
+        ),
+      }),
+    ],
+  ])('says nothing about %s', (_, run, at) => {
+    const { told, ended } = watch(run, 30, at);
+    expect({ told, ended: ended?.reason === 'banned' ? null : ended }).toEqual(CALM);
+  });
+
+  it.each([
+    ['a balancer that takes traffic after four minutes', { balancerActive: false, targets: new Map() }, {}],
+    ['browsers that start', {}, { render: 'browser' as const }],
+  ])('waits for %s before the first request', (_, change, site) => {
+    const run = runOf(4, site);
+    const idle = () => ({ instances: fleetOf({ pending: 0, assigned: 0, tried: 0 }, { phase: 'ready' }), change });
+    expect(watch(run, 5, idle)).toEqual(CALM);
+    // No longer than a boot takes.
+    expect(watch(run, 12, idle).told).toHaveLength(1);
+  });
+
+  it('does not count an outage of the database: no look was possible', () => {
+    const progress = new ProgressWatch();
+    const world = (minute: number) =>
+      aWorld({ run: runOf(), nowMs: START_MS + minute * MINUTE_MS, instances: fleetOf({ pending: 5 }) });
+    progress.look(world(0), 0);
+    const stall = progress.look(world(20), 20 * MINUTE_MS);
+    expect(stall!.ms).toBeLessThanOrEqual(30_000);
+  });
+
+  it('begins anew in a main server that takes the run up', () => {
+    const run = runOf();
+    expect(watch(run, 14, () => served(3)).told).toHaveLength(1);
+    const resumed = new ProgressWatch().look(aWorld({ run, nowMs: START_MS + HOUR_MS }), 0);
+    expect(resumed).toEqual({ ms: 0, sinceMs: START_MS + HOUR_MS });
+  });
+
+  it('tells a second time after progress and another stall', () => {
+    const { told } = watch(runOf(), 20, (m) => served(m < 10 ? 1 : 2));
+    expect(told.map((t) => Math.round(t.minute))).toEqual([2, 12]);
+  });
+
+  it.each([
+    ['lost-bucket', 'bucket b: gone'],
+    ['unreachable', 'http://lb: ENOTFOUND'],
+    ['site-down', '30 of the last 50 requests'],
+  ] as const)('names %s as the cause, with what was seen and a remedy', (cause, detail) => {
+    const faults = new Map([[cause, { sinceMs: START_MS, detail }]]);
+    const { told, ended } = watch(runOf(), 30, () => ({ change: { faults } }));
+    expect(told[0]!.text).toContain(detail);
+    expect(ended!.reason).toBe(cause);
+  });
+
+  it('takes pages for no progress while their results cannot reach the bucket', () => {
+    const { ended } = watch(runOf(), 30, (m) => ({ ...served(m * 6), change: { faults: lost } }));
+    expect(ended!.reason).toBe('lost-bucket');
+  });
+
+  it('ends a run whose last products are stuck in a lost epoch that cannot be closed', () => {
+    const gone = fleetOf({ pending: 0 }, { phase: 'terminated', reason: 'heartbeat-lost' });
+    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    expect(watch(runOf(), 30, () => ({ instances: gone, change: { faults: lost, work } })).ended?.reason).toBe(
+      'lost-bucket',
+    );
+  });
+});
+
+describe('launches beside the plan', () => {
+  const late: World['outlook'] = {
+    atMs: START_MS,
+    projection: { p50Ms: null, p95Ms: null, places: [] },
+    balance: { get: new Map(), give: new Map() } as never,
+    byTime: false,
+  };
+  const claims = (change: Partial<World>): number =>
+    decide(
+      aWorld({
+        run: aRun({ plan: { ...aRun().plan, instances: 1 }, planned: 9_000 }),
+        instances: [anInstance(0)],
+        outlook: late,
+        work: { chunks: 1_800, waiting: 1_800, granted: 0, bySlot: [] },
+        ...change,
+      }),
+    ).filter((a) => a.kind === 'claim').length;
+
+  it('are made for a late run, and not for one that stands still or whose site is down', () => {
+    expect(claims({})).toBeGreaterThan(0);
+    expect(claims({ stall: { ms: 3 * MINUTE_MS, sinceMs: START_MS } })).toBe(0);
+    expect(claims({ site: { slowdown: 2, detail: 'down', suspicion: null } })).toBe(0);
+  });
+});
