@@ -1,4 +1,5 @@
 /** What security groups let through, as far as it can be read from their rules. */
+import { BlockList, isIP } from 'node:net';
 import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './lazy-sdk.ts';
@@ -34,6 +35,22 @@ export function sourcesOf(groups: readonly SecurityGroup[], port: number): strin
 export function letsOut(groups: readonly SecurityGroup[], port: number): boolean {
   const rules = groups.flatMap((g) => g.IpPermissionsEgress ?? []).filter((rule) => covers(rule, port));
   return rules.flatMap(rangesOf).some(isAnywhere);
+}
+
+/** True when the groups let their instances reach something on this TCP port: an address, a prefix list or a group. */
+export function letsSomethingOut(groups: readonly SecurityGroup[], port: number): boolean {
+  const rules = groups.flatMap((g) => g.IpPermissionsEgress ?? []).filter((rule) => covers(rule, port));
+  return rules.some((r) => [...rangesOf(r), ...(r.PrefixListIds ?? []), ...(r.UserIdGroupPairs ?? [])].length > 0);
+}
+
+/** True when the address lies in the range. False for a range or an address that cannot be read. */
+export function isWithin(address: string, range: string): boolean {
+  const [net = '', bits = ''] = range.split('/');
+  const family = isIP(address);
+  if (family === 0 || isIP(net) !== family || !/^\d+$/.test(bits)) return false;
+  const list = new BlockList();
+  list.addSubnet(net, Number(bits), family === 4 ? 'ipv4' : 'ipv6');
+  return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 /** True for addresses and prefix lists, false for a group. Whose addresses lie in them cannot be seen here. */

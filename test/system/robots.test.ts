@@ -106,16 +106,14 @@ describe('robots.txt', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('F30: products fail with the reason robots when it can never be had', async () => {
+  it('F30: that cannot be read before the start, for as long as a run waits, ends it with 17 and launches nothing', async () => {
     await shop.setRobots({ status: 500 });
     await prepare(productIds(6), {}, '20s');
-    const { exitCode, report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      products: { stored: 0, failed: 6, reasons: { robots: 6 } },
-    });
-    expect(exitCode).toBe(15);
+    const { exitCode, stdout, stderr } = await fleet.run('run', '--dry-run', '--json');
+    expect(exitCode, stdout + stderr).toBe(17);
+    expect(stdout + stderr).toContain('HTTP 500');
     expect((await shop.stats()).requests).toBe(0);
-    await expectSound(fleet, report, shop);
+    expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
   it('F30: a Crawl-delay longer than the interval wins, and the plan and the report say so', async () => {

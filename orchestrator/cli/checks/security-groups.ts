@@ -1,30 +1,60 @@
 /** What the security groups let through, as far as their rules tell it. */
+import { isIP } from 'node:net';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
 import type { SecurityGroup } from '../../cloud/group-rules.ts';
-import { isAnywhere, isRange, letsOut, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
+import {
+  isAnywhere,
+  isRange,
+  isWithin,
+  letsOut,
+  letsSomethingOut,
+  readGroups,
+  sourcesOf,
+} from '../../cloud/group-rules.ts';
 import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
 import { portOf } from '../url-port.ts';
 import type { Check, Finding } from './check.ts';
-import { ok, warning } from './check.ts';
+import { failed, ok, warning } from './check.ts';
 
 export const securityGroups: Check = {
   id: 'security-groups',
   title: 'security groups',
   kinds: ['aws'],
   needs: ['load-balancer'],
+  beforeLaunch: true,
   async run({ aws, config, facts }) {
     const { securityGroupIds, balancer } = await facts.network();
-    const instances = await readGroups(aws!, securityGroupIds);
+    const read = (ids: readonly string[]): Promise<SecurityGroup[]> =>
+      ids.length === 0 ? Promise.resolve([]) : readGroups(aws!, ids);
     // The groups of a balancer of the user's are the user's business.
-    const groups = balancer.securityGroupIds.length === 0 ? [] : await readGroups(aws!, balancer.securityGroupIds);
+    const both = await Promise.all([read(securityGroupIds), read(balancer.securityGroupIds)]).catch(unseen);
+    if ('level' in both) return [both];
+    const [instances, groups] = both;
     const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
     // Where it cannot be asked, aws.balancer_scheme has been set, or the check of the balancer says so.
     const own = await facts.ownInterfaces().catch(() => []);
-    const here = own.filter((each) => each.vpcId === vpcId).flatMap((each) => each.securityGroupIds);
+    const inside = own.filter((each) => each.vpcId === vpcId);
+    const here = inside.flatMap((each) => each.securityGroupIds);
+    const addresses = inside.flatMap((each) => [...each.addresses, ...each.publicAddresses]);
+    const server = addressOf(config.values.server.url);
     const site = new URL(config.values.site.product_url.replaceAll('{id}', 'x'));
-    return judgeGroups({ instances, balancer: groups, here }, portOf(site));
+    const place = { here, addresses, server, isFaithful: await facts.isFaithful() };
+    return judgeGroups({ instances, balancer: groups, ...place }, portOf(site));
   },
 };
+
+/** A run needs no right to read them. */
+function unseen(error: unknown): Finding {
+  if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
+  return warning('the security groups could not be read', 'Allow ec2:DescribeSecurityGroups');
+}
+
+/** The address in server.url, where it is one; a name may lead to another than this machine's own. */
+function addressOf(url: string | null): string | null {
+  const host = url === null ? '' : (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '');
+  return isIP(host) === 0 ? null : host;
+}
 
 export interface Groups {
   instances: readonly SecurityGroup[];
@@ -32,22 +62,32 @@ export interface Groups {
   balancer: readonly SecurityGroup[];
   /** Ids of those that this machine has in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];
+  /** Those of this machine there, private and public; empty when it is not known to be in it. */
+  addresses?: readonly string[];
+  /** The address by which instances reach this machine: likely the one that its own calls come from. */
+  server?: string | null;
+  /** False for an emulator, which lets everything through whatever its groups say. */
+  isFaithful?: boolean;
 }
 
-/** Warnings only: rules may lie in network ACLs, prefix lists and groups that are not seen here. */
-export function judgeGroups({ instances, balancer, here }: Groups, sitePort: number): Finding[] {
+/**
+ * Groups only allow: what no rule of them allows is refused, and a run would come to nothing. Anything else is a warning: rules may name
+ * prefix lists and groups of others, network ACLs may refuse more, and the addresses of a machine outside the VPC are not known for sure.
+ */
+export function judgeGroups(groups: Groups, sitePort: number): Finding[] {
+  const { instances, isFaithful = true } = groups;
   const names = namesOf(instances);
-  const findings = [
-    ...judgeApi(instances, balancer),
-    ...judgeBalancer(balancer, here),
-    ...judgeWayOut(instances, sitePort),
-  ];
+  const findings = [...judgeApi(groups), ...judgeBalancer(groups), ...judgeWayOut(instances, sitePort)].map(
+    (finding) => (finding.level === 'failed' && !isFaithful ? warning(finding.text, finding.remedy) : finding),
+  );
   return findings.length > 0 ? findings : [ok(`${names}: the balancer gets in on port ${API_PORT}, instances get out`)];
 }
 
 const namesOf = (groups: readonly SecurityGroup[]): string => groups.map((g) => g.GroupId ?? '').join(', ');
 
-function judgeApi(instances: readonly SecurityGroup[], balancer: readonly SecurityGroup[]): Finding[] {
+const shut = (text: string, remedy: string): Finding => failed('config-invalid', text, remedy);
+
+function judgeApi({ instances, balancer }: Groups): Finding[] {
   const sources = sourcesOf(instances, API_PORT);
   const own = balancer.map((g) => g.GroupId ?? '');
   const letsIn = balancer.length === 0 ? sources.length > 0 : sources.some((s) => own.includes(s) || isRange(s));
@@ -56,7 +96,7 @@ function judgeApi(instances: readonly SecurityGroup[], balancer: readonly Securi
     ...(letsIn
       ? []
       : [
-          warning(
+          shut(
             `no rule of ${namesOf(instances)} lets the balancer reach instances on port ${API_PORT}: they would never be healthy`,
             `aws ec2 authorize-security-group-ingress --group-id ${group} --protocol tcp --port ${API_PORT} --source-group ${from}`,
           ),
@@ -72,26 +112,40 @@ function judgeApi(instances: readonly SecurityGroup[], balancer: readonly Securi
   ];
 }
 
-function judgeBalancer(balancer: readonly SecurityGroup[], here: readonly string[]): Finding[] {
+function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups): Finding[] {
+  if (balancer.length === 0) return [];
   const own = balancer.map((g) => g.GroupId ?? '');
-  // A default group lets its members in, and nobody says that this machine is one. Another group may be that of a way into the VPC.
-  const isOurs = (source: string): boolean => (here.length > 0 ? here.includes(source) : !own.includes(source));
-  if (balancer.length === 0 || sourcesOf(balancer, BALANCER_PORT).some((s) => isRange(s) || isOurs(s))) return [];
-  const from = here.length > 0 ? `--source-group ${here[0]}` : '--cidr ADDRESS-OF-THIS-MACHINE/32';
-  return [
-    warning(
-      `no rule of ${namesOf(balancer)} lets this machine reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`,
-      `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`,
-    ),
-  ];
+  const sources = sourcesOf(balancer, BALANCER_PORT);
+  if (sources.some((source) => here.includes(source))) return [];
+  const ranges = sources.filter(isRange);
+  const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
+  const isIn = (range: string): boolean => range.startsWith('pl-') || known.some((address) => isWithin(address, range));
+  const isCovered = known.length === 0 ? ranges.length > 0 : ranges.some(isIn);
+  // Another group may be that of a way into the VPC. A default group lets its members in, and nobody says that this machine is one.
+  const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
+  if (isCovered || mayBeBehind) return [];
+  const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;
+  const text =
+    ranges.length > 0
+      ? `no rule of ${namesOf(balancer)} lets this machine (${known.join(', ')}) reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`
+      : `no rule of ${namesOf(balancer)} lets this machine reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
+  const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`;
+  // Who is in the VPC is known; and where nobody gets in, this machine does not either.
+  return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
 }
 
 function judgeWayOut(instances: readonly SecurityGroup[], sitePort: number): Finding[] {
-  const shut = [...new Set([443, sitePort])].filter((port) => !letsOut(instances, port));
-  return shut.map((port) =>
-    warning(
-      `${namesOf(instances)} may let nothing out on port ${port}: instances could not reach S3 or the site`,
-      'Allow outgoing TCP to 0.0.0.0/0',
-    ),
-  );
+  const ports = [...new Set([443, sitePort])].filter((port) => !letsOut(instances, port));
+  return ports.map((port) => {
+    const remedy = 'Allow outgoing TCP to 0.0.0.0/0';
+    return letsSomethingOut(instances, port)
+      ? warning(
+          `${namesOf(instances)} may let nothing out on port ${port}: instances could not reach S3 or the site`,
+          remedy,
+        )
+      : shut(
+          `${namesOf(instances)} lets nothing out on port ${port}: instances could not reach S3 or the site`,
+          remedy,
+        );
+  });
 }

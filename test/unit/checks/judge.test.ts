@@ -103,7 +103,7 @@ describe('security groups', () => {
   const from = (id: string) => ({ UserIdGroupPairs: [{ GroupId: id }] });
   const open = group('sg-b', [tcp(8080, { IpRanges: [{ CidrIp: '198.51.100.7/32' }] })]);
 
-  it.each<[string, SecurityGroup, SecurityGroup[], number, RegExp]>([
+  it.each<[string, SecurityGroup, SecurityGroup[], number, RegExp, string?]>([
     [
       'are well when they let the balancer in',
       group('sg-i', [tcp(8080, from('sg-b'))]),
@@ -125,8 +125,22 @@ describe('security groups', () => {
       443,
       /gets in/,
     ],
-    ['warn when nobody gets in', group('sg-i', [tcp(22, from('sg-b'))]), [open], 443, /lets the balancer reach/],
-    ['warn when only others get in', group('sg-i', [tcp(8080, from('sg-x'))]), [open], 443, /lets the balancer reach/],
+    [
+      'fail when nobody gets in',
+      group('sg-i', [tcp(22, from('sg-b'))]),
+      [open],
+      443,
+      /lets the balancer reach/,
+      'failed',
+    ],
+    [
+      'fail when only others get in',
+      group('sg-i', [tcp(8080, from('sg-x'))]),
+      [open],
+      443,
+      /lets the balancer reach/,
+      'failed',
+    ],
     [
       'warn when everybody gets in',
       group('sg-i', [tcp(8080, { IpRanges: anywhere })]),
@@ -135,30 +149,44 @@ describe('security groups', () => {
       /open to everybody/,
     ],
     [
-      'warn when nobody reaches the balancer',
+      'fail when nobody reaches the balancer',
       group('sg-i', [tcp(8080, from('sg-b'))]),
       [group('sg-b', [])],
       443,
       /reach the balancer on port/,
+      'failed',
     ],
     [
-      'warn when nothing gets out to S3',
+      'fail when nothing gets out to S3',
       group('sg-i', [tcp(8080, from('sg-b'))], []),
       [open],
       443,
-      /nothing out on port 443/,
+      /lets nothing out on port 443/,
+      'failed',
     ],
     [
-      'warn when nothing gets out to the site',
+      'warn when something else gets out, which may be a way to S3',
+      group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { PrefixListIds: [{ PrefixListId: 'pl-s3' }] })]),
+      [open],
+      443,
+      /may let nothing out on port 443/,
+      'warning',
+    ],
+    [
+      'fail when nothing gets out to the site',
       group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { IpRanges: anywhere })]),
       [open],
       8443,
-      /nothing out on port 8443/,
+      /lets nothing out on port 8443/,
+      'failed',
     ],
-  ])('%s', (_, instances, balancer, sitePort, text) => {
+  ])('%s', (_, instances, balancer, sitePort, text, level) => {
     const found = judgeGroups({ instances: [instances], balancer, here: [] }, sitePort);
     expect(texts(found)).toMatch(text);
-    expect(levels(found)).not.toContain('failed');
+    expect(levels(found).includes('failed')).toBe(level === 'failed');
+    // An emulator lets everything through.
+    const emulated = judgeGroups({ instances: [instances], balancer, here: [], isFaithful: false }, sitePort);
+    expect(levels(emulated)).not.toContain('failed');
   });
 });
 
@@ -195,10 +223,49 @@ describe('the way of this machine to the balancer', () => {
     ['the group of setup, which it does not carry', main, ['sg-ssh'], /groups that orchestrator setup makes/],
   ])('is not open by %s', (_, balancer, here, remedy) => {
     const found = judge(balancer, here);
-    expect(levels(found)).toEqual(['warning']);
+    // Proven for a machine in the VPC, whose groups are known.
+    expect(levels(found)).toEqual([here.length > 0 ? 'failed' : 'warning']);
     expect(found[0]).toMatchObject({
       text: expect.stringContaining('lets this machine reach the balancer') as string,
       remedy: expect.stringMatching(remedy) as string,
+    });
+  });
+});
+
+describe('the addresses that reach the balancer', () => {
+  const all = { IpProtocol: '-1', IpRanges: [{ CidrIp: '0.0.0.0/0' }] };
+  const instances: SecurityGroup = {
+    GroupId: 'sg-i',
+    IpPermissions: [{ IpProtocol: '-1', IpRanges: [{ CidrIp: '10.0.0.0/8' }] }],
+    IpPermissionsEgress: [all],
+  };
+  const letting = (...CidrIp: string[]): SecurityGroup => ({
+    GroupId: 'sg-b',
+    IpPermissions: [{ IpProtocol: '-1', IpRanges: CidrIp.map((each) => ({ CidrIp: each })) }],
+    IpPermissionsEgress: [all],
+  });
+  const outside = (ranges: string[], server: string | null) =>
+    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: [], server }, 443);
+  const inside = (ranges: string[], addresses: string[]) =>
+    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: ['sg-m'], addresses }, 443);
+
+  it.each<[string, Finding[], string]>([
+    ['one that server.url has', outside(['203.0.113.0/24'], '203.0.113.7'), 'ok'],
+    ['anyone', outside(['0.0.0.0/0'], '203.0.113.7'), 'ok'],
+    ['others, where that of this machine is not known', outside(['198.51.100.7/32'], null), 'ok'],
+    ['others, where server.url has another: likely wrong', outside(['198.51.100.7/32'], '203.0.113.7'), 'warning'],
+    ['others, in the VPC', inside(['198.51.100.7/32'], ['10.0.1.5', '203.0.113.7']), 'failed'],
+    ['the private one, in the VPC', inside(['10.0.0.0/16'], ['10.0.1.5']), 'ok'],
+    ['the public one, in the VPC', inside(['203.0.113.7/32'], ['10.0.1.5', '203.0.113.7']), 'ok'],
+  ])('are %s', (_, found, level) => {
+    expect(levels(found)).toEqual([level]);
+  });
+
+  it('are named with the remedy', () => {
+    const [finding] = outside(['198.51.100.7/32'], '203.0.113.7');
+    expect(finding).toMatchObject({
+      text: expect.stringContaining('lets this machine (203.0.113.7) reach') as string,
+      remedy: expect.stringMatching(/--cidr 203\.0\.113\.7\/32$/) as string,
     });
   });
 });
