@@ -30,7 +30,7 @@ export const RUN_PHASE_FACTS: Record<RunPhase, PhaseFacts> = {
   },
   crawling: {
     meaning: 'At least one instance takes products.',
-    ends: 'Ends when every product has an outcome. At deadline minus the tail (4 %, 1 s to 1 min; more where uploading and loading were slower, up to a tenth of the run) everybody drains; whoever has not uploaded by then + `uploadMs` + `lostMs`, or 15 s after the deadline, is given up.',
+    ends: 'Ends when every product has an outcome. A run in which nothing comes in raises an alarm after max(2 min, 10 intervals) and ends after max(15 min, twice that), in runs under 16 minutes after an eighth and a quarter of the time. At deadline minus the tail (4 %, 1 s to 1 min; more where uploading and loading were slower, up to a tenth of the run) everybody drains; whoever has not uploaded by then + `uploadMs` + `lostMs`, or 15 s after the deadline, is given up.',
     last: 'power-off',
   },
   releasing: {
@@ -55,7 +55,7 @@ export const RUN_PHASE_FACTS: Record<RunPhase, PhaseFacts> = {
     last: null,
   },
   failed: {
-    meaning: 'Nothing was crawled, or the site has changed. What was stored is published.',
+    meaning: 'Nothing was crawled, the site has changed, or nothing came in any more. What was stored is published.',
     ends: '',
     last: null,
   },

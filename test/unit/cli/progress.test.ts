@@ -18,5 +18,27 @@ describe('the line of progress', () => {
       ],
     });
     expect(renderProgress(world)).toMatch(/ 150\/150 {2}148 stored {2}2 failed /);
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { renderProgress } from '../../../orchestrator/cli/progress.ts';
+import { aRun, aWorld, anInstance } from '../control/builders.ts';
+
+const crawling = (pending: number) =>
+  anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });
+
+describe('the line of progress', () => {
+  it('has no estimate while nothing is handed out', () => {
+    expect(renderProgress(aWorld({}))).not.toContain('ETA');
+    expect(renderProgress(aWorld({ instances: [crawling(10)] }))).toContain('ETA');
+  });
+
+  it('has none either when all that is left waits for something else', () => {
+    expect(renderProgress(aWorld({ instances: [crawling(0)] }))).not.toContain('ETA');
+  });
+
+  it('says how far past the deadline it is', () => {
+    const run = aRun();
+    const at = (ms: number): string => renderProgress(aWorld({ run, nowMs: run.deadlineAtMs + ms }));
+    expect(at(-60_000)).toContain('1m to deadline');
+    expect(at(120_000)).toContain('2m past the deadline');
   });
 });

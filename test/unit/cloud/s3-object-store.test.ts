@@ -53,6 +53,17 @@ describe('S3ObjectStore', () => {
     expect(opened).toBe(1);
   });
 
+  it('takes an object for missing when its key is, and not when its bucket is', async () => {
+    let code = 'NoSuchKey';
+    const store = await storeOn((_, response) => {
+      response.writeHead(404, { 'content-type': 'application/xml' });
+      response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>made up</Message></Error>`);
+    });
+    expect(await store.get('k')).toBeNull();
+    code = 'NoSuchBucket';
+    await expect(store.get('k')).rejects.toMatchObject({ name: 'NoSuchBucket' });
+  });
+
   it('pauses before each further attempt', async () => {
     const pauses: number[] = [];
     let calls = 0;

@@ -91,6 +91,12 @@ describe('faults', () => {
     expect([lost('/b/part'), lost('/b/manifest.json'), lost('/b/manifest.json')]).toEqual([false, true, false]);
   });
 
+  it('of a listener and of a bucket are used up one by one', () => {
+    const faults = book({ what: 'unreachable-balancer', count: 1 }, { what: 'lost-bucket', count: 2 });
+    expect([faults.takeForListener(), faults.takeForListener()]).toEqual([true, false]);
+    expect([faults.takeForBucket(), faults.takeForBucket(), faults.takeForBucket()]).toEqual([true, true, false]);
+  });
+
   it('of boots come in their order and leave calls alone', () => {
     const faults = book({ what: 'silent-boot', count: 1 }, { what: 'dead-boot', count: 1 });
     expect(faults.takeForCall('RunInstances')).toEqual({ error: null, lost: false, reply: 'whole', delayMs: 0 });

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
+
+function stage() {
+  const store = new MemoryObjectStore();
+  const heard: (string | null)[] = [];
+  const watched = watchStore(store, 'my-bucket', (detail) => heard.push(detail));
+  const list = async (): Promise<void> => {
+    for await (const _ of watched.list('runs/')) return;
+  };
+  const fail = (name: string, operations: readonly string[] = ['put', 'get', 'list']): void => {
+    store.onCall = (operation) => {
+      if (operations.includes(operation)) throw Object.assign(new Error('made up'), { name });
+    };
+  };
+  const mend = (): void => void (store.onCall = () => undefined);
+  return { watched, heard, list, fail, mend };
+}
+
+it('tells once that the bucket is gone, by its name, and once that it is there again', async () => {
+  const { watched, heard, list, fail, mend } = stage();
+  fail('NoSuchBucket');
+  await expect(list()).rejects.toThrow('made up');
+  await expect(watched.get('a')).rejects.toThrow('made up');
+  mend();
+  expect(await watched.putIfAbsent('a', new Uint8Array(1), 'x')).toBe('created');
+  await list();
+  expect(heard).toEqual([expect.stringMatching(/^bucket my-bucket \(list\): .*NoSuchBucket/), null]);
+});
+
+it('takes a right that is gone for what it is: another kind of call says nothing about it', async () => {
+  const { watched, heard, list, fail, mend } = stage();
+  fail('AccessDenied', ['list']);
+  await expect(list()).rejects.toThrow('made up');
+  await watched.putIfAbsent('a', new Uint8Array(1), 'x');
+  expect(heard).toHaveLength(1);
+  mend();
+  await list();
+  expect(heard.at(-1)).toBeNull();
+});
+
+it('says nothing of a bucket that is slow or throttles', async () => {
+  const { heard, list, fail } = stage();
+  for (const name of ['SlowDown', 'TimeoutError', 'InternalError']) {
+    fail(name);
+    await expect(list()).rejects.toThrow('made up');
+  }
+  expect(heard).toEqual([]);
+});
