@@ -2,6 +2,7 @@
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { LOSS } from './loss.ts';
 import { placesOf } from './places.ts';
+import { isStallCause, stallFacts } from './stall-causes.ts';
 import type { InstanceRecord, RunEvent, RunRecord, TroubleRecord } from './stores.ts';
 import { tailMs, limitsOf } from './schedule-of-run.ts';
 
@@ -24,6 +25,9 @@ export function nextTime(input: NextTimeInput): string[] {
       `the site or its mapping has changed: compare the evidence in the report with ` +
         '`orchestrator extract --url URL`, correct the mapping, then `orchestrator retry`',
     ];
+  const { run, instances, troubles, left } = input;
+  // No number of instances would have helped.
+  if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
   const advice: string[] = [];
   const bans = new Set(troubles.filter((t) => t.verdict === 'banned').map((t) => `${t.slot}.${t.epoch}`)).size;
   if (bans > 0)

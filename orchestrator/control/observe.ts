@@ -104,7 +104,7 @@ export class Observer {
   /** What the watchdog goes by. */
   async #watchProgress(world: World): Promise<void> {
     const { marks, clock } = this.#core;
-    const site = this.#siteWatch.look(world);
+    const site = this.#siteWatch.look(world, clock.monotonic());
     const wasSlow = this.#isSlow;
     this.#isSlow = site.slowdown > 1;
     marks.siteDown = isDown(site);

@@ -19,7 +19,7 @@ export interface SiteState {
   slowdown: number;
   /** What was seen, in words; null while the site is up. */
   detail: string | null;
-  /** The same of too few requests to say that it is down: the likeliest cause where nothing comes in. */
+  /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
   suspicion: string | null;
 }
 
@@ -30,36 +30,43 @@ interface Tries {
   unavailable: number;
 }
 
+interface Counts extends Tries {
+  served: number;
+}
+
 interface SiteView {
-  nowMs: number;
   instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'progress'>[];
   robots: RobotsPolicy | null;
   limits: { heartbeatMs: number };
 }
 
 export class SiteWatch {
-  readonly #known = new Map<string, Tries>();
+  readonly #known = new Map<string, Counts>();
   /** Newest last. */
   #recent: Tries[] = [];
+  #sinceServed: Tries = { tried: 0, unavailable: 0 };
   #slowdown = 1;
   #steppedAtMs = -Infinity;
   #seen = '';
   #hasLooked = false;
 
-  look(view: SiteView): SiteState {
+  /** @param nowMs by the clock that never goes back */
+  look(view: SiteView, nowMs: number): SiteState {
     const news = this.#news(view.instances);
     if (news.tried > 0) this.#keep(news);
+    this.#sinceServed = news.served > 0 ? { tried: 0, unavailable: 0 } : sumOf([this.#sinceServed, news]);
     const window = sumOf(this.#recent);
-    const isDue = view.nowMs - this.#steppedAtMs >= ORDER_HEARTBEATS * view.limits.heartbeatMs;
+    const isDue = nowMs - this.#steppedAtMs >= ORDER_HEARTBEATS * view.limits.heartbeatMs;
     if (this.#slowdown === 1) {
-      if (window.unavailable > Math.max(WINDOW, window.tried) / 2) this.#step(2, window, view.nowMs);
+      if (window.unavailable > Math.max(WINDOW, window.tried) / 2) this.#step(2, window, nowMs);
     } else if (isDue && window.tried >= PROBE) {
       const isBad = window.unavailable > window.tried / 2;
-      this.#step(isBad ? Math.min(SLOWEST, this.#slowdown * 2) : this.#slowdown / 2, window, view.nowMs);
+      this.#step(isBad ? Math.min(SLOWEST, this.#slowdown * 2) : this.#slowdown / 2, window, nowMs);
     }
     const { robots } = view;
     const slowdown = this.#slowdown;
-    const suspicion = window.unavailable > window.tried / 2 ? inWords(window) : null;
+    const { tried, unavailable } = this.#sinceServed;
+    const suspicion = unavailable > tried / 2 ? inWords(this.#sinceServed) : null;
     if (robots?.access === 'none')
       return { slowdown, detail: `robots.txt cannot be read: ${robots.source}`, suspicion };
     return { slowdown, detail: slowdown === 1 ? null : this.#seen, suspicion };
@@ -80,19 +87,20 @@ export class SiteWatch {
   }
 
   /** What all have counted since the last look. An instance that began anew counts from there. */
-  #news(instances: SiteView['instances']): Tries {
-    const news = { tried: 0, unavailable: 0 };
+  #news(instances: SiteView['instances']): Counts {
+    const news = { tried: 0, unavailable: 0, served: 0 };
     for (const { slot, epoch, progress } of instances) {
       // Left out by an instance of an earlier version.
       if (progress === null || !(progress.tried > 0)) continue;
       const name = `${slot}.${epoch}`;
       const before = this.#known.get(name);
-      const { tried, unavailable } = progress;
-      this.#known.set(name, { tried, unavailable });
+      const { tried, unavailable, served } = progress;
+      this.#known.set(name, { tried, unavailable, served });
       // What was counted before this main server came belongs to another time.
       if (before === undefined ? !this.#hasLooked : tried < before.tried) continue;
       news.tried += tried - (before?.tried ?? 0);
       news.unavailable += Math.max(0, unavailable - (before?.unavailable ?? 0));
+      news.served += Math.max(0, served - (before?.served ?? 0));
     }
     this.#hasLooked = true;
     return news;

@@ -71,6 +71,48 @@ describe('endOf', () => {
       'failed',
       4,
     ],
+    [
+      'the site down until the run ended for it',
+      { request: 'site-down', restReason: 'network', reasons: { network: 50 }, failed: 52 },
+      'failed',
+      17,
+    ],
+    ['the same, with nothing left after all', { request: 'site-down', restReason: 'network' }, 'completed', 0],
+    [
+      'the bucket lost',
+      { request: 'lost-bucket', restReason: 'upload', reasons: { upload: 50 }, failed: 52 },
+      'failed',
+      4,
+    ],
+    [
+      'the balancer out of reach: nobody crawled anything',
+      {
+        request: 'unreachable',
+        restReason: 'lost-instance',
+        stored: 0,
+        gone: 0,
+        failed: 100,
+        reasons: { 'lost-instance': 100 },
+      },
+      'failed',
+      4,
+    ],
+    [
+      'nothing came in, for no known cause',
+      { request: 'no-progress', restReason: 'lost-instance', reasons: { 'lost-instance': 9 } },
+      'failed',
+      12,
+    ],
+    ['the site down while every product failed', { siteDown: true, stored: 0, gone: 0, failed: 100 }, 'completed', 17],
+    ['the site down at the end, after nearly all', { siteDown: true }, 'completed', 0],
+    ['the site down before held', { siteDown: true, failed: 50, suspicion: 'blank' }, 'held', 17],
+    ['the site down before the deadline', { siteDown: true, failed: 50, reasons: { deadline: 40 } }, 'completed', 17],
+    [
+      'banned before the site down',
+      { siteDown: true, failed: 50, request: 'banned', restReason: 'banned', reasons: { banned: 1 } },
+      'banned',
+      18,
+    ],
     ['nobody ever crawled', { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } }, 'failed', 12],
   ])('%s', (_name, change, state, exitCode) => {
     expect(endOf({ ...fine, ...change })).toMatchObject({ state, exitCode });

@@ -6,7 +6,7 @@ import { ALLOW_ALL } from './builders.ts';
 const HEARTBEAT_MS = 10_000;
 
 /** A fleet whose counters the test moves; each `see` is one look, one heartbeat later. */
-function stage(size = 2, startedWith = { tried: 0, unavailable: 0 }) {
+function stage(size = 2, startedWith = { tried: 0, unavailable: 0, served: 0 }) {
   const watch = new SiteWatch();
   const counts = Array.from({ length: size }, () => ({ ...startedWith }));
   let robots = ALLOW_ALL;
@@ -14,7 +14,7 @@ function stage(size = 2, startedWith = { tried: 0, unavailable: 0 }) {
   const look = () => {
     nowMs += HEARTBEAT_MS;
     const instances = counts.map((c, slot) => ({ slot, epoch: 1, progress: { ...NO_PROGRESS, ...c } }));
-    return watch.look({ nowMs, instances, robots, limits: { heartbeatMs: HEARTBEAT_MS } });
+    return watch.look({ instances, robots, limits: { heartbeatMs: HEARTBEAT_MS } }, nowMs);
   };
   look();
   return {
@@ -69,10 +69,19 @@ describe('SiteWatch', () => {
     expect(look().detail).toBeNull();
   });
 
+  it('suspects the site by what came since the last page that was right, however many were before', () => {
+    const { counts, see } = stage();
+    for (const c of counts) c.served = 40;
+    expect(see(40, 0).suspicion).toBeNull();
+    expect(see(0, 2)).toMatchObject({ slowdown: 1, suspicion: expect.stringContaining('4 of the last 4') as string });
+    counts[0]!.served++;
+    expect(see(1, 0).suspicion).toBeNull();
+  });
+
   it('counts nothing of before this main server, nor twice after a restart of an instance', () => {
-    const { counts, look, see } = stage(2, { tried: 900, unavailable: 900 });
+    const { counts, look, see } = stage(2, { tried: 900, unavailable: 900, served: 0 });
     expect(look()).toMatchObject({ slowdown: 1, suspicion: null });
-    counts[0] = { tried: 20, unavailable: 20 };
+    counts[0] = { tried: 20, unavailable: 20, served: 0 };
     expect(look().suspicion).toBeNull();
     expect(see(0, 14).slowdown).toBe(2);
   });

@@ -98,6 +98,13 @@ describe('nextTime', () => {
     expect(nextTime({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
   });
 
+  it('names what has kept a run from getting on, and no number of instances', () => {
+    const stalled = { ...run, request: 'unreachable' as const };
+    expect(nextTime({ ...base, run: stalled, left: 900 })).toEqual([
+      expect.stringMatching(/cannot reach the load balancer: .*security group/),
+    ]);
+  });
+
   it('speaks of bans, refusals and losses', () => {
     const refused = anInstance(2, { instanceId: null, reason: 'launch-refused', phase: 'terminated' });
     const lost = anInstance(3, { reason: 'heartbeat-lost', phase: 'terminated' });
