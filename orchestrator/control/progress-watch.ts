@@ -16,6 +16,8 @@ export interface Stall {
 
 /** Longer than this between two looks, the database or this machine was away: nobody could hear of progress. */
 const LONGEST_LOOK_HEARTBEATS = 2;
+/** Silence for this part of the time after which an instance is given up. */
+const SILENT_SHARE = 3;
 
 export class ProgressWatch {
   #seen = -1;
@@ -31,8 +33,8 @@ export class ProgressWatch {
     this.#seen = seen;
     if (world.run.phase !== 'crawling' || isDraining(world) || !isWaiting(world)) return (this.#stall = null);
     if (came || this.#stall === null) return (this.#stall = { ms: 0, sinceMs: world.nowMs });
-    if (isExcused(world)) return this.#stall;
     const { ms, sinceMs } = this.#stall;
+    if (isExcused(world, sinceMs)) return this.#stall;
     const mostMs = LONGEST_LOOK_HEARTBEATS * world.limits.heartbeatMs;
     return (this.#stall = { ms: ms + Math.min(Math.max(0, sinceLookMs), mostMs), sinceMs });
   }
@@ -60,17 +62,17 @@ const serving = ({ instances }: World): InstanceRecord[] =>
   [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null);
 
 /** True when no page can come in for a reason that has a limit of its own: its time does not count. */
-function isExcused(world: World): boolean {
+function isExcused(world: World, sinceMs: number): boolean {
   if (isBucketLost(world)) return false;
   const up = serving(world);
-  // Boots and launches end by their own limits.
-  if (up.length === 0) return true;
-  const able = up.filter((r) => openTrouble(r) === null && !isResting(world, r));
+  // Boots, launches and silence end by their own limits.
+  const able = up.filter((r) => openTrouble(r) === null && !isResting(world, r) && !isSilent(world, r));
   if (able.length === 0) return true;
-  if (able.some((r) => pendingOf(r) > 0)) return isStarting(world, up);
+  const isYoung = world.nowMs - sinceMs <= world.limits.bootMs;
+  if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);
   // Products of those that rest stay with them, and what waits may be kept for one that boots.
   const isBooting = world.instances.some((r) => r.phase === 'pending' || r.phase === 'booting');
-  return world.work.waiting === 0 || isBooting || isStarting(world, up);
+  return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
 }
 
 /** The site has asked it to wait (Retry-After), and it does. */
@@ -79,11 +81,15 @@ function isResting({ nowMs }: World, { progress, lastHeartbeatAtMs }: InstanceRe
   return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;
 }
 
-/** Before the first request of the fleet: a balancer takes minutes to serve, and a browser to start. No longer than a boot. */
-function isStarting(world: World, up: readonly InstanceRecord[]): boolean {
-  if (world.instances.some((r) => (r.progress?.tried ?? 0) > 0)) return false;
-  const readyMs = Math.max(world.loopStartedAtMs, Math.min(...up.map((r) => r.phaseAtMs)));
-  if (world.nowMs - readyMs > world.limits.bootMs) return false;
-  const isServed = world.balancerActive && [...world.targets.values()].includes('healthy');
-  return !isServed || world.run.settings.site.render !== 'http';
+/** Not heard for some heartbeats: what it does is not known, and it will soon be given up. */
+function isSilent({ nowMs, limits }: World, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {
+  return nowMs - (lastHeartbeatAtMs ?? phaseAtMs) > limits.lostMs / SILENT_SHARE;
 }
+
+/** A balancer takes minutes until it serves. */
+const isServed = ({ balancerActive, targets }: World): boolean =>
+  balancerActive && [...targets.values()].includes('healthy');
+
+/** Before the first request of the fleet. */
+const isBrowserStarting = ({ run, instances }: World): boolean =>
+  run.settings.site.render !== 'http' && instances.every((r) => (r.progress?.tried ?? 0) === 0);

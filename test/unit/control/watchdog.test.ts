@@ -11,6 +11,8 @@ import type { World } from '../../../orchestrator/control/world.ts';
 import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 
 const MINUTE_MS = 60_000;
+/** Marks an instance that is not heard any more. */
+const SILENT = 'silent';
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** A run of three instances; `site` and the length change what is patient. */
@@ -33,7 +35,7 @@ function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet
     const minute = ms / MINUTE_MS;
     const nowMs = START_MS + ms;
     const { instances = fleetOf({ pending: 50 }), change = {} } = at(minute);
-    const beating = instances.map((r) => ({ ...r, lastHeartbeatAtMs: nowMs }));
+    const beating = instances.map((r) => ({ ...r, lastHeartbeatAtMs: r.problem === SILENT ? START_MS : nowMs }));
     const world = aWorld({ run, nowMs, instances: beating, noted, ...change });
     world.stall = progress.look(world, ms);
     for (const action of decide(world)) {
@@ -155,12 +157,27 @@ describe('the watchdog', () => {
     expect({ told, ended: ended?.reason === 'banned' ? null : ended }).toEqual(CALM);
   });
 
+  it('leaves an instance that has fallen silent to the limit of its own', () => {
+    const instances = [
+      ...fleetOf({ pending: 9 }, { problem: SILENT }).slice(0, 1),
+      ...fleetOf({ pending: 0 }).slice(1),
+    ];
+    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    expect(watch(runOf(), 20, () => ({ instances, change: { work } })).told).toEqual([]);
+  });
+
+  it('waits for a balancer that is made anew in mid-run', () => {
+    const idle = fleetOf({ pending: 0, tried: 9, served: 9 });
+    const without = { balancerActive: false, targets: new Map() };
+    expect(watch(runOf(), 5, () => ({ instances: idle, change: without }))).toEqual(CALM);
+  });
+
   it.each([
-    ['a balancer that takes traffic after four minutes', { balancerActive: false, targets: new Map() }, {}],
-    ['browsers that start', {}, { render: 'browser' as const }],
-  ])('waits for %s before the first request', (_, change, site) => {
+    ['a balancer that takes traffic after four minutes', { balancerActive: false, targets: new Map() }, {}, 0],
+    ['browsers that start', {}, { render: 'browser' as const }, 5],
+  ])('waits for %s before the first request', (_, change, site, pending) => {
     const run = runOf(4, site);
-    const idle = () => ({ instances: fleetOf({ pending: 0, assigned: 0, tried: 0 }, { phase: 'ready' }), change });
+    const idle = () => ({ instances: fleetOf({ pending, assigned: pending, tried: 0 }), change });
     expect(watch(run, 5, idle)).toEqual(CALM);
     // No longer than a boot takes.
     expect(watch(run, 12, idle).told).toHaveLength(1);
