@@ -69,6 +69,12 @@ describe('a night without progress', () => {
     expect(report).toMatchObject({ exitCode: 17, products: { stored: 0 }, instances: { planned: 3, launched: 3 } });
     expect(report.notes.join('\n')).toMatch(/the site is down: \d+ of the last \d+ requests/);
     expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
+    // Real instances have followed the order: eight times the interval between the last two requests of each.
+    const log = (await shop.log()).filter((entry) => entry.kind === 'page');
+    for (const address of new Set(log.map((entry) => entry.address))) {
+      const [last, before] = log.filter((entry) => entry.address === address).toReversed();
+      expect(last!.atMs - before!.atMs).toBeGreaterThanOrEqual(8 * 300);
+    }
   });
 
   it('whose balancer cannot be reached ends early with 4, and says so with its URL', async () => {

@@ -111,7 +111,7 @@ describe('robots.txt', () => {
     await prepare(productIds(6), {}, '20s');
     const { exitCode, stdout, stderr } = await fleet.run('run', '--dry-run', '--json');
     expect(exitCode, stdout + stderr).toBe(17);
-    expect(stdout + stderr).toContain('HTTP 500');
+    expect(stdout + stderr).toContain('robots.txt answers 500');
     expect((await shop.stats()).requests).toBe(0);
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
