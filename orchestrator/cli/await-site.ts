@@ -17,7 +17,7 @@ const DRY_SHARE = 1 / 4;
 
 export interface SiteWait {
   clock: Clock;
-  /** Ends the wait: somebody wants the program to leave. */
+  /** Ends the wait: the program is to leave. */
   signal: AbortSignal;
   say: (text: string) => void;
   /** Reads robots.txt; left out: that of the configured site. */

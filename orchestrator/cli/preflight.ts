@@ -92,9 +92,6 @@ export async function preflight(config: Config, target: Target, options: { migra
       stores: createStores(database),
       checkResults,
       readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
-      async plan(products) {
-        const robots = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
-      readProducts: () => readProducts(createProductSource(config.values.database.url, config.values.products.query)),
       async plan(products, known) {
         const robots = known ?? (products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config));
         const [prices, quota, browser] = await Promise.all([

@@ -25,7 +25,6 @@ export function nextTime(input: NextTimeInput): string[] {
       `the site or its mapping has changed: compare the evidence in the report with ` +
         '`orchestrator extract --url URL`, correct the mapping, then `orchestrator retry`',
     ];
-  const { run, instances, troubles, left } = input;
   // No number of instances would have helped.
   if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
   const advice: string[] = [];

@@ -14,7 +14,7 @@ export interface Stall {
   sinceMs: number;
 }
 
-/** Longer than this between two looks, the database or this machine was away: nobody could hear of progress. */
+/** Longer than this between two looks, the database or this machine was away, and no progress could be heard. */
 const LONGEST_LOOK_HEARTBEATS = 2;
 /** Silence for this part of the time after which an instance is given up. */
 const SILENT_SHARE = 3;

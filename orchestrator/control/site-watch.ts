@@ -1,15 +1,15 @@
 /**
- * Whether the site is down, from what the instances count: more than half of the fleet's last requests found nobody or a server
- * error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
+ * Whether the site is down, from what the instances count: more than half of the fleet's last requests got no connection, no answer or a
+ * server error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
  */
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { InstanceRecord } from './stores.ts';
 
-/** So many requests are judged together. */
+/** Requests that are judged together. */
 const WINDOW = 50;
-/** After a step, so many requests at the new pace decide the next one. */
+/** Requests at the new pace that decide the next step. */
 const PROBE = 3;
-/** The longest interval is so many times the planned one. */
+/** The longest interval, as a multiple of the planned one. */
 const SLOWEST = 8;
 /** An order has reached every instance that is heard after so long. */
 const ORDER_HEARTBEATS = 2;

@@ -26,7 +26,7 @@ export interface StallLimits {
   endMs: number;
 }
 
-/** After how long without progress the user is told, and after how long the run ends. */
+/** After how long without progress the alarm is raised, and after how long the run ends. */
 export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>): StallLimits {
   const { run, instances } = world;
   const windowMs = run.deadlineAtMs - run.startedAtMs;

@@ -35,8 +35,7 @@ export const EXIT_FACTS = {
   },
   config: {
     meaning:
-      'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter, or when the disk of a run fills up.',
-      'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter, and when a run stands still because its load balancer cannot be reached or its bucket is lost.',
+      'Configuration, mapping, database, schema, rights or machine do not fit. Almost always before anything was launched; also when AWS refuses every launch for a right or a parameter, when the disk of a run fills up, and when a run stands still because its load balancer cannot be reached or its bucket is lost.',
     retry: 'no',
     todo: 'Each fault is named with its line or its call: change that, then give the command again.',
   },

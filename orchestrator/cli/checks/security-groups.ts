@@ -121,7 +121,7 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
   const isIn = (range: string): boolean => range.startsWith('pl-') || known.some((address) => isWithin(address, range));
   const isCovered = known.length === 0 ? ranges.length > 0 : ranges.some(isIn);
-  // Another group may be that of a way into the VPC. A default group lets its members in, and nobody says that this machine is one.
+  // Another group may be that of a way into the VPC. A default group lets its members in, and this machine is not known to be one.
   const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;
@@ -130,7 +130,7 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
       ? `no rule of ${namesOf(balancer)} lets this machine (${known.join(', ')}) reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`
       : `no rule of ${namesOf(balancer)} lets this machine reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
   const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`;
-  // Who is in the VPC is known; and where nobody gets in, this machine does not either.
+  // A machine in the VPC is known by its groups; and where no source is allowed, this machine is not either.
   return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
 }
 

@@ -283,7 +283,7 @@ describe('robots.txt in a run', () => {
     ]);
   });
 
-  it('that cannot be had ends the run early with 17: the products are failed(robots)', async () => {
+  it('that cannot be read ends the run early with 17: the products are failed(robots)', async () => {
     whole = await WholeRun.open(base, shape('cool-down'));
     whole.robots = NONE;
     await whole.start();

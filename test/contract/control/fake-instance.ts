@@ -122,7 +122,6 @@ export class FakeInstance {
   /** Null before the first request, and in a process that has forgotten its pace. */
   #lastFetchMs: number | null = null;
   #problem: string | null = null;
-  #intervalMs: number;
   #lastRightMs: number | null = null;
   #release = false;
   #damaged = false;

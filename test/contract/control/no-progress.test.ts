@@ -1,4 +1,4 @@
-/** Whole runs in which nothing comes in: what each cause costs, when the run ends, what the user is told. */
+/** Whole runs in which nothing comes in: what each cause costs, when the run ends, which alarms it raises. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Base, RunShape } from './run-stage.ts';
 import { useBase } from './use-base.ts';
@@ -69,7 +69,7 @@ describe('a site that is down', () => {
 });
 
 describe('a load balancer that this machine cannot reach', () => {
-  it('is told with its URL within half a minute, and ends the run with 4', async () => {
+  it('raises an alarm with its URL within half a minute, and ends the run with 4', async () => {
     whole = await WholeRun.open(base, SHAPE);
     whole.fleet.send = () => Promise.resolve({ kind: 'unreachable', message: 'getaddrinfo ENOTFOUND lb' });
     await whole.start();

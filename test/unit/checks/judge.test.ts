@@ -126,7 +126,7 @@ describe('security groups', () => {
       /gets in/,
     ],
     [
-      'fail when nobody gets in',
+      'fail when no source is allowed',
       group('sg-i', [tcp(22, from('sg-b'))]),
       [open],
       443,
@@ -149,7 +149,7 @@ describe('security groups', () => {
       /open to everybody/,
     ],
     [
-      'fail when nobody reaches the balancer',
+      'fail when no source reaches the balancer',
       group('sg-i', [tcp(8080, from('sg-b'))]),
       [group('sg-b', [])],
       443,

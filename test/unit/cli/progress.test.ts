@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { renderProgress } from '../../../orchestrator/cli/progress.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { aRun, aWorld, anInstance } from '../control/builders.ts';
+
+const crawling = (pending: number) =>
+  anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });
 
 describe('the line of progress', () => {
   it('counts no more products than there are, when a lost instance had crawled what another one crawls again', () => {
@@ -18,14 +22,8 @@ describe('the line of progress', () => {
       ],
     });
     expect(renderProgress(world)).toMatch(/ 150\/150 {2}148 stored {2}2 failed /);
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { renderProgress } from '../../../orchestrator/cli/progress.ts';
-import { aRun, aWorld, anInstance } from '../control/builders.ts';
+  });
 
-const crawling = (pending: number) =>
-  anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });
-
-describe('the line of progress', () => {
   it('has no estimate while nothing is handed out', () => {
     expect(renderProgress(aWorld({}))).not.toContain('ETA');
     expect(renderProgress(aWorld({ instances: [crawling(10)] }))).toContain('ETA');

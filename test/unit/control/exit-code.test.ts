@@ -85,7 +85,7 @@ describe('endOf', () => {
       4,
     ],
     [
-      'the balancer out of reach: nobody crawled anything',
+      'the balancer out of reach, and no product crawled',
       {
         request: 'unreachable',
         restReason: 'lost-instance',
