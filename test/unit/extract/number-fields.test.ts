@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 /** Fields that read numbers, on whole pages: what a row says of them, and what is present. */
 import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
