@@ -42,6 +42,12 @@ export type Answer =
   /** An order, a barrier, the disk or the deadline came between: nothing is known. */
   | { kind: 'not-now' };
 
+/** Answers that a site takes the same time for: class of the status, and the client, which counts its first byte in its own way. */
+function kindOf({ via }: PageRequest, page: PageResult | null): string | null {
+  if (page === null || page.kind === 'stopped' || page.reply === null) return null;
+  return `${via} ${Math.floor(page.reply.status / 100)}`;
+}
+
 /** How long to wait before writing again to a disk that refused. */
 const DISK_RETRY_MS = 1_000;
 
@@ -75,9 +81,9 @@ export class PacedRequests {
       onFirstByte: () => pacer.replyStarted(),
     };
     const page = await source.fetch(request.url, hooks, work).catch(() => null);
-    // A try that sent nothing (no connection, no such name) keeps the pace too: a shop that is down is not to be hammered.
-    // Of a browser it cannot be proved that nothing was: its turn counts from its end.
-    if (!sent) pacer.requestStarted(request.via === 'browser' ? undefined : beganMs);
+    // A try that sent nothing (no connection, no such name) keeps the pace too, from its end: a shop that is down is not to be hammered.
+    if (!sent) pacer.requestStarted();
+    pacer.requestEnded(kindOf(request, page));
     if (page === null) {
       // Nearly always the journal, before anything was sent: the product stays where it is until the disk takes writes again.
       await clock.sleep(DISK_RETRY_MS, work);

@@ -1,5 +1,5 @@
 /** The sums of a plan that know no chance: how long a fleet of n takes when everything goes as it usually does. */
-import { nextStartMs } from '../../shared/domain/pacing.ts';
+import { plannedSpacingMs } from '../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
 import { renewalCostMs, renewalsDuring } from './renewals.ts';
@@ -27,7 +27,7 @@ export function workOf(input: PlanInput): Work {
   const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach } = input;
   const intervalMs = rate === null ? wanted : Math.max(wanted, 1_000 / rate);
   const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
-  const requestMs = Math.max(nextStartMs(0, pageP50Ms, intervalMs), pageMs);
+  const requestMs = Math.max(plannedSpacingMs(intervalMs, pageP50Ms), pageMs);
   return {
     products: input.products,
     intervalMs,

@@ -213,6 +213,7 @@ describe('the crawl loop', () => {
       close: () => Promise.resolve(),
     };
     const pacer = new Pacer(clock, () => queue.intervalMs, null);
+    const pacer = new Pacer(clock, 10_000, false);
     const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
     const send = (n: number) =>

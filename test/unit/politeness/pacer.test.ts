@@ -1,0 +1,183 @@
+/** The pacer against a shop that notes when requests arrive: its clock is the proof. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
+import { seededRandom } from '../../../shared/adapters/random.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { arrivalAllowanceMs, paceMarginMs } from '../../../shared/domain/pacing.ts';
+
+/** Stands still until it is moved. */
+class HandClock implements Clock {
+  ms = 5_000;
+
+  now(): number {
+    return 1_000_000 + this.ms;
+  }
+
+  monotonic(): number {
+    return this.ms;
+  }
+
+  sleep(): Promise<void> {
+    return Promise.reject(new Error('nothing here sleeps'));
+  }
+}
+
+interface Exchange {
+  /** From the head's write to the arrival at the shop. */
+  delayMs: number;
+  /** From the arrival to the first byte. */
+  servedMs: number;
+  kind?: string;
+}
+
+/** Sends the requests one after the other; returns starts, and arrivals by the shop's clock. */
+function crawl(intervalMs: number, exchanges: Iterable<Exchange>): { starts: number[]; gaps: number[] } {
+  const clock = new HandClock();
+  const pacer = new Pacer(clock, intervalMs, false);
+  const starts: number[] = [];
+  const arrivals: number[] = [];
+  for (const { delayMs, servedMs, kind = 'http 2' } of exchanges) {
+    clock.ms += pacer.waitMs();
+    pacer.requestStarted();
+    starts.push(clock.ms);
+    arrivals.push(clock.ms + delayMs);
+    clock.ms += delayMs + servedMs;
+    pacer.replyStarted();
+    clock.ms += 20;
+    pacer.requestEnded(kind);
+  }
+  return { starts, gaps: arrivals.slice(1).map((ms, i) => ms - arrivals[i]!) };
+}
+
+/** Mean time between two starts. */
+const meanSpacing = ({ starts }: { starts: number[] }): number => (starts.at(-1)! - starts[0]!) / (starts.length - 1);
+
+const many = (count: number, seed: number, draw: (next: () => number) => Exchange): Exchange[] => {
+  const random = seededRandom(seed);
+  return Array.from({ length: count }, () => draw(() => random.next()));
+};
+
+describe('the gap at the shop', () => {
+  it('is never below the interval where the delay is within the allowance, however the answers vary', () => {
+    const anExchange = fc.record({
+      position: fc.double({ min: 0, max: 1, noNaN: true }),
+      servedMs: fc.integer({ min: 0, max: 6_000 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 50, max: 30_000 }),
+        fc.array(anExchange, { minLength: 2, maxLength: 40 }),
+        (interval, drawn) => {
+          const exchanges = drawn.map(({ position, servedMs }) => ({
+            delayMs: Math.floor(position * arrivalAllowanceMs(interval)),
+            servedMs,
+          }));
+          expect(Math.min(...crawl(interval, exchanges).gaps)).toBeGreaterThanOrEqual(interval);
+        },
+      ),
+    );
+  });
+
+  it('is below the interval by no more than a page was served faster than all recent answers came, however late requests are', () => {
+    const anExchange = fc.record({
+      delayMs: fc.integer({ min: 0, max: 3_000 }),
+      servedMs: fc.integer({ min: 600, max: 1_000 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 50, max: 30_000 }),
+        fc.array(anExchange, { minLength: 2, maxLength: 40 }),
+        (interval, exchanges) => {
+          crawl(interval, exchanges).gaps.forEach((gap, i) => {
+            const recent = exchanges.slice(Math.max(0, i - 16), i + 1).map((e) => e.delayMs + e.servedMs);
+            const unseen = i === 0 ? 0 : Math.max(0, Math.min(...recent) - exchanges[i]!.servedMs);
+            expect(gap).toBeGreaterThanOrEqual(interval - unseen);
+          });
+        },
+      ),
+    );
+  });
+
+  it('is kept where a machine under load sends some of its requests up to a second late', () => {
+    const exchanges = many(4_000, 11, (next) => ({
+      delayMs: next() < 0.1 ? next() * 1_000 : next() * 5,
+      servedMs: 2,
+    }));
+    const { gaps } = crawl(1_000, exchanges);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
+    // What it replaces saw 123 ms at 200 ms, and 859 ms at a second.
+    expect(Math.min(...crawl(200, exchanges).gaps)).toBeGreaterThanOrEqual(200);
+  });
+});
+
+describe('what it costs', () => {
+  const shop = (next: () => number): Exchange => ({ delayMs: 1, servedMs: 600 + 400 * next() });
+
+  it('is at most 3 % at 10 s where pages take 800 ± 200 ms, and about a fifth at 1 s', () => {
+    const spacingMs = meanSpacing(crawl(10_000, many(5_000, 1, shop)));
+    expect(spacingMs).toBeLessThan(10_300);
+    expect(spacingMs).toBeGreaterThan(10_100);
+    const second = meanSpacing(crawl(1_000, many(5_000, 1, shop)));
+    expect(second).toBeGreaterThan(1_150);
+    expect(second).toBeLessThan(1_230);
+  });
+
+  it('is at most 3 % more than before at 10 s where 200 ms is the standard deviation', () => {
+    const normal = (next: () => number): number =>
+      Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
+    const drawn = many(5_000, 2, (next) => ({ delayMs: 1, servedMs: Math.max(50, 800 + 200 * normal(next)) }));
+    const before = 10_000 + paceMarginMs(10_000) + 1;
+    expect(meanSpacing(crawl(10_000, drawn)) / before).toBeLessThan(1.03);
+  });
+
+  it('of one answer from a cache is over after sixteen pages', () => {
+    const steady = Array.from({ length: 60 }, (_, i) => ({ delayMs: 1, servedMs: i === 20 ? 10 : 800 }));
+    const { starts } = crawl(10_000, steady);
+    const spacings = starts.slice(1).map((ms, i) => ms - starts[i]!);
+    expect(spacings.slice(21, 37).every((ms) => ms > 10_700)).toBe(true);
+    expect(spacings.slice(37).every((ms) => ms < 10_102)).toBe(true);
+    expect(spacings.slice(1, 21).every((ms) => ms < 10_102)).toBe(true);
+  });
+
+  it('is not raised by quick redirects between slow pages', () => {
+    const hops = Array.from({ length: 40 }, (_, i) =>
+      i % 2 === 0 ? { delayMs: 1, servedMs: 5, kind: 'http 3' } : { delayMs: 1, servedMs: 800 },
+    );
+    expect(meanSpacing({ starts: crawl(10_000, hops).starts.slice(4) })).toBeLessThan(10_102);
+  });
+
+  it('of the first answer is its whole time: nothing says yet how much of it was the way there', () => {
+    const { starts } = crawl(1_000, [
+      { delayMs: 400, servedMs: 300 },
+      { delayMs: 0, servedMs: 300 },
+    ]);
+    expect(starts[1]! - starts[0]!).toBe(1_701);
+  });
+});
+
+describe('a request without a first byte', () => {
+  it.each([
+    ['that was sent', true],
+    ['that could not be sent', false],
+  ])('%s counts from when it was given up', (_name, sent) => {
+    const clock = new HandClock();
+    const pacer = new Pacer(clock, 1_000, false);
+    if (sent) pacer.requestStarted();
+    clock.ms += 30_000;
+    if (!sent) pacer.requestStarted();
+    pacer.requestEnded(null);
+    expect(pacer.waitMs()).toBeGreaterThanOrEqual(1_001);
+    expect(pacer.waitMs()).toBeLessThanOrEqual(1_010);
+  });
+});
+
+describe('a process that starts', () => {
+  it('waits for an interval after one that sent requests', () => {
+    expect(new Pacer(new HandClock(), 1_000, true).waitMs()).toBe(1_010);
+  });
+
+  it('may send at once when nothing was sent before', () => {
+    expect(new Pacer(new HandClock(), 1_000, false).waitMs()).toBe(0);
+  });
+});
