@@ -8,7 +8,7 @@ import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../sha
 
 const LIMIT_MEANINGS: Record<keyof RunLimits, string> = {
   heartbeatMs: 'how often an instance speaks when nothing changes',
-  lostMs: 'silence after which an instance is given up: 12 heartbeats',
+  lostMs: 'silence after which an instance that EC2 shows running is given up: 12 heartbeats, or 20 s, or a sixth of a shorter run; twice that while the balancer finds it healthy',
   bootMs: 'from the accepted launch to the signed hello; never under twice the slow boot of the plan: 4m on AWS, 10m where machines install Chromium',
   uploadMs: 'from the drain, or from the empty shard, to the manifest',
   terminateMs: 'from the call to terminate to EC2 saying so; then it is asked again, with an alarm',

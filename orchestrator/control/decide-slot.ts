@@ -146,7 +146,7 @@ function decideServing(world: World, record: InstanceRecord, shown: CloudInstanc
     world.loopStartedAtMs,
     heardInBucketMs(world, record),
   );
-  if (world.nowMs - heardMs > world.limits.lostMs) return [lose(record, LOSS.silent)];
+  if (world.nowMs - heardMs > silenceMs(world, record)) return [lose(record, LOSS.silent)];
   const drainingSinceMs = drainedSinceMs(world, record);
   if (drainingSinceMs !== null && world.nowMs > uploadEndMs(world, drainingSinceMs))
     return [lose(record, LOSS.overdue)];
@@ -159,6 +159,12 @@ function decideServing(world: World, record: InstanceRecord, shown: CloudInstanc
   if (record.phase === 'ready' && (record.progress?.assigned ?? 0) > 0) actions.push(move(record, 'crawling'));
   else if (isThrough(record)) actions.push(move(record, 'uploading'));
   return actions;
+}
+
+/** How long it may be silent while EC2 shows it running. A balancer that finds it healthy has an answer from it: it is slow, not dead. */
+function silenceMs({ limits, targets }: World, { instanceId }: InstanceRecord): number {
+  const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy';
+  return isHealthy ? 2 * limits.lostMs : limits.lostMs;
 }
 
 /**

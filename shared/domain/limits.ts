@@ -6,7 +6,7 @@
 export interface RunLimits {
   /** How often an instance speaks when nothing changes. */
   heartbeatMs: number;
-  /** Silence after which an instance is given up: 12 heartbeats. */
+  /** Silence after which an instance that EC2 shows running is given up; twice that while the balancer finds it healthy. */
   lostMs: number;
   /** From the accepted launch to the signed hello. */
   bootMs: number;
@@ -31,7 +31,8 @@ export function limitsFor(deadlineMs: number): RunLimits {
   const heartbeatMs = clamp(Math.round(deadlineMs / 960), 500, 15_000);
   return {
     heartbeatMs,
-    lostMs: 12 * heartbeatMs,
+    // 12 heartbeats are 6 s on a short run: on a busy machine a process that is well may be silent for 9.
+    lostMs: Math.max(12 * heartbeatMs, Math.min(20_000, Math.round(deadlineMs / 6))),
     // 6 minutes on a 4-hour run; never under 10 s, because a process needs that on a busy laptop.
     bootMs: clamp(Math.round(deadlineMs / 40), 10_000, 360_000),
     uploadMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),

@@ -84,17 +84,17 @@ export const INSTANCE_PHASE_FACTS: Record<InstancePhase, PhaseFacts> = {
   },
   ready: {
     meaning: 'It said hello and is (or will be) a target of the balancer.',
-    ends: '`healthyMs` unhealthy while others are fine: `never-healthy`. `lostMs` of silence: `heartbeat-lost`.',
+    ends: '`healthyMs` unhealthy while others are fine: `never-healthy`. `lostMs` of silence, twice that while the balancer finds it healthy: `heartbeat-lost`.',
     last: 'power-off',
   },
   crawling: {
     meaning: 'It has been granted products.',
-    ends: '`lostMs` of silence: `heartbeat-lost`. `uploadMs` + `lostMs` after the drain, or 15 s after the deadline: `overdue`.',
+    ends: '`lostMs` of silence, twice that while the balancer finds it healthy: `heartbeat-lost`. `uploadMs` + `lostMs` after the drain, or 15 s after the deadline: `overdue`.',
     last: 'power-off',
   },
   uploading: {
     meaning: 'Its queue is empty and sealed; parts and manifest are on their way.',
-    ends: '`lostMs` of silence: `heartbeat-lost`; the bucket is asked before that. `uploadMs` + `lostMs` after the drain, or 15 s after the deadline: `overdue`.',
+    ends: '`lostMs` of silence, twice that while the balancer finds it healthy: `heartbeat-lost`; the bucket is asked before that. `uploadMs` + `lostMs` after the drain, or 15 s after the deadline: `overdue`.',
     last: 'power-off',
   },
   done: { meaning: 'Its manifest is verified.', ends: 'It is terminated at the next look.', last: 'power-off' },

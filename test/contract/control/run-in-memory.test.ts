@@ -4,14 +4,17 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
+import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
 import { useBase } from './use-base.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
-/** Slow enough that an instance can be lost in the middle of it: silence is noticed after 6 s. */
+/** Slow enough that an instance can be lost in the middle of it: silence is noticed after 20 s, or 40 s. */
 const SLOW: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000 };
+
+const LOST_MS = limitsFor(480_000).lostMs;
 
 let base: Base;
 let whole: WholeRun;
@@ -125,6 +128,14 @@ describe('an instance lost in mid-crawl', () => {
     await whole.until('some pages', () => whole.fleet.instances.some((i) => i.slot === 1 && i.fetched >= 10));
   }
 
+  async function stayFrozen(forMs: number): Promise<void> {
+    const instance = whole.fleet.of(1);
+    instance.frozen = true;
+    const untilMs = whole.clock.now() + forMs;
+    await whole.until('the thaw', () => whole.clock.now() >= untilMs);
+    instance.frozen = false;
+  }
+
   it('that falls silent is replaced, and its open products go out again, none twice in the rows', async () => {
     await crawlAWhile();
     whole.fleet.of(1).frozen = true;
@@ -139,6 +150,25 @@ describe('an instance lost in mid-crawl', () => {
     const twice = [...whole.fleet.fetches.values()].filter((n) => n > 1).length;
     expect(twice).toBeGreaterThan(0);
     expect(twice).toBeLessThan(whole.fleet.of(1).fetched);
+  });
+
+  it('that is silent for less than twice its time while the balancer finds it healthy goes on', async () => {
+    await crawlAWhile();
+    await stayFrozen(1.7 * LOST_MS);
+    await whole.untilEnd();
+    await expectComplete(whole);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
+  });
+
+  it('that is silent for as long while the balancer finds it unhealthy is replaced', async () => {
+    await crawlAWhile();
+    whole.cloud.balancers.forcedHealth.set(whole.fleet.of(1).id, 'unhealthy');
+    await stayFrozen(1.7 * LOST_MS);
+    await whole.untilEnd();
+    await expectComplete(whole);
+    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
+    const [lost] = (await base.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    expect(lost).toMatchObject({ epoch: 1, reason: 'heartbeat-lost' });
   });
 
   it('that wakes up again is fenced, and what it still uploads makes no second row', async () => {

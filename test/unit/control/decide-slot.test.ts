@@ -344,7 +344,7 @@ describe('F8, F43: an instance that EC2 does not show', () => {
 
 describe('F12: a heartbeat from the future', () => {
   const { heartbeatMs, lostMs } = aWorld().limits;
-  const nowMs = START_MS + 2 * lostMs;
+  const nowMs = START_MS + 3 * lostMs;
   const heardAt = (atMs: number): string[] =>
     of(aWorld({ nowMs, instances: [anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: atMs })] }));
 

@@ -147,13 +147,19 @@ describe('serving', () => {
     expect(kinds(decide(aWorld()))).toContain('offer');
   });
 
-  it('gives an instance up after twelve silent heartbeats, not before', () => {
-    const silentMs = aWorld().limits.lostMs;
+  it.each([
+    ['that the balancer finds unhealthy', 'unhealthy', 1],
+    ['that the balancer does not know', undefined, 1],
+    ['that the balancer finds healthy', 'healthy', 2],
+  ] as const)('gives a silent, running instance up after its time, %s', (_name, health, times) => {
+    const silentMs = aWorld().limits.lostMs * times;
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW });
-    expect(moves(decide(aWorld({ nowMs: NOW + silentMs, instances: [record] })))).toEqual([]);
-    expect(moves(decide(aWorld({ nowMs: NOW + silentMs + 1, instances: [record] })))).toEqual([
-      '0.1 crawling>lost heartbeat-lost',
-    ]);
+    const at = (ms: number) => {
+      const targets = new Map(health === undefined ? [] : [[record.instanceId!, health]]);
+      return moves(decide(aWorld({ nowMs: NOW + ms, instances: [record], targets })));
+    };
+    expect(at(silentMs)).toEqual([]);
+    expect(at(silentMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
   });
 
   it('counts silence from its own start when it took the run up again', () => {
