@@ -88,8 +88,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     // A lost reply must not cost the silence after which the main server gives an instance up.
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
-  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs);
-  const pacer = new Pacer(clock, queue.intervalMs, queue.state.lastStartMs !== null);
+  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
   const pageTimes = new PageTimes();
   const changed = new SignalFlag();
   const status = { ready: folder.helloAccepted, crawling: true };

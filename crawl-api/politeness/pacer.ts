@@ -21,13 +21,10 @@ export class Pacer {
 
   /**
    * @param intervalMs asked for at each wait: a pace that changes counts from the last start, whatever was waited for before
-   * @param lastStartWallMs when an earlier process on this address started its last request; null for never
-   */
-  constructor(clock: Clock, intervalMs: () => number, lastStartWallMs: number | null) {
-   * @param resumed an earlier process on this address sent requests. When the last of them arrived nobody knows: it counts as
+   * @param resumed an earlier process on this address sent requests. When the last of them arrived is not known: it counts as
    * given up now.
    */
-  constructor(clock: Clock, intervalMs: number, resumed: boolean) {
+  constructor(clock: Clock, intervalMs: () => number, resumed: boolean) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
     if (resumed) {
@@ -36,23 +33,10 @@ export class Pacer {
     }
   }
 
-  /** Milliseconds until the next request may start; 0 when it may start now. */
-  waitMs(): number {
-    if (this.#startedMs === null) return 0;
-    const next = nextStartMs(this.#startedMs, this.#firstByteMs, this.#intervalMs());
-    return Math.max(0, next - this.#clock.monotonic());
-  get intervalMs(): number {
-    return this.#intervalMs;
-  }
-
-  setInterval(intervalMs: number): void {
-    this.#intervalMs = intervalMs;
-  }
-
   /** Milliseconds until the next request may start; 0 when it may start now. Asked between requests. */
   waitMs(): number {
     if (this.#last === null) return 0;
-    return Math.max(0, nextStartMs(this.#last, this.#intervalMs) - this.#clock.monotonic());
+    return Math.max(0, nextStartMs(this.#last, this.#intervalMs()) - this.#clock.monotonic());
   }
 
   /** The head of a request is being written to the socket; or a try that sent nothing is over. */

@@ -2,10 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { MainServers } from './main-servers.ts';
 import type { Link, SandboxInstance, Stage } from './stage.ts';
-import { LINKS } from './stage.ts';
+import { DEADLINE_S, LINKS } from './stage.ts';
 
 /** What may follow from a fault; without a word in here, a run that shows it has failed the round. */
 export interface Allowance {
@@ -128,10 +129,11 @@ function freezeInstance(random: Random): Fault {
   };
 }
 
-/** Longer than 12 heartbeats: it is given up, and comes back as a ghost. */
+/** Longer than it may be silent, and than the balancer takes to find it unhealthy: it is given up, and comes back as a ghost. */
 function loseInstance(random: Random): Fault {
   const which = random.next();
-  const forMs = between(random, 8_000, 10_000);
+  const { lostMs } = limitsFor(DEADLINE_S * 1_000);
+  const forMs = between(random, lostMs + 2_000, lostMs + 4_000);
   return {
     text: `freeze an instance for ${forMs} ms, longer than it may be silent`,
     allows: { repeats: 1, replacements: 1 },
@@ -212,7 +214,7 @@ function killKeeper(): Fault {
   };
 }
 
-/** Shorter than the 12 heartbeats after which a silent instance is given up. */
+/** Shorter than the silence after which an instance is given up. */
 const LINK_DOWN_MS = [500, 4_000] as const;
 
 function cutLink(random: Random, link: Link): Fault {

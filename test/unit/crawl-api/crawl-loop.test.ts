@@ -212,8 +212,7 @@ describe('the crawl loop', () => {
       },
       close: () => Promise.resolve(),
     };
-    const pacer = new Pacer(clock, () => queue.intervalMs, null);
-    const pacer = new Pacer(clock, 10_000, false);
+    const pacer = new Pacer(clock, () => queue.intervalMs, false);
     const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
     const send = (n: number) =>
@@ -238,19 +237,6 @@ describe('the crawl loop', () => {
     expect(second.starts[0]!.url).toBe('p2');
     expect(second.starts[0]!.at - lastAt).toBeGreaterThanOrEqual(1_010);
     expect(second.starts[0]!.at - lastAt).toBeLessThan(1_150);
-  });
-});
-
-describe('Pacer', () => {
-  it('does not wait for longer than an interval when the clock was set back', () => {
-    const { clock } = createQueue();
-    const pacer = new Pacer(clock, () => 1_000, START_MS + 3_600_000);
-    expect(pacer.waitMs()).toBeLessThan(1_150);
-    expect(pacer.waitMs()).toBeGreaterThanOrEqual(1_000);
-  });
-
-  it('may start at once when nothing was sent before', () => {
-    expect(new Pacer(createQueue().clock, () => 1_000, null).waitMs()).toBe(0);
   });
 });
 

@@ -34,7 +34,7 @@ interface Exchange {
 /** Sends the requests one after the other; returns starts, and arrivals by the shop's clock. */
 function crawl(intervalMs: number, exchanges: Iterable<Exchange>): { starts: number[]; gaps: number[] } {
   const clock = new HandClock();
-  const pacer = new Pacer(clock, intervalMs, false);
+  const pacer = new Pacer(clock, () => intervalMs, false);
   const starts: number[] = [];
   const arrivals: number[] = [];
   for (const { delayMs, servedMs, kind = 'http 2' } of exchanges) {
@@ -162,7 +162,7 @@ describe('a request without a first byte', () => {
     ['that could not be sent', false],
   ])('%s counts from when it was given up', (_name, sent) => {
     const clock = new HandClock();
-    const pacer = new Pacer(clock, 1_000, false);
+    const pacer = new Pacer(clock, () => 1_000, false);
     if (sent) pacer.requestStarted();
     clock.ms += 30_000;
     if (!sent) pacer.requestStarted();
@@ -174,10 +174,10 @@ describe('a request without a first byte', () => {
 
 describe('a process that starts', () => {
   it('waits for an interval after one that sent requests', () => {
-    expect(new Pacer(new HandClock(), 1_000, true).waitMs()).toBe(1_010);
+    expect(new Pacer(new HandClock(), () => 1_000, true).waitMs()).toBe(1_010);
   });
 
   it('may send at once when nothing was sent before', () => {
-    expect(new Pacer(new HandClock(), 1_000, false).waitMs()).toBe(0);
+    expect(new Pacer(new HandClock(), () => 1_000, false).waitMs()).toBe(0);
   });
 });
