@@ -50,6 +50,17 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('silent-boot'), count }),
   /** On the next instances the program exits with 1 each time it is started. */
   z.strictObject({ what: z.literal('dead-boot'), count }),
+  /** A launch of a type that the free plan does not have is refused. */
+  z.strictObject({ what: z.literal('free-plan'), count }),
+  /** The keys of the call have run out; with `action` only those calls. */
+  z.strictObject({ what: z.literal('expired-credentials'), action: action.exactOptional(), count }),
+  /** An instance ends while it is pending, by default because of the key for its volume. */
+  z.strictObject({
+    what: z.literal('dies-at-launch'),
+    code: z.string().min(1).max(100).exactOptional(),
+    message: z.string().max(1_000).exactOptional(),
+    count,
+  }),
 ]);
 export type FaultRule = z.infer<typeof faultRuleSchema>;
 
@@ -61,6 +72,16 @@ export interface CallFaults {
   reply: 'whole' | 'lost' | 'cut' | 'wrong';
   delayMs: number;
 }
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-free-tier-usage.html, for accounts made since July 2025 */
+const FREE_PLAN_TYPES: readonly string[] = [
+  't3.micro',
+  't3.small',
+  't4g.micro',
+  't4g.small',
+  'c7i-flex.large',
+  'm7i-flex.large',
+];
 
 const REPLY_FAULTS = { 'lost-reply': 'lost', 'cut-reply': 'cut', 'wrong-byte': 'wrong' } as const;
 const NO_FAULTS: CallFaults = { error: null, lost: false, reply: 'whole', delayMs: 0 };
@@ -99,13 +120,19 @@ export class FaultBook {
 
   /** Faults of the call that is being made; uses one of each matching kind up. An error stands alone. */
   takeForCall(name: string, path = ''): CallFaults {
-    const matches = (rule: { action: string; path?: string }): boolean =>
-      (rule.action === '*' || rule.action === name) && path.includes(rule.path ?? '');
+    const matches = (rule: { action?: string; path?: string }): boolean =>
+      (rule.action === undefined || rule.action === '*' || rule.action === name) && path.includes(rule.path ?? '');
     const error = this.#take((rule) => rule.what === 'error' && matches(rule));
     if (error?.what === 'error') {
       const { code, message = `Fault injected: ${code}`, status = STATUS_OF_CODE[code] ?? 400 } = error;
       return { ...NO_FAULTS, error: { code, message, status } };
     }
+    const expired = this.#take((rule) => rule.what === 'expired-credentials' && matches(rule));
+    // S3 has another word for it.
+    if (expired && path !== '')
+      return { ...NO_FAULTS, error: { code: 'ExpiredToken', message: 'The provided token has expired.', status: 400 } };
+    if (expired)
+      return { ...NO_FAULTS, error: { code: 'RequestExpired', message: 'Request has expired.', status: 400 } };
     if (this.#take((rule) => rule.what === 'lost-request' && matches(rule))) return { ...NO_FAULTS, lost: true };
     const delay = this.#take((rule) => rule.what === 'delay' && matches(rule));
     const spoilt = this.#take((rule) => rule.what in REPLY_FAULTS && 'action' in rule && matches(rule));
@@ -140,6 +167,17 @@ export class FaultBook {
   /** True when the bucket of the S3 call that is being made is to be gone from now on. */
   takeForBucket(): boolean {
     return this.#take(({ what }) => what === 'lost-bucket') !== null;
+  /** True when the launch that is being made is refused because the account is on the free plan. */
+  takeForType(instanceType: string): boolean {
+    return !FREE_PLAN_TYPES.includes(instanceType) && this.#take(({ what }) => what === 'free-plan') !== null;
+  }
+
+  /** Why the instance that is being launched ends before it runs; null when it does not. */
+  takeForLaunch(): { code: string; message: string } | null {
+    const rule = this.#take(({ what }) => what === 'dies-at-launch');
+    if (rule?.what !== 'dies-at-launch') return null;
+    const { code = 'Client.InvalidKMSKey.InvalidState', message } = rule;
+    return { code, message: message ?? `${code}: The KMS key provided is in an incorrect state` };
   }
 
   /** How the instance that boots now goes wrong; null for not at all. */

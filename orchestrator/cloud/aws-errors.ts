@@ -5,12 +5,14 @@
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { ErrorCode } from '../../shared/domain/errors.ts';
-import type { LaunchResult } from './compute.ts';
+import type { LaunchFailure } from './compute.ts';
 
 export type AwsFailureKind =
   /** The endpoint does not know the call: an emulator without it. */
   | 'capability-missing'
-  /** Credentials or policy. */
+  /** The keys have run out, are missing or are not taken. */
+  | 'credentials'
+  /** A policy does not allow it, or what it would allow is not there yet. */
   | 'denied'
   | 'throttled'
   | 'not-found'
@@ -22,6 +24,10 @@ export type AwsFailureKind =
   | 'exists'
   /** No machine of this type in this zone. */
   | 'pool'
+  /** Machines of this type are not offered in this zone. */
+  | 'zone'
+  /** The account may not launch this type. */
+  | 'type'
   /** The account may not have more. */
   | 'quota'
   /** The client token was used before with other parameters. */
@@ -44,18 +50,14 @@ export interface AwsFailure {
 
 const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
   'capability-missing': ['InvalidAction', 'NotImplemented', 'UnknownOperation', 'UnsupportedAction'],
-  denied: [
-    'UnauthorizedOperation',
+  credentials: [
     'AuthFailure',
-    'AccessDenied',
-    'AllAccessDisabled',
-    'OptInRequired',
-    'Blocked',
     'InvalidClientTokenId',
     'InvalidAccessKeyId',
     'SignatureDoesNotMatch',
     'UnrecognizedClient',
     'ExpiredToken',
+    'InvalidToken',
     'RequestExpired',
     'RequestTimeTooSkewed',
     'MissingAuthenticationToken',
@@ -63,6 +65,7 @@ const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
     'CredentialsProviderError',
     'TokenProviderError',
   ],
+  denied: ['UnauthorizedOperation', 'AccessDenied', 'AllAccessDisabled', 'OptInRequired', 'Blocked'],
   throttled: [
     'RequestLimitExceeded',
     'Throttling',
@@ -96,9 +99,12 @@ const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
     'InsufficientHostCapacity',
     'InsufficientCapacity',
     'InsufficientFreeAddressesInSubnet',
-    // "Your requested instance type is not supported in your requested Availability Zone."
-    'Unsupported',
+    'InsufficientAddressCapacity',
+    'InsufficientVolumeCapacity',
   ],
+  // "Your requested instance type is not supported in your requested Availability Zone."
+  zone: ['Unsupported'],
+  type: ['InstanceTypeNotSupported', 'UnsupportedInstanceType'],
   quota: [
     'VcpuLimitExceeded',
     'InstanceLimitExceeded',
@@ -138,8 +144,20 @@ export function classifyAwsError(error: unknown): AwsFailure {
   const name = (e.Code ?? e.name ?? '').replace(/Exception$/, '');
   const code = CODELESS.has(name) ? '' : name;
   const message = messageOf(error, code, status);
-  return { kind: kindOf(code, status), code, status, message };
+  return { kind: kindOfText(code, message) ?? kindOf(code, status), code, status, message };
 }
+
+/**
+ * Where one code of AWS stands for many causes, its words say which.
+ * The free plan (accounts made since July 2025) allows a few types only; IAM shows an instance profile some seconds after it was made.
+ */
+const TEXTS: readonly [code: string, text: RegExp, kind: AwsFailureKind][] = [
+  ['InvalidParameterCombination', /instance type is not eligible for free tier/i, 'type'],
+  ['InvalidParameterValue', /invalid iam instance profile/i, 'denied'],
+];
+
+const kindOfText = (code: string, message: string): AwsFailureKind | undefined =>
+  TEXTS.find(([textCode, text]) => textCode === code && text.test(message))?.[2];
 
 function kindOf(code: string, status: number | undefined): AwsFailureKind {
   // Emulators answer an unknown call with 501 and any code, with 405, or with 500 and a page of HTML.
@@ -180,6 +198,7 @@ function messageOf(error: unknown, code: string, status: number | undefined): st
 
 const APP_CODE: Record<AwsFailureKind, ErrorCode> = {
   'capability-missing': 'aws-capability-missing',
+  credentials: 'aws-denied',
   denied: 'aws-denied',
   throttled: 'aws-throttled',
   'not-found': 'aws-not-found',
@@ -187,6 +206,8 @@ const APP_CODE: Record<AwsFailureKind, ErrorCode> = {
   'in-use': 'aws-failed',
   exists: 'aws-invalid',
   pool: 'capacity',
+  zone: 'capacity',
+  type: 'capacity',
   quota: 'capacity',
   'token-mismatch': 'aws-invalid',
   'token-spent': 'aws-invalid',
@@ -196,6 +217,7 @@ const APP_CODE: Record<AwsFailureKind, ErrorCode> = {
 
 const HINTS: Partial<Record<AwsFailureKind, string>> = {
   'capability-missing': 'Use AWS, the built-in sandbox (leave aws.endpoint empty) or an emulator that knows this call.',
+  credentials: 'Check the credentials that the AWS SDK finds here: aws sts get-caller-identity',
   denied: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
   throttled: 'The call was repeated with pauses; wait some minutes before the next attempt.',
   failed: 'Check that the endpoint can be reached from here; the call may be repeated.',
@@ -225,12 +247,15 @@ export function toAppError(error: unknown, call: string, endpoint: string | null
  *   The next epoch has another token.
  * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy before AWS answers so too.
  */
-export function launchFailure(error: unknown): Exclude<LaunchResult, { kind: 'launched' }> {
+export function launchFailure(error: unknown): LaunchFailure {
   const { kind, status, message } = classifyAwsError(error);
   switch (kind) {
     case 'pool':
+    case 'zone':
+    case 'type':
     case 'quota':
     case 'throttled':
+    case 'credentials':
     case 'denied':
       return { kind: 'refused', cause: kind, message };
     case 'token-spent':

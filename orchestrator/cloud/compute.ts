@@ -15,16 +15,48 @@ export interface LaunchRequest {
   tags: Record<string, string>;
 }
 
-/** A normal result, not an exception: capacity, quota and throttling are part of every launch. */
-export type LaunchResult =
-  | { kind: 'launched'; instance: CloudInstance }
-  /**
-   * EC2 said no. `pool` = another type or zone may work; `quota` = only fewer vCPUs; `throttled` = later; `spent` = what this
-   * token launched is dead, another token may work; `denied` and `invalid` = never.
-   */
-  | { kind: 'refused'; cause: 'pool' | 'quota' | 'throttled' | 'spent' | 'denied' | 'invalid'; message: string }
+/**
+ * Why EC2 refuses a launch:
+ *
+ * pool         no machine of this type in this zone for now; another pool may have one
+ * zone         this type is not offered in this zone: another type or zone may work
+ * type         this account may not launch this type, wherever: another type may work
+ * quota        the account may not have more vCPUs
+ * throttled    too many calls: later
+ * spent        what this token launched is dead; another token may work
+ * credentials  the keys have run out, are missing or are not taken: later, when somebody has renewed them
+ * denied       a right is missing, or IAM does not show it yet: later, when somebody has granted it
+ * invalid      a parameter is wrong for this pool
+ */
+export const REFUSAL_CAUSES = [
+  'pool',
+  'zone',
+  'type',
+  'quota',
+  'throttled',
+  'spent',
+  'credentials',
+  'denied',
+  'invalid',
+] as const;
+export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+
+/** What EC2 answered to a launch that it did not carry out as far as we know. Stored with the claim. */
+export type LaunchFailure =
+  /** EC2 said no: nothing was launched. */
+  | { kind: 'refused'; cause: RefusalCause; message: string }
   /** No answer: it may or may not exist. Look it up by its tags; then, unless its token is used, send the same request again. */
   | { kind: 'unknown'; message: string; tokenUsed?: true };
+
+/** A normal result, not an exception: capacity, quota and throttling are part of every launch. */
+export type LaunchResult = { kind: 'launched'; instance: CloudInstance } | LaunchFailure;
+
+/** EC2's word for the last change of an instance's state: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html */
+export interface StateReason {
+  /** Such as `Client.VolumeLimitExceeded` or `Server.InternalError`. */
+  code: string;
+  message: string;
+}
 
 export const CLOUD_STATES = ['pending', 'running', 'shutting-down', 'terminated', 'stopping', 'stopped'] as const;
 export type CloudState = (typeof CLOUD_STATES)[number];
@@ -39,6 +71,8 @@ export interface CloudInstance {
   zone: string | null;
   launchedAtMs: number;
   tags: Record<string, string>;
+  /** Why it is in its state; null or left out where EC2 does not say. */
+  stateReason?: StateReason | null;
 }
 
 export interface SubnetInfo {

@@ -11,6 +11,7 @@ import type {
   ImagePurpose,
   LaunchRequest,
   LaunchResult,
+  StateReason,
   SubnetInfo,
 } from './compute.ts';
 import { CLOUD_STATES } from './compute.ts';
@@ -213,7 +214,14 @@ function toCloudInstance(instance: Instance): CloudInstance | null {
     zone: instance.Placement?.AvailabilityZone ?? null,
     launchedAtMs: instance.LaunchTime?.getTime() ?? 0,
     tags: toTags(instance.Tags),
+    stateReason: toStateReason(instance.StateReason),
   };
+}
+
+/** Null while an instance is on its way up: some endpoints then repeat its state as the code. */
+function toStateReason(reason: Instance['StateReason']): StateReason | null {
+  const { Code: code = '', Message: message = '' } = reason ?? {};
+  return code.includes('.') ? { code, message } : null;
 }
 
 /** A state we do not know is taken for alive: such an instance is watched and terminated, never forgotten. */

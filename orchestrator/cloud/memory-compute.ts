@@ -4,11 +4,20 @@
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { CloudInstance, CloudState, Compute, LaunchRequest, LaunchResult, SubnetInfo } from './compute.ts';
+import type {
+  CloudInstance,
+  CloudState,
+  Compute,
+  LaunchFailure,
+  LaunchRequest,
+  LaunchResult,
+  StateReason,
+  SubnetInfo,
+} from './compute.ts';
 
 /** What the next launch does instead of succeeding. */
 export type LaunchFault =
-  | Exclude<LaunchResult, { kind: 'launched' }>
+  | LaunchFailure
   /** It launches, but the reply is lost. */
   | 'reply-lost';
 
@@ -43,6 +52,8 @@ interface Machine {
   changesAtMs: number;
   /** When it was asked to end or ended by itself. */
   endedAtMs: number | null;
+  /** Why it does not come up; null for one that does. */
+  death: StateReason | null;
 }
 
 /** A rule for launches in some pools: `until` is exclusive, Infinity for good. */
@@ -72,6 +83,10 @@ export class MemoryCompute implements Compute {
   addressOf: (instance: CloudInstance) => string = (i) => `198.51.100.${(numberOf(i.id) % 254) + 1}`;
   /** Group ids by `tag:KEY=VALUE`. */
   readonly taggedGroups = new Map<string, string>();
+  /** Why a launch is refused; null lets it through. */
+  refusalOf: (request: LaunchRequest) => LaunchFailure | null = () => null;
+  /** Instances launched from now on end while they are pending, for this reason; null for none. */
+  deathAtLaunch: StateReason | null = null;
   /** Called before every call; throw from it to make the call fail. */
   onCall: (call: MemoryCall) => void = () => {};
 
@@ -101,6 +116,8 @@ export class MemoryCompute implements Compute {
     if (throttled) return { kind: 'refused', cause: 'throttled', message: throttled };
     const fault = this.launchFaults.shift() ?? null;
     if (fault !== null && fault !== 'reply-lost') return fault;
+    const refused = this.refusalOf(request);
+    if (refused !== null) return refused;
     const result = this.#launch(request);
     return fault === 'reply-lost' ? { kind: 'unknown', message: 'the reply was lost' } : result;
   }
@@ -136,7 +153,7 @@ export class MemoryCompute implements Compute {
       tags: { ...request.tags },
     };
     const changesAtMs = this.#clock.now() + this.behaviour.pendingMs;
-    const machine: Machine = { instance, request: json, changesAtMs, endedAtMs: null };
+    const machine: Machine = { instance, request: json, changesAtMs, endedAtMs: null, death: this.deathAtLaunch };
     this.#machines.set(instance.id, machine);
     this.#byToken.set(request.clientToken, machine);
     return { kind: 'launched', instance: copy(instance) };
@@ -242,7 +259,11 @@ export class MemoryCompute implements Compute {
   #settle(machine: Machine): void {
     if (this.#clock.now() < machine.changesAtMs) return;
     const { instance } = machine;
-    if (instance.state === 'pending') {
+    if (instance.state === 'pending' && machine.death !== null) {
+      instance.state = 'terminated';
+      instance.stateReason = machine.death;
+      machine.endedAtMs = machine.changesAtMs;
+    } else if (instance.state === 'pending') {
       instance.state = 'running';
       instance.publicAddress = this.addressOf(instance);
     }

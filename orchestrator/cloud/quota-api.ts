@@ -101,7 +101,7 @@ function toReason(error: unknown): AppError {
   const why =
     isUnreadable || kind === 'capability-missing'
       ? 'this endpoint has no such call'
-      : kind === 'denied'
+      : kind === 'denied' || kind === 'credentials'
         ? `not allowed (${message})`
         : kind === 'not-found'
           ? 'AWS does not know it here'

@@ -115,6 +115,7 @@ type Proves = 'all' | 'denial' | 'nothing';
 function verdictOf(error: unknown, proves: Proves): RightVerdict {
   const { kind } = classifyAwsError(error);
   switch (kind) {
+    case 'credentials':
     case 'denied':
       return proves === 'nothing' ? 'unproved' : 'denied';
     case 'not-found':
@@ -123,6 +124,8 @@ function verdictOf(error: unknown, proves: Proves): RightVerdict {
     case 'capability-missing':
       return 'missing';
     case 'pool':
+    case 'zone':
+    case 'type':
     case 'quota':
       return 'pool';
     default:

@@ -7,7 +7,7 @@ import { canReplace, hasTriesLeft, isFilled, isFilledSoon } from './slot-tries.t
 import { drainAtMs, isDraining } from './schedule-of-run.ts';
 import type { InstanceRecord, TroubleState } from './stores.ts';
 import type { World } from './world.ts';
-import { isGivenUp, latestBySlot } from './world.ts';
+import { isGivenUp, isRefused, latestBySlot } from './world.ts';
 
 type BanWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work'> & Partial<Pick<World, 'pools'>>;
 
@@ -127,7 +127,7 @@ const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
 function isHelpOnItsWay(world: BanWorld): boolean {
   return [...latestBySlot(world.instances).values()].some((r) => {
     if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
-    if (r.phase === 'claimed') return isFilled(world, r) && !r.lastError?.startsWith('refused');
+    if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
     return r.phase === 'pending' || r.phase === 'booting';
   });
 }

@@ -10,6 +10,8 @@ import type { RobotsKeeper } from './robots-keeper.ts';
 import type { LaunchKit } from './launch.ts';
 import type { Pools } from './pools.ts';
 import type { KnownFault, StallCause } from './stall-causes.ts';
+import { allRights } from './rights.ts';
+import type { Rights } from './rights.ts';
 import type { LaunchTurn } from './token-bucket.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from './stores.ts';
 
@@ -61,6 +63,8 @@ export interface Marks {
   quotaRefusedMs: number | null;
   /** Where instances may be launched, from the first preparation of a launch. */
   pools: Pools | null;
+  /** Calls that AWS refuses for want of keys or rights. */
+  rights: Rights;
   /** ELBv2 refuses to make the balancer, and no further try will change that. */
   balancerRefused: boolean;
   /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the clock that never goes back. */
@@ -101,6 +105,7 @@ export const noMarks = (): Marks => ({
   unwilling: new Set(),
   quotaRefusedMs: null,
   pools: null,
+  rights: allRights(),
   balancerRefused: false,
   balancerFailingMs: null,
   sweepFailingMs: null,

@@ -5,22 +5,26 @@ import { canTakeBack, isBanOver, isBeingReplaced, isSidelined, mustRelease, open
 import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
 import { lose, move } from './instance-moves.ts';
 import { canAfford } from './money.ts';
-import { dryUntilMs, nextPool } from './pools.ts';
-import type { QuotaGate } from './quota-gate.ts';
-import { quotaGate } from './quota-gate.ts';
+import type { LaunchGate } from './launch-gate.ts';
+import { launchGate } from './launch-gate.ts';
+import { dryUntilMs, isClosedPool, nextPool } from './pools.ts';
 import { heardInBucketMs } from './manifest-poll.ts';
+import { stateReasonText } from './state-reason.ts';
 import { findShown } from './shown.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from './schedule-of-run.ts';
 import { sharesAddressWith } from './shared-address.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
+import { isRefused } from './world.ts';
 
 /** Unanswered calls for one claim; the wait doubles up to two heartbeats. A throttled one goes on for as long as there is time. */
 const MAX_ATTEMPTS = 12;
 
 /** A claim that EC2 was not asked for is used for so long. */
 const STALE_CLAIM_MS = 600_000;
+const OLD_KEYS =
+  'its address of the bundle was signed with keys that AWS has refused since; the next claim has a fresh one';
 const STALE =
   'EC2 was not asked for it within ten minutes of the claim; the next claim has a fresh address of the bundle';
 
@@ -40,7 +44,7 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 
 /** The next claim of an empty slot. Whether the money is there is for all claims of a round to share: `admitLaunches`. */
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
-  if (world.work.waiting === 0 || !mayFill(world, slot, record) || quotaGate(world) === 'held') return [];
+  if (world.work.waiting === 0 || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
   // Until EC2 shows the old machine ended, it is counted beside its successor: that is no want of money.
   if (record?.reason === LOSS.renewed && record.phase !== 'terminated' && !canAfford(world)) return [];
   const next = nextPool(world, slot);
@@ -75,12 +79,14 @@ function decideClaimed(world: World, record: InstanceRecord, shown: CloudInstanc
 function decideFirstCall(world: World, record: InstanceRecord): Action[] {
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   if (isHopeless(world)) return [lose(record, LOSS.refused)];
-  const gate = quotaGate(world);
-  // What is left of the claims that the quota put off may find that the others have taken everything.
+  const gate = launchGate(world);
+  // What is left of the claims that were put off may find that the others have taken everything.
   if (gate !== 'open' && (world.work.waiting === 0 || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
   if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
+  if (isSignedByOldKeys(world, record)) return [lose(record, LOSS.notNeeded, OLD_KEYS)];
   if (gate === 'held') return [];
   // Another slot was refused there meanwhile: this one goes to the next pool without asking.
+  if (isClosedPool(world, record.request)) return [lose(record, LOSS.poolDry)];
   const dryMs = dryUntilMs(world, record.request);
   if (world.pools && dryMs !== null && dryMs > world.nowMs) return [lose(record, LOSS.poolDry)];
   return [launchOf(record)];
@@ -90,22 +96,27 @@ function decideFirstCall(world: World, record: InstanceRecord): Action[] {
  * The address of the bundle in its user data ends with the credentials that made it, which a role has for an hour or so. Its
  * token is unused, so another claim may take its place. One that this very loop has queued is on its way to EC2.
  */
-function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: QuotaGate): boolean {
+function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: LaunchGate): boolean {
   const waits = gate !== 'open' || claimedAtMs < world.loopStartedAtMs;
   return waits && world.nowMs - claimedAtMs > STALE_CLAIM_MS;
 }
 
+/** The keys were refused since it was written: the address of the bundle in it dies with them. Its token is unused. */
+const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): boolean =>
+  rights?.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
+
 function decideRetry(world: World, record: InstanceRecord): Action[] {
-  const { attempts, lastError } = record;
+  const { attempts, answer } = record;
   const calledMs = record.launchedAtMs ?? record.claimedAtMs;
   if (lastError?.startsWith('refused')) return [lose(record, LOSS.refused)];
   if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
+  if (isRefused(record)) return [lose(record, LOSS.refused)];
   // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
   if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
   // The token is used: asking again tells nothing. Either the tags turn up, or the next epoch gets a token of its own.
-  if (lastError?.startsWith('used'))
+  if (answer?.kind === 'unknown' && answer.tokenUsed === true)
     return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS ? [lose(record, LOSS.tokenUsed)] : [];
-  const throttled = lastError?.startsWith('waiting') === true;
+  const throttled = answer?.kind === 'refused';
   if (isDraining(world) || (throttled && (world.work.waiting === 0 || isHopeless(world))))
     return [lose(record, LOSS.notNeeded)];
   if (throttled ? isTooLateToBoot(world) : attempts >= MAX_ATTEMPTS) return [lose(record, LOSS.unanswered)];
@@ -123,7 +134,7 @@ const launchOf = ({ slot, epoch }: InstanceRecord): Action => ({ kind: 'launch',
 
 function decideBooting(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
   const gone = goneReason(world, record, shown);
-  if (gone) return [lose(record, gone)];
+  if (gone) return [lose(record, gone, wordsOf(shown))];
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
@@ -134,9 +145,14 @@ function decideBooting(world: World, record: InstanceRecord, shown: CloudInstanc
   return [];
 }
 
+/** EC2's own words for its end, for the event. */
+function wordsOf(shown: CloudInstance | undefined): string | undefined {
+  return shown?.stateReason ? stateReasonText(shown.stateReason) : undefined;
+}
+
 function decideServing(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
   const gone = goneReason(world, record, shown);
-  if (gone) return [lose(record, gone)];
+  if (gone) return [lose(record, gone, wordsOf(shown))];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
   if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];

@@ -18,6 +18,7 @@ import { renewals } from './renewal.ts';
 import { admitLaunches } from './launch-admission.ts';
 import { LOSS } from './loss.ts';
 import { isShortOfMoney } from './money.ts';
+import { lostRights } from './rights.ts';
 import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
 import { isDraining, isReleaseOver, powerOffAtMs } from './schedule-of-run.ts';
 import { shardsOf } from './shards.ts';
@@ -175,7 +176,8 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   if (isClosingOver(world)) return true;
   // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
   // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
-  if (world.nowMs > powerOffAtMs(world.run))
+  // Without keys or rights neither is the bucket asked again, nor EC2.
+  if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
     return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
   if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
   if (world.nowMs > powerOffAtMs(world.run)) return world.instances.every((r) => !isOpenEpoch(r));

@@ -3,6 +3,7 @@ import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { isStallCause, stallFacts } from './stall-causes.ts';
+import type { LaunchEnd } from './launch-end.ts';
 import type { RunRequest } from './stores.ts';
 import { stallReason } from './watchdog.ts';
 
@@ -22,6 +23,8 @@ export interface EndInput {
   noInstances: 'capacity' | 'rights' | null;
   /** The site was down when the crawl ended. */
   siteDown?: boolean;
+  /** Why the launches came to nothing; null when they did not. It counts where products were left to nobody. */
+  noInstances: LaunchEnd | null;
   /** Why the rows must not be published unseen; null or left out when they may. */
   suspicion?: string | null;
 }
@@ -59,11 +62,15 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
   const { request } = input;
   const left = input.reasons[input.restReason] ?? 0;
   const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
-  if (nothing && request === null && input.noInstances === 'rights') {
-    return { state: 'failed', exitCode: EXIT.config, reason: 'AWS refuses to launch: a right or a parameter is wrong' };
+  const leftToNobody = nothing || (input.restReason === 'lost-instance' && left > 0);
+  if (input.noInstances !== null && request === null && leftToNobody) {
+    const { cause, reason } = input.noInstances;
+    return {
+      state: nothing ? 'failed' : 'completed',
+      exitCode: cause === 'rights' ? EXIT.config : EXIT.capacity,
+      reason: nothing ? reason : `${left} products not crawled: ${reason}`,
+    };
   }
-  if (nothing && request === null && input.noInstances === 'capacity')
-    return { state: 'failed', exitCode: EXIT.capacity, reason: 'EC2 gave no instance' };
   if (request === null && input.restReason === 'budget' && left > 0)
     return {
       state: 'completed',

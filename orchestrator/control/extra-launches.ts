@@ -7,7 +7,7 @@ import { nextPool } from './pools.ts';
 import { placesOf } from './places.ts';
 import type { Projection } from './projection.ts';
 import { project } from './projection.ts';
-import { quotaGate } from './quota-gate.ts';
+import { launchGate } from './launch-gate.ts';
 import { intervalUnder } from './robots-keeper.ts';
 import { drainAtMs, isDraining } from './schedule-of-run.ts';
 import { isDown } from './site-watch.ts';
@@ -61,7 +61,7 @@ function isWorthwhile(world: World, latestMs: number): boolean {
 
 /** Nothing says that EC2 would refuse: also not the answer to the last launch beside the plan. */
 function isPossible(world: World): boolean {
-  if (isHopeless(world) || quotaGate(world) !== 'open' || isSiteUnwilling(world)) return false;
+  if (isHopeless(world) || launchGate(world) !== 'open' || isSiteUnwilling(world)) return false;
   const { instances } = world.run.plan;
   return ![...latestBySlot(world.instances).values()].some(
     (r) => r.slot >= instances && isGivenUp(r) && r.instanceId === null && !canFill(world, r.slot, r),

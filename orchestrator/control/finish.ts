@@ -3,7 +3,9 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { actualCost } from '../plan/prices.ts';
 import { banNotes, bansOf } from './ban-report.ts';
 import type { Core } from './core.ts';
+import { launchEndOf } from './launch-end.ts';
 import { LOSS } from './slot-tries.ts';
+import { stateReasonText } from './state-reason.ts';
 import { endOf } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
@@ -47,6 +49,7 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     maxFailed: run.settings.run.maxFailed,
     noInstances: refusalOf(instances),
     siteDown: core.marks.siteDown,
+    noInstances: launchEndOf(run, instances, core.marks.rights),
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {
@@ -85,11 +88,6 @@ async function judge(
   const { guard } = run.settings.results;
   if (!guard) return null;
   return findSuspicion(fill, await core.results.earlierFills(run.id, GUARD_RUNS), guard.minFill, run.parentId !== null);
-}
-
-function refusalOf(instances: readonly InstanceRecord[]): 'capacity' | 'rights' | null {
-  if (instances.length === 0 || instances.some((i) => i.instanceId !== null)) return null;
-  return instances.some((i) => /^refused (denied|invalid)/.test(i.lastError ?? '')) ? 'rights' : 'capacity';
 }
 
 /** The document of `run --json`, from the database. */
@@ -274,7 +272,15 @@ function lossNotes(instances: readonly InstanceRecord[]): string[] {
     const console = i.consoleOutput
       ? `; its console ends: ${i.consoleOutput.trim().split('\n').slice(-5).join(' | ')}`
       : '';
-    const error = i.lastError ? ` (${i.lastError})` : '';
+    const why = whyOf(i);
+    const error = why === null ? '' : ` (${why})`;
     return `slot ${i.slot} epoch ${i.epoch} (${i.instanceId ?? 'never launched'}) was given up: ${i.reason}${error}${console}`;
   });
+}
+
+/** What EC2 said of its launch or its end, or ELBv2 of its health. */
+function whyOf({ answer, stateReason, lastError }: InstanceRecord): string | null {
+  if (stateReason !== null) return stateReasonText(stateReason);
+  if (answer === null) return lastError;
+  return answer.kind === 'refused' ? `${answer.cause}: ${answer.message}` : answer.message;
 }

@@ -1,17 +1,17 @@
 /** Which of the launches that the slots ask for in one round may go out together. Pure. */
 import type { Action } from './actions.ts';
+import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './money.ts';
 import { isTrial, poolKey } from './pools.ts';
-import { quotaGate } from './quota-gate.ts';
 import type { World } from './world.ts';
 
 /**
  * Leaves out the claims that `run.max_cost` does not allow (and says so), and the launches for which another one's answer
- * should be known first: in a pool that was dry, and after a refusal for the quota.
+ * should be known first: in a pool that was dry, and while the gate lets one through at a time.
  */
 export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
   const admitted = withinMoney(world, oneEach(world, actions));
-  return quotaGate(world) === 'one' ? oneAtATime(world, admitted) : admitted;
+  return launchGate(world) === 'one' ? oneAtATime(world, admitted) : admitted;
 }
 
 /** One claim for each pool that was dry when it was last asked. */

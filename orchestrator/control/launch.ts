@@ -1,5 +1,6 @@
 /** Claims and launches: the whole request is stored before EC2 is asked, and a retry sends the same bytes. */
 import { randomBytes } from 'node:crypto';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -17,7 +18,9 @@ import type { NextPool, Pool } from './pools.ts';
 import { nextPool } from './pools.ts';
 import { drainAtMs, powerOffAtMs } from './schedule-of-run.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
+import { noteRefused, rightsRemedy } from './rights.ts';
 import type { World } from './world.ts';
+import { isGivenUp } from './world.ts';
 
 /** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
 export const API_PORT = 8080;
@@ -50,13 +53,14 @@ export async function claim(
   { slot, epoch, pool }: { slot: number; epoch: number; pool: Pool | null },
 ): Promise<void> {
   const { run } = world;
-  const kit = await core.launchKit();
+  const kit = await preparing(core, () => core.launchKit());
   core.marks.pools ??= { subnetIds: kit.subnets.map((s) => s.id), instanceTypes: kit.instanceTypes };
   const next: NextPool = pool === null ? nextPool({ ...world, pools: core.marks.pools }, slot) : { kind: 'pool', pool };
   if (next.kind !== 'pool') return;
   const { subnetId, instanceType } = next.pool!;
   const token = randomBytes(32).toString('hex');
-  const url = await bundleUrl(run, kit, core.objects, core.clock);
+  // Signing asks AWS nothing: it fails only where there are no keys to sign with.
+  const url = await preparing(core, () => bundleUrl(run, kit, core.objects, core.clock), 'credentials');
   const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: kit.bundle.sha256 });
   const request: LaunchRequest = {
     clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
@@ -136,12 +140,27 @@ function bundleUrl(run: LaunchedRun, kit: LaunchKit, objects: ObjectStore, clock
   return objects.presignGet(kit.bundle.key, powerOffAtMs(run) - clock.now());
 }
 
+/** What comes before the call needs keys and rights, too: their want counts as a refusal of the launch. `cause`: of every failure. */
+async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credentials'): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isDenied = error instanceof AppError && error.code === 'aws-denied';
+    if (cause === undefined && !isDenied) throw error;
+    const refused = { cause: cause ?? 'denied', message: describeError(error) } as const;
+    noteRefused(core.marks.rights, 'launch', { ...refused, nowMs: core.clock.now() });
+    await tellRights(core, refused);
+    throw error;
+  }
+}
+
 /** Asks EC2 for the claimed instance. Safe to repeat: same request, same token; the tags are looked up in between. */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const decidedMs = core.clock.now();
   await core.launchTurn();
   // Refused to another slot while this one waited for its turn: `decide` says when it is to be tried again.
   if ((core.marks.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
+  if ((core.marks.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
   const record = await core.fleet.get(run.id, slot, epoch);
   if (!record || record.phase !== 'claimed') return;
   const now = core.clock.now();
@@ -152,18 +171,20 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   else if (result.kind !== 'unknown') core.launchTurn.answered?.();
   switch (result.kind) {
     case 'launched':
+      core.marks.rights.launch = null;
       return adopt(core, run, slot, epoch, result.instance);
     case 'refused': {
       const { cause, message } = result;
-      if (cause === 'quota') core.marks.quotaRefusedMs = core.clock.now();
-      const word = cause === 'throttled' ? 'waiting' : 'refused';
-      await core.fleet.patch(run.id, slot, epoch, { lastError: `${word} ${cause}: ${message}` }, core.fence);
+      const nowMs = core.clock.now();
+      if (cause === 'quota') core.marks.quotaRefusedMs = nowMs;
+      if (cause === 'credentials' || cause === 'denied')
+        noteRefused(core.marks.rights, 'launch', { cause, message, nowMs });
+      await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
       return tellRefusal(core, run, record, result);
     }
     case 'unknown': {
-      const word = result.tokenUsed ? 'used' : 'unknown';
-      await core.fleet.patch(run.id, slot, epoch, { lastError: `${word}: ${result.message}` }, core.fence);
+      await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
       core.log.warn(
         { slot, epoch, message: result.message },
         'no answer to RunInstances that says what it did; looking the instance up by its tags',
@@ -191,10 +212,30 @@ async function tellRefusal(
       return alarmOnce(core, 'throttled', `${said}; launches go on more slowly`, at);
     case 'spent':
       return;
+    case 'zone':
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried`, at);
+    case 'type':
+      return alarmOnce(
+        core,
+        `type ${request.instanceType}`,
+        `${said}; this account may not launch ${request.instanceType}, and the other types of aws.instance_types are tried`,
+        at,
+      );
+    case 'credentials':
     case 'denied':
+      return tellRights(core, { cause, message }, at);
     case 'invalid':
-      return alarmOnce(core, cause, said, at);
+      return alarmOnce(core, `invalid ${where}`, `${said}; other zones and types are tried`, at);
   }
+}
+
+function tellRights(
+  core: Core,
+  refused: { cause: 'credentials' | 'denied'; message: string },
+  at?: { slot: number; epoch: number },
+): Promise<void> {
+  const said = `AWS refuses to launch: ${refused.message}. It is tried again; ${rightsRemedy(refused)}`;
+  return alarmOnce(core, refused.cause, said, at);
 }
 
 async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Promise<string> {
@@ -230,11 +271,16 @@ export async function adopt(
       cloudState: instance.state,
       ...(instance.publicAddress && !greeted ? { address: instance.publicAddress } : {}),
       ...(instance.zone ? { zone: instance.zone } : {}),
-      // Later on, it says why the instance was given up.
-      ...(record?.phase === 'claimed' ? { lastError: null } : {}),
+      ...(record?.phase === 'claimed' ? { answer: null } : {}),
+      // Of one that was given up, it would only say that we have ended it.
+      ...(instance.stateReason && isEnded(instance) && record !== null && !isGivenUp(record)
+        ? { stateReason: instance.stateReason }
+        : {}),
     },
     core.fence,
   );
   if (await core.fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, core.clock.now()))
     core.marks.lastLaunchMs = core.clock.now();
 }
+
+const isEnded = ({ state }: CloudInstance): boolean => state !== 'pending' && state !== 'running';

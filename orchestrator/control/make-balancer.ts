@@ -7,6 +7,8 @@ import type { Balancer, BalancerRequest } from '../cloud/load-balancer.ts';
 import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
+import { patienceMs } from './patience.ts';
+import { lastingRefusal, noteRefused, rightsRemedy } from './rights.ts';
 import { powerOffAtMs } from './schedule-of-run.ts';
 import type { RunRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -18,6 +20,9 @@ const balancerName = (runId: string): string => `cf-${runId}`;
 const isRefusal = (error: unknown): boolean =>
   error instanceof AppError && (error.code === 'aws-denied' || error.code === 'aws-invalid');
 
+/** Keys or rights may come back. */
+const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';
+
 /**
  * Makes what is missing of the run's balancer and stores it. Throws when it cannot be made: the caller asks again. A refusal is
  * told at once and keeps launches back, another failure is told when it lasts.
@@ -28,6 +33,7 @@ export async function makeBalancer(core: Core, world: World): Promise<void> {
   const request = await requestFor(core, run);
   const balancer = await ensure(core, world, request);
   marks.balancerRefused = false;
+  marks.rights.balancer = null;
   marks.balancerFailingMs = null;
   await core.runs.setBalancer(run.id, balancer, core.fence);
 }
@@ -44,9 +50,20 @@ async function ensure(core: Core, world: World, request: BalancerRequest): Promi
   }
 }
 
-async function tellFailure(core: Core, { limits }: World, error: unknown): Promise<void> {
+async function tellFailure(core: Core, { limits, run }: World, error: unknown): Promise<void> {
   const { marks, clock } = core;
   const words = describeError(error);
+  if (isDenied(error)) {
+    const refused = { cause: 'denied', message: words } as const;
+    noteRefused(marks.rights, 'balancer', { ...refused, nowMs: clock.now() });
+    marks.balancerRefused = lastingRefusal(marks.rights, run) !== null;
+    return alarmOnce(
+      core,
+      'balancer denied',
+      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(patienceMs(run))}, then nothing more is launched ` +
+        `and the run ends when nobody has anything left to crawl; ${rightsRemedy(refused)}`,
+    );
+  }
   if (isRefusal(error)) {
     marks.balancerRefused = true;
     return alarmOnce(

@@ -14,6 +14,7 @@ import { outlookOf } from './outlook.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch, isDown } from './site-watch.ts';
 import { setFault } from './stall-causes.ts';
+import { allRights, noteRefused } from './rights.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 import type { World } from './world.ts';
 
@@ -83,6 +84,7 @@ export class Observer {
       pools: core.marks.pools,
       balancerActive: this.#balancerActive,
       balancerGone: this.#balancerGone,
+      rights: core.marks.rights,
       balancerRefused: core.marks.balancerRefused,
       balancerLeft: core.marks.balancerLeft,
       targets: this.#targets,
@@ -136,6 +138,7 @@ export class Observer {
     if ((marks.handedOverMs ?? -Infinity) > nowMs) marks.handedOverMs = null;
     if (marks.unanswered !== null) marks.unanswered.sinceMs = Math.min(marks.unanswered.sinceMs, nowMs);
     if ((marks.quotaRefusedMs ?? -Infinity) > nowMs) marks.quotaRefusedMs = null;
+    marks.rights = allRights();
     this.#outlook = null;
     this.#cloud = null;
     this.#nextLookMs = 0;
@@ -158,6 +161,7 @@ export class Observer {
     await this.#ask('EC2', async () => {
       if (instances.some((i) => i.phase !== 'terminated' && (i.attempts > 0 || i.instanceId !== null))) {
         this.#cloud = { instances: await core.compute.list({ key: TAG.run, value: run.id }), seenAtMs: askedAtMs };
+        core.marks.rights.look = null;
       }
     });
     await this.#ask('ELBv2', async () => {
@@ -213,6 +217,10 @@ export class Observer {
     try {
       await look();
     } catch (error) {
+      if (service === 'EC2' && error instanceof AppError && error.code === 'aws-denied') {
+        const refused = { cause: 'denied', message: describeError(error), nowMs: this.#core.clock.now() } as const;
+        noteRefused(this.#core.marks.rights, 'look', refused);
+      }
       this.#core.log.warn({ service, error: describeError(error) }, 'AWS did not answer a Describe call');
     }
   }

@@ -18,10 +18,10 @@ export interface Pools {
   instanceTypes: readonly string[];
 }
 
-/** `none`: no pool is left that this slot may use. `wait`: all of them are dry or being tried; the first is due at `untilMs`. */
+/** `none`: no pool is left that this slot may use, or EC2 has refused all of them for good. `wait`: all of them are dry or being tried; the first is due at `untilMs`. */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait'; untilMs: number } | { kind: 'none' };
 
-type PoolWorld = Pick<World, 'instances' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>;
+type PoolWorld = Pick<World, 'instances' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools' | 'loopStartedAtMs'>>;
 
 /** A pool that stays dry is left alone for twice and at last four times as long. */
 const MAX_FACTOR = 4;
@@ -35,7 +35,7 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
     new Set(epochs.filter((r) => r.reason === reason).map((r) => r.request.subnetId));
   const shared = inSubnets(LOSS.sharedAddress);
   const unhealthy = inSubnets(LOSS.neverHealthy);
-  const allowed = poolsFor(pools, slot).filter((p) => !shared.has(p.subnetId));
+  const allowed = poolsFor(pools, slot).filter((p) => !shared.has(p.subnetId) && !isClosedPool(world, p));
   if (allowed.length === 0) return { kind: 'none' };
   // A zone that the balancer does not reach would make the next one unhealthy, too.
   const ordered = [
@@ -53,6 +53,40 @@ export function poolsFor({ subnetIds, instanceTypes }: Pools, slot: number): Poo
   const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
   return instanceTypes.flatMap((instanceType) => own.map((subnetId) => ({ subnetId, instanceType })));
 }
+
+/** EC2 has refused this pool, or its type wherever, for a reason that no waiting mends. */
+export function isClosedPool(world: ClosedWorld, pool: Pool): boolean {
+  const closed = closedOf(world.instances);
+  if (closed.size === 0) return false;
+  const saidMs = Math.max(closed.get(pool.instanceType) ?? -Infinity, closed.get(poolKey(pool)) ?? -Infinity);
+  // Whoever takes the run up may have mended what was wrong: each main server asks for itself.
+  return saidMs >= (world.loopStartedAtMs ?? -Infinity);
+}
+
+/** True when there is no pool left in which an instance could be launched. */
+export function areAllPoolsClosed(world: ClosedWorld & Partial<Pick<World, 'pools'>>): boolean {
+  const { pools } = world;
+  if (!pools || closedOf(world.instances).size === 0) return false;
+  return poolsFor(pools, 0).every((pool) => isClosedPool(world, pool));
+}
+
+type ClosedWorld = Pick<World, 'instances'> & Partial<Pick<World, 'loopStartedAtMs'>>;
+
+/** When EC2 last said so, by instance type for those refused wherever, else by pool. */
+const closedOf = perFleet((instances): ReadonlyMap<string, number> => {
+  const closed = new Map<string, number>();
+  for (const { answer, request, launchedAtMs } of instances) {
+    if (answer?.kind !== 'refused' || launchedAtMs === null) continue;
+    const key =
+      answer.cause === 'type'
+        ? request.instanceType
+        : answer.cause === 'zone' || answer.cause === 'invalid'
+          ? poolKey(request)
+          : null;
+    if (key !== null) closed.set(key, Math.max(closed.get(key) ?? -Infinity, launchedAtMs));
+  }
+  return closed;
+});
 
 /** Until when the pool is left alone; null when its last answer was an instance, or it was never asked. */
 export function dryUntilMs(world: Pick<World, 'instances' | 'limits'>, pool: Pool): number | null {
@@ -110,4 +144,5 @@ const statesOf = perFleet((instances): ReadonlyMap<string, PoolState> => {
 const askedAtMs = (record: InstanceRecord): number => record.launchedAtMs ?? record.claimedAtMs;
 
 /** EC2 has said that the record's pool has no machine. */
-export const isPoolRefusal = (record: InstanceRecord): boolean => record.lastError?.startsWith('refused pool') === true;
+export const isPoolRefusal = ({ answer }: InstanceRecord): boolean =>
+  answer?.kind === 'refused' && answer.cause === 'pool';

@@ -1,12 +1,10 @@
 /** Launches after EC2 has refused one for the account's quota: more of them would only be refused as well. Pure. */
+import type { LaunchGate } from './launch-gate.ts';
 import { perFleet } from './per-fleet.ts';
 import type { World } from './world.ts';
 
-/** `open`: never refused. `one`: one launch at a time, its answer first. `held`: none until an instance of ours has ended or the pause is over. */
-export type QuotaGate = 'open' | 'one' | 'held';
-
-/** Whether instances may be launched, judged by the rows alone. */
-export function quotaGate(world: Pick<World, 'instances' | 'nowMs' | 'limits'>): QuotaGate {
+/** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
+export function quotaGate(world: Pick<World, 'instances' | 'nowMs' | 'limits'>): LaunchGate {
   const { refusedMs, givenMs, endedMs } = timesOf(world.instances);
   if (refusedMs === -Infinity) return 'open';
   if (givenMs > refusedMs || endedMs > refusedMs) return 'one';
@@ -20,7 +18,7 @@ const timesOf = perFleet((instances) => {
     if (record.instanceId !== null) {
       times.givenMs = Math.max(times.givenMs, askedMs);
       times.endedMs = Math.max(times.endedMs, record.terminatedAtMs ?? -Infinity);
-    } else if (record.lastError?.startsWith('refused quota') === true) {
+    } else if (record.answer?.kind === 'refused' && record.answer.cause === 'quota') {
       times.refusedMs = Math.max(times.refusedMs, askedMs);
     }
   }

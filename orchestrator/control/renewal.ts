@@ -8,7 +8,7 @@ import { isSidelined, openTrouble, recentBans } from './ban-policy.ts';
 import type { Note } from './decisions.ts';
 import { canRenew } from './money.ts';
 import { nextPool } from './pools.ts';
-import { quotaGate } from './quota-gate.ts';
+import { launchGate } from './launch-gate.ts';
 import { drainAtMs, isDraining, tailMs } from './schedule-of-run.ts';
 import { canFill, isHopeless, isTooLateToBoot } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
@@ -32,7 +32,7 @@ export function renewals(world: World): Action[] {
     else if (record && isRenewable(record) && dueMs(record) <= world.nowMs && isWorthwhile(world, record))
       due.push(record);
   }
-  const gate = quotaGate(world);
+  const gate = launchGate(world);
   if (gate === 'held') return due.length === 0 || world.noted.has(WAIT_NOTE.key) ? [] : [noteWait()];
   // After a refusal for the quota each launch waits for the answer to the one before it.
   const most = gate === 'one' ? 1 : atOnce;
@@ -49,7 +49,7 @@ const noteWait = (): Action => ({ kind: 'note', note: WAIT_NOTE, alarm: true });
 const WAIT_NOTE: Note = {
   key: 'renewals wait',
   event: 'decision',
-  detail: `addresses that are due under aws.recycle_every are not renewed while EC2 refuses launches for the account's quota`,
+  detail: `addresses that are due under aws.recycle_every are not renewed while launches are put off, as after a refusal for the account's quota`,
 };
 
 /**

@@ -10,7 +10,7 @@ import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
+import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../cloud/compute.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { FillRates } from './guard.ts';
@@ -162,12 +162,17 @@ export interface InstanceRecord {
   token: string;
   /** RunInstances calls sent so far. */
   attempts: number;
+  /** What EC2 said to the last call; null before the first answer, and once the instance is there. */
+  answer: LaunchFailure | null;
+  /** What is wrong with it by others' word, such as ELBv2's of an unhealthy target. */
   lastError: string | null;
   claimedAtMs: number;
   launchedAtMs: number | null;
   terminatedAtMs: number | null;
   /** Last state EC2 showed; null before it was seen. */
   cloudState: CloudState | null;
+  /** Why EC2 ended it without our asking; null while it has not, or does not say. */
+  stateReason: StateReason | null;
   registered: boolean;
   publicKey: string | null;
   counter: number;
@@ -221,7 +226,9 @@ export type InstancePatch = Partial<
     | 'address'
     | 'zone'
     | 'attempts'
+    | 'answer'
     | 'lastError'
+    | 'stateReason'
     | 'launchedAtMs'
     | 'terminatedAtMs'
     | 'cloudState'

@@ -32,7 +32,7 @@ const LOSS_WORDS: Record<string, string> = {
   [LOSS.refused]: 'was refused by EC2',
   [LOSS.unanswered]: 'got no answer from EC2',
   [LOSS.tokenUsed]: 'could not be found under its tags',
-  [LOSS.poolDry]: 'was not asked for: its pool was dry for others',
+  [LOSS.poolDry]: 'was not asked for: its pool was refused to others',
   [LOSS.notNeeded]: 'was not needed any more',
   [LOSS.banned]: 'makes room for another address: its own is banned',
   [LOSS.renewed]: 'makes room for a fresh address (aws.recycle_every)',

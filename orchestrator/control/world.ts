@@ -10,6 +10,7 @@ import type { Pools } from './pools.ts';
 import type { Stall } from './progress-watch.ts';
 import type { SiteState } from './site-watch.ts';
 import type { KnownFaults } from './stall-causes.ts';
+import type { Rights } from './rights.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from './stores.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 
@@ -34,6 +35,8 @@ export interface World {
   balancerGone: boolean;
   /** ELBv2 refuses to make the balancer, and no further try will change that. */
   balancerRefused?: boolean;
+  /** Calls that AWS refuses for want of keys or rights; left out: none. */
+  rights?: Rights;
   /** ELBv2 may have something under the run's name that its row does not name. */
   balancerLeft?: boolean;
   /** Target health by instance id; empty while there is no balancer. */
@@ -76,6 +79,11 @@ export function slotCount(world: {
   instances: readonly InstanceRecord[];
 }): number {
   return world.instances.reduce((most, r) => Math.max(most, r.slot + 1), world.run.plan.instances);
+}
+
+/** EC2 has said no to its last call and will not be asked again: nothing was launched. One that was throttled is asked again. */
+export function isRefused({ answer }: InstanceRecord): boolean {
+  return answer?.kind === 'refused' && answer.cause !== 'throttled';
 }
 
 /** Given up for good: it may take no product, and what it did not crawl belongs to others. */

@@ -18,6 +18,7 @@ import type {
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
+import { readAnswer, readStateReason } from './launch-answers.ts';
 import { LaunchRequests } from './launch-requests.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -37,10 +38,12 @@ interface InstanceRow {
   address: string | null;
   zone: string | null;
   attempts: SqlNumber;
+  answer: string | null;
   last_error: string | null;
   launched_at: SqlNumber | null;
   terminated_at: SqlNumber | null;
   cloud_state: CloudState | null;
+  state_reason: string | null;
   registered: SqlNumber;
   public_key: string | null;
   counter: SqlNumber;
@@ -61,7 +64,9 @@ const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
   address: 'address',
   zone: 'zone',
   attempts: 'attempts',
+  answer: 'answer',
   lastError: 'last_error',
+  stateReason: 'state_reason',
   launchedAtMs: 'launched_at',
   terminatedAtMs: 'terminated_at',
   cloudState: 'cloud_state',
@@ -127,7 +132,9 @@ export class KnexFleetStore implements FleetStore {
   async patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void> {
     const db = this.#db;
     const values: Record<string, unknown> = {};
-    for (const [key, value] of Object.entries(patch)) values[PATCH_COLUMNS[key as keyof InstancePatch]] = value;
+    for (const [key, value] of Object.entries(patch))
+      values[PATCH_COLUMNS[key as keyof InstancePatch]] =
+        typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
     if (Object.keys(values).length === 0) return;
     await inQuery(db, async (knex) => {
       const row = knex(INSTANCES).where({ run_id: runId, slot, epoch });
@@ -329,11 +336,12 @@ function toRecord(row: InstanceRow, request: LaunchRequest, trouble: TroubleStat
     request,
     token: row.token,
     attempts: toNumber(row.attempts),
-    lastError: row.last_error,
+    ...readAnswer(row),
     claimedAtMs: toNumber(row.claimed_at),
     launchedAtMs: toNumberOrNull(row.launched_at),
     terminatedAtMs: toNumberOrNull(row.terminated_at),
     cloudState: row.cloud_state,
+    stateReason: readStateReason(row.state_reason),
     registered: toBoolean(row.registered),
     publicKey: row.public_key,
     counter: toNumber(row.counter),

@@ -15,6 +15,7 @@ import { renewals } from './migrations/006-renewals.ts';
 import { schedule } from './migrations/007-schedule.ts';
 import { numberMarks } from './migrations/010-number-marks.ts';
 import { productLists } from './migrations/009-product-lists.ts';
+import { launchAnswers } from './migrations/008-launch-answers.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly Migration[] = [
   schedule,
   productLists,
   numberMarks,
+  launchAnswers,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';

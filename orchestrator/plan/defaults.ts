@@ -7,6 +7,16 @@ export type EndpointKind = 'aws' | 'sandbox' | 'emulator';
 /** `installed`: the machine installs Chromium at its boot; `ready`: the image has it, or no browser is needed. */
 export type BrowserBoot = 'ready' | 'installed';
 
+/** Types that a run may use when none are named: nano where it is allowed, micro and small where an account is on AWS's free plan. */
+export const DEFAULT_INSTANCE_TYPES = [
+  't4g.nano',
+  't3.nano',
+  't4g.micro',
+  't3.micro',
+  't4g.small',
+  't3.small',
+] as const;
+
 export type PlanDefaults = Pick<PlanInput, 'bootP50Ms' | 'bootP95Ms' | 'tailMs' | 'pageP50Ms' | 'balancerMs'>;
 
 const DEFAULTS: Record<EndpointKind, PlanDefaults> = {

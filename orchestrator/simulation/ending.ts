@@ -18,6 +18,6 @@ export function endOfRun({ world, work, unfinished, ordered, nowMs }: SimState):
     restReason: rest,
     onTime: nowMs <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
-    noInstances: nothingGiven ? 'capacity' : null,
+    noInstances: nothingGiven ? { cause: 'capacity', reason: 'EC2 gave no instance' } : null,
   });
 }

@@ -34,8 +34,8 @@ export class Launching {
     record.launchedAtMs = nowMs;
     const refusal = cloud.refuse(record.request, nowMs);
     if (refusal !== null) {
-      const { cause, message } = refusal;
-      record.lastError = `${cause === 'throttled' ? 'waiting' : 'refused'} ${cause}: ${message}`;
+      const { message } = refusal;
+      record.answer = refusal;
       state.tell(
         `EC2 refuses slot ${record.slot}: ${message} (${record.request.instanceType} in ${record.request.subnetId})`,
       );
@@ -60,7 +60,7 @@ export class Launching {
     record.cloudState = instance.state;
     if (instance.publicAddress !== null) record.address = instance.publicAddress;
     record.zone = instance.zone;
-    record.lastError = null;
+    record.answer = null;
     if (record.phase !== 'claimed') return;
     record.phase = 'pending';
     record.phaseAtMs = nowMs;

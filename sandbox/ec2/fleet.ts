@@ -158,6 +158,8 @@ export class Fleet {
       state: 'pending',
       reason: '',
       reasonCode: '',
+      reasonMessage: null,
+      death: null,
       isProtected: spec.terminationProtection,
       endedAtMs: null,
     };
@@ -170,6 +172,11 @@ export class Fleet {
   async #becomeRunning(instance: Instance): Promise<void> {
     await this.#options.clock.sleep(this.#conditions.now.pendingMs, this.#closing.signal);
     if (this.#closing.signal.aborted || instance.state !== 'pending') return;
+    if (instance.death !== null) {
+      instance.reasonMessage = instance.death.message;
+      this.terminate(instance, instance.death.code);
+      return;
+    }
     this.#move(instance, 'running', '');
     this.#options.host.powerOn({
       id: instance.id,

@@ -49,6 +49,10 @@ export interface Instance extends LaunchSpec {
   /** Why it is in its state, in EC2's words; empty when nobody asked for it. */
   reason: string;
   reasonCode: string;
+  /** EC2's message beside the code, where it is not made of `reason`. */
+  reasonMessage: string | null;
+  /** Why it is to end before it runs; null for one that comes up. */
+  death: { code: string; message: string } | null;
   /** TerminateInstances is refused. */
   isProtected: boolean;
   /** When it last left `running` or `pending`; null before that and while it runs again. */

@@ -59,7 +59,10 @@ function renderInstance(instance: Instance, tags: Tags): XmlNode {
     stateReason:
       instance.reasonCode === ''
         ? undefined
-        : { code: instance.reasonCode, message: `${instance.reasonCode}: ${instance.reason}` },
+        : {
+            code: instance.reasonCode,
+            message: instance.reasonMessage ?? `${instance.reasonCode}: ${instance.reason}`,
+          },
     architecture: instance.architecture,
     rootDeviceType: 'ebs',
     rootDeviceName: '/dev/xvda',

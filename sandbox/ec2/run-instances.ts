@@ -19,6 +19,12 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const spec = readSpec(params, context.catalogue);
   refuseUnfinishedImage(spec.imageId, context);
   const tags = readTagSpecifications(params, ['instance', 'volume', 'network-interface', 'spot-instances-request']);
+  const isDryRun = params.flag('DryRun') === true;
+  if (!isDryRun && context.faults.takeForType(spec.instanceType))
+    throw new AwsError(
+      'InvalidParameterCombination',
+      "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run 'describe-instance-types' with the filter 'free-tier-eligible=true'.",
+    );
   refuseDryRun(params);
 
   const token = spec.clientToken;
@@ -30,6 +36,7 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
 
   const max = takeCapacity(spec, count, context);
   const launched = context.fleet.launch(spec, { min: count.min, max }, tags);
+  for (const instance of launched) instance.death = context.faults.takeForLaunch();
   if (token !== null) context.launches.record(token, scope, fingerprint, launched);
   return renderReservation(launched, context.tags);
 }

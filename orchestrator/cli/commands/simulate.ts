@@ -4,7 +4,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { createProductSource } from '../../db/product-source.ts';
-import { defaultsFor } from '../../plan/defaults.ts';
+import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../plan/defaults.ts';
 import { largestChunk, shareOf, workOf } from '../../plan/fleet-sums.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan, PlanInput } from '../../plan/plan.ts';
@@ -103,7 +103,7 @@ function planInput(options: SimulateOptions, config: Config | null, products: nu
     graceMs: run?.grace ?? 600_000,
     recycleEveryMs: aws?.recycle_every ?? null,
     region: aws?.region ?? 'ap-northeast-1',
-    instanceTypes: aws?.instance_types ?? ['t4g.nano', 't3.nano', 't4g.small', 't3.small'],
+    instanceTypes: aws?.instance_types ?? [...DEFAULT_INSTANCE_TYPES],
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared/domain/quantity.ts';
+import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import { findCronFault, findTimezoneFault } from '../../schedule/timetable.ts';
 
 /** A text form read by `parse`; null means the text is not of that form. */
@@ -177,7 +178,7 @@ const aws = z.strictObject({
   instance_types: z
     .array(text())
     .min(1)
-    .default(['t4g.nano', 't3.nano', 't4g.small', 't3.small'])
+    .default([...DEFAULT_INSTANCE_TYPES])
     .describe('Allowed types; the cheapest that holds an instance is taken.'),
   subnets: z
     .array(text())

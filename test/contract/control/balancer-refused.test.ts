@@ -29,13 +29,18 @@ function breakEnsure(error: AppError, over: () => boolean = () => false): void {
 const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 
 describe('a load balancer that ELBv2 refuses', () => {
-  it.each(['aws-denied', 'aws-invalid'] as const)(
-    'ends the run at once (%s): nothing is launched, nothing is left, and the user is told once',
-    async (code) => {
+  it.each([
+    ['aws-invalid', 'at once', 0],
+    // Rights and keys may come back: they are waited for, an eighth of this run.
+    ['aws-denied', 'after its patience', 60_000],
+  ] as const)(
+    'ends the run (%s) %s: nothing is launched, nothing is left, and one alarm says so',
+    async (code, _, patienceMs) => {
       whole = await WholeRun.open(base, SMALL);
       breakEnsure(new AppError(code, WORDS));
       await whole.start();
-      await whole.untilEnd(60_000);
+      await whole.untilEnd(patienceMs + 30_000);
+      expect(whole.clock.now() - whole.run.startedAtMs).toBeGreaterThanOrEqual(patienceMs);
       expect(launches()).toBe(0);
       expect(whole.cloud.balancers.names()).toEqual([]);
       const record = await whole.record();
@@ -45,6 +50,15 @@ describe('a load balancer that ELBv2 refuses', () => {
       expect(whole.server!.alarms.filter((a) => a.includes(WORDS))).toHaveLength(1);
     },
   );
+
+  it('is made when the right has come back, and the run goes on', async () => {
+    whole = await WholeRun.open(base, SMALL);
+    const fromMs = whole.clock.now() + 20_000;
+    breakEnsure(new AppError('aws-denied', WORDS), () => whole.clock.now() >= fromMs);
+    await whole.start();
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
 
   it('is waited for at the end while ELBv2 does not let it be removed', async () => {
     whole = await WholeRun.open(base, SMALL);

@@ -34,6 +34,8 @@ export interface MainServerOptions {
   life: Mortality;
   /** What reading robots.txt gives. */
   readRobots: () => Promise<RobotsPolicy>;
+  /** Other types than the usual one, in the order in which they are tried. */
+  instanceTypes?: string[];
 }
 
 /** Starts the loop and connects the fleet to its call-backs. */
@@ -47,6 +49,9 @@ export function startMainServer(options: MainServerOptions): MainServer {
   };
   const stores = wrapStores(options.stores, life);
   const core = createCore({ stores, fence }, run.id, mortalCloud, clock, mortal('offers', fleet, life));
+  const launchKit = core.launchKit.bind(core);
+  const { instanceTypes } = options;
+  if (instanceTypes) core.launchKit = async () => ({ ...(await launchKit()), instanceTypes });
   const { settings } = run;
   const keeper = new RobotsKeeper({
     reader: settings.site.robots === 'ignore' ? null : { read: options.readRobots },

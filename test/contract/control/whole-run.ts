@@ -31,6 +31,8 @@ export class WholeRun {
   /** What reading robots.txt gives from now on. */
   robots: RobotsPolicy = ALLOW_ALL;
   robotsReads = 0;
+  /** The types that the launches of the next main server try. */
+  instanceTypes = ['t4g.nano'];
   readonly #stop = new AbortController();
   readonly #lives: Mortality[] = [];
 
@@ -60,7 +62,18 @@ export class WholeRun {
       this.robotsReads++;
       return Promise.resolve(this.robots);
     };
-    const server = startMainServer({ run, stores: base.stores, fence, cloud, clock, fleet, life, readRobots });
+    const { instanceTypes } = this;
+    const server = startMainServer({
+      run,
+      stores: base.stores,
+      fence,
+      cloud,
+      clock,
+      fleet,
+      life,
+      readRobots,
+      instanceTypes,
+    });
     this.server = server;
     return server;
   }

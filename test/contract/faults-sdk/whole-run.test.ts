@@ -69,6 +69,35 @@ describe('a run', { timeout: 120_000 }, () => {
     expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
   }
 
+  it('on the free plan goes on with a type that the account may launch', async () => {
+    await misbehave({ what: 'free-plan', count: 1_000 });
+    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(exitCode, stderr).toBe(0);
+    expect((await bill()).map((line) => line.instanceType.split('.')[1])).toEqual(
+      Array((await bill()).length).fill('micro'),
+    );
+    expect(report.notes.join('\n')).toContain('not eligible for Free Tier');
+    await expectAllStored();
+  });
+
+  it('whose keys have run out at its first launches waits for others', async () => {
+    await misbehave({ what: 'expired-credentials', action: 'RunInstances', count: 4 });
+    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(exitCode, stderr).toBe(0);
+    expect(report.notes.join('\n')).toContain('RequestExpired');
+    await expectAllStored();
+  });
+
+  it('whose machines all die at launch ends in seconds with the reason of EC2', async () => {
+    await misbehave({ what: 'dies-at-launch', count: 1_000 });
+    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
+    expect(exitCode, stderr).toBe(19);
+    expect(report.reason).toContain('Client.InvalidKMSKey.InvalidState');
+    expect(report.notes.join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
+    expect((await fleet.run('explain', report.run)).stdout).toContain('Client.InvalidKMSKey.InvalidState');
+    expect(Date.parse(report.finishedAt!)).toBeLessThan(Date.parse(report.deadline) - 20_000);
+  });
+
   it('F8: launches nobody twice while EC2 does not know its own instances and their tags are on their way', async () => {
     await be({ unknownMs: 2_000, untaggedMs: 3_000 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');

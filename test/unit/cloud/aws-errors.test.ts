@@ -13,9 +13,15 @@ describe('classifyAwsError', () => {
     ['RequestLimitExceeded', 503, 'throttled'],
     ['Throttling', 400, 'throttled'],
     ['UnauthorizedOperation', 403, 'denied'],
-    ['AuthFailure', 401, 'denied'],
+    ['AuthFailure', 401, 'credentials'],
+    ['ExpiredToken', 400, 'credentials'],
+    ['RequestExpired', 400, 'credentials'],
+    ['UnrecognizedClient', 400, 'credentials'],
+    ['CredentialsProviderError', 0, 'credentials'],
     ['InsufficientInstanceCapacity', 500, 'pool'],
-    ['Unsupported', 400, 'pool'],
+    ['Unsupported', 400, 'zone'],
+    ['InsufficientAddressCapacity', 500, 'pool'],
+    ['InsufficientVolumeCapacity', 500, 'pool'],
     ['VcpuLimitExceeded', 400, 'quota'],
     ['InvalidInstanceID.NotFound', 400, 'not-found'],
     ['LoadBalancerNotFound', 400, 'not-found'],
@@ -55,6 +61,23 @@ describe('classifyAwsError', () => {
 });
 
 describe('launchFailure', () => {
+  it.each([
+    [
+      'InvalidParameterCombination',
+      "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run 'describe-instance-types' with the filter 'free-tier-eligible=true'.",
+      'type',
+    ],
+    ['InvalidParameterCombination', 'The parameter groupName may not be used in combination with groupId', 'invalid'],
+    [
+      'InvalidParameterValue',
+      'Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name',
+      'denied',
+    ],
+    ['InvalidParameterValue', 'Invalid availability zone', 'invalid'],
+  ])('tells the causes of %s apart by its words: %s', (code, message, cause) => {
+    expect(launchFailure(sdkError(code, 400, message))).toMatchObject({ kind: 'refused', cause });
+  });
+
   it.each([
     ['InsufficientInstanceCapacity', 500, 'pool'],
     ['InsufficientFreeAddressesInSubnet', 400, 'pool'],

@@ -72,7 +72,7 @@ function of(shape: Shape, slot: number): InstanceRecord {
         publicKey: null,
         instanceId: null,
         progress: null,
-        lastError: shape === 'refused' ? 'refused capacity: none' : 'waiting throttled: RequestLimitExceeded',
+        answer: { kind: 'refused', cause: shape === 'refused' ? 'pool' : 'throttled', message: 'no' },
       });
     case 'lost':
       return anInstance(slot, { phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm', progress });
@@ -134,7 +134,7 @@ describe('haltReason', () => {
       instanceId: null,
       publicKey: null,
       reason: 'launch-refused',
-      lastError: 'refused quota: VcpuLimitExceeded',
+      answer: { kind: 'refused' as const, cause: 'quota' as const, message: 'VcpuLimitExceeded' },
       launchedAtMs: NOW - 60_000,
     };
     const all = world(['suspect', 'suspect', 'done', 'claimed']);

@@ -8,6 +8,7 @@ import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/schedule-
 import { LOSS, hasTriesLeft } from '../../../orchestrator/control/slot-tries.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
+import type { LaunchFailure, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { TargetHealth } from '../../../orchestrator/cloud/load-balancer.ts';
 import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
 
@@ -35,13 +36,18 @@ const claimed = (slot: number, change: Partial<InstanceRecord> = {}): InstanceRe
     ...change,
   });
 
-const refusedFor = (cause: string, slot: number, atMs: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
+const refusedFor = (
+  cause: RefusalCause,
+  slot: number,
+  atMs: number,
+  change: Partial<InstanceRecord> = {},
+): InstanceRecord =>
   claimed(slot, {
     phase: 'terminated',
     manifestKey: 'm',
     attempts: 1,
     reason: LOSS.refused,
-    lastError: `refused ${cause}: no`,
+    answer: { kind: 'refused', cause, message: 'no' },
     launchedAtMs: atMs,
     ...change,
   });
@@ -57,7 +63,11 @@ const of = (world: World, slot = 0): string[] =>
 
 describe('a claim', () => {
   it('F9: whose token is used is not asked for again; after a minute without tags it is given up', () => {
-    const used = claimed(0, { attempts: 1, lastError: 'used: IdempotentParameterMismatch', launchedAtMs: START_MS });
+    const used = claimed(0, {
+      attempts: 1,
+      answer: { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true },
+      launchedAtMs: START_MS,
+    });
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: { instances: [], seenAtMs } }));
     expect(at(START_MS + MINUTE)).toEqual([]);
@@ -66,22 +76,27 @@ describe('a claim', () => {
 
   it('F7: is throttled for as long as there is time, others are given up after twelve calls', () => {
     const run = aRun();
-    const late = (lastError: string, nowMs: number): string[] => {
-      const record = claimed(0, { attempts: 12, lastError, launchedAtMs: nowMs - MINUTE });
+    const THROTTLED: LaunchFailure = { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
+    const late = (answer: LaunchFailure, nowMs: number): string[] => {
+      const record = claimed(0, { attempts: 12, answer, launchedAtMs: nowMs - MINUTE });
       return of(aWorld({ run, instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs - 1 } }));
     };
-    expect(late('waiting throttled: RequestLimitExceeded', NOW)).toEqual(['launch 0.1']);
-    expect(late('unknown: timeout', NOW)).toEqual(['0.1 claimed>lost launch-unanswered']);
+    expect(late(THROTTLED, NOW)).toEqual(['launch 0.1']);
+    expect(late({ kind: 'unknown', message: 'timeout' }, NOW)).toEqual(['0.1 claimed>lost launch-unanswered']);
     const tooLate = drainAtMs(run) - aWorld().limits.bootMs;
-    expect(late('waiting throttled: no', tooLate)).toEqual(['0.1 claimed>lost launch-unanswered']);
+    expect(late(THROTTLED, tooLate)).toEqual(['0.1 claimed>lost launch-unanswered']);
   });
 
   it.each<[string, Partial<World>]>([
     ['the run ends', { run: aRun({ request: 'cancel' }) }],
     ['nothing waits any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
-    ['EC2 has said never to another', { instances: [refusedFor('denied', 1, NOW)] }],
+    ['EC2 has said never to another', { instances: [refusedFor('type', 1, NOW)] }],
   ])('F7: that is throttled is given up when %s, after a look at the cloud', (_, change) => {
-    const record = claimed(0, { attempts: 40, lastError: 'waiting throttled: no', launchedAtMs: NOW - MINUTE });
+    const record = claimed(0, {
+      attempts: 40,
+      answer: { kind: 'refused', cause: 'throttled', message: 'no' },
+      launchedAtMs: NOW - MINUTE,
+    });
     const instances = [record, ...(change.instances ?? [])];
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ ...change, instances, nowMs: NOW, cloud: { instances: [], seenAtMs } }));
@@ -111,7 +126,11 @@ describe('a claim', () => {
   );
 
   it('that may have launched is not asked for again when the run ends', () => {
-    const record = claimed(0, { attempts: 2, lastError: 'unknown: timeout', launchedAtMs: NOW - MINUTE });
+    const record = claimed(0, {
+      attempts: 2,
+      answer: { kind: 'unknown', message: 'timeout' },
+      launchedAtMs: NOW - MINUTE,
+    });
     const run = aRun({ request: 'stop' });
     expect(of(aWorld({ run, instances: [record], nowMs: NOW }))).toEqual(['0.1 claimed>lost not-needed']);
   });
@@ -119,7 +138,11 @@ describe('a claim', () => {
   it('F7: waits longer each time, and slots do not call in step', () => {
     const waits = (slot: number): number[] =>
       [1, 2, 3, 4, 5, 6].map((attempts) => {
-        const record = claimed(slot, { attempts, lastError: 'waiting throttled: no', launchedAtMs: START_MS });
+        const record = claimed(slot, {
+          attempts,
+          answer: { kind: 'refused', cause: 'throttled', message: 'no' },
+          launchedAtMs: START_MS,
+        });
         let ms = 0;
         const at = (): string[] => {
           const nowMs = START_MS + ms;
@@ -178,7 +201,7 @@ describe('a claim', () => {
   it('is not made in a slot when EC2 says never, nor while every pool is dry', () => {
     const first = (instances: InstanceRecord[]): string[] => of(aWorld({ instances }));
     expect(first([])).toEqual(['claim 0.1']);
-    expect(first([refusedFor('denied', 1, NOW - 1_000)])).toEqual([]);
+    expect(first([refusedFor('type', 1, NOW - 1_000)])).toEqual([]);
     const dry = ['subnet-a', 'subnet-c'].map((subnetId, i) => {
       const record = refusedFor('pool', i + 1, NOW - 1_000);
       return { ...record, request: { ...record.request, subnetId } };
@@ -389,7 +412,7 @@ describe('F8: a launch without an answer', () => {
     phaseAtMs: NOW,
     attempts: 12,
     reason: LOSS.unanswered,
-    lastError: 'unknown: timeout',
+    answer: { kind: 'unknown', message: 'timeout' },
     manifestKey: 'm',
   });
 

@@ -79,7 +79,7 @@ describe('launching', () => {
       ...closed,
       instanceId: null,
       reason: LOSS.refused,
-      lastError: 'refused pool: dry',
+      answer: { kind: 'refused', cause: 'pool', message: 'dry' },
       cloudState: null,
     });
     expect(decide(aWorld({ instances: [refused] }))).toContainEqual({
@@ -90,12 +90,12 @@ describe('launching', () => {
     });
   });
 
-  it('stops launching when AWS says it never will', () => {
+  it('stops launching when EC2 refuses the last type that is allowed', () => {
     const denied = anInstance(0, {
       ...closed,
       instanceId: null,
       reason: LOSS.refused,
-      lastError: 'refused denied: no right',
+      answer: { kind: 'refused', cause: 'type', message: 'not eligible' },
       cloudState: null,
     });
     expect(kinds(decide(aWorld({ instances: [denied] })))).not.toContain('claim 0.2');

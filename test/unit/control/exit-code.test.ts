@@ -61,13 +61,25 @@ describe('endOf', () => {
     ['stopped by a person, before everything else', { request: 'stop', onTime: false }, 'cancelled', 11],
     [
       'EC2 gave nothing',
-      { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 }, noInstances: 'capacity' },
+      {
+        stored: 0,
+        gone: 0,
+        failed: 100,
+        reasons: { 'lost-instance': 100 },
+        noInstances: { cause: 'capacity', reason: 'EC2 gave no instance' },
+      },
       'failed',
       19,
     ],
     [
       'AWS allows no launch',
-      { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 }, noInstances: 'rights' },
+      {
+        stored: 0,
+        gone: 0,
+        failed: 100,
+        reasons: { 'lost-instance': 100 },
+        noInstances: { cause: 'rights', reason: 'AWS refuses to launch' },
+      },
       'failed',
       4,
     ],

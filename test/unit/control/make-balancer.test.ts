@@ -41,7 +41,7 @@ describe('before the balancer is made', () => {
   });
 
   it('what may have been launched is asked for again, and a lost balancer keeps no replacement back', () => {
-    const asked = claimed(0, { attempts: 1, launchedAtMs: START_MS, lastError: 'unknown: reset' });
+    const asked = claimed(0, { attempts: 1, launchedAtMs: START_MS, answer: { kind: 'unknown', message: 'reset' } });
     expect(kinds(decide(without({ instances: [asked, claimed(1)] })))).toContain('launch 0.1');
     const up = without({ instances: [anInstance(0), claimed(1)] });
     expect(kinds(decide(up))).toContain('launch 1.1');

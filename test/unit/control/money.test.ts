@@ -33,7 +33,11 @@ describe('spending', () => {
   it('counts what has ended by its own time, and a claim as if it were alive', () => {
     const ended = { phase: 'terminated' as const, terminatedAtMs: START_MS + HOUR_MS };
     const claimed = anInstance(1, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });
-    const refused = anInstance(2, { phase: 'terminated', instanceId: null, lastError: 'refused pool: dry' });
+    const refused = anInstance(2, {
+      phase: 'terminated',
+      instanceId: null,
+      answer: { kind: 'refused', cause: 'pool', message: 'dry' },
+    });
     const base = spendingOf(world(1, []));
     expect(spendingOf(world(1, [anInstance(0, ended)])).committed - base.committed).toBeCloseTo(NANO_HOUR, 2);
     expect(spendingOf(world(1, [claimed])).committed - base.committed).toBeCloseTo(base.each, 4);
@@ -41,7 +45,12 @@ describe('spending', () => {
   });
 
   it('counts a launch without an answer until it is known to be none', () => {
-    const unanswered = { phase: 'lost' as const, instanceId: null, lastError: 'unknown: timeout', attempts: 2 };
+    const unanswered = {
+      phase: 'lost' as const,
+      instanceId: null,
+      answer: { kind: 'unknown' as const, message: 'timeout' },
+      attempts: 2,
+    };
     const base = spendingOf(world(1, []));
     expect(spendingOf(world(1, [anInstance(0, unanswered)])).committed).toBeGreaterThan(base.committed);
     expect(spendingOf(world(1, [anInstance(0, { ...unanswered, phase: 'terminated' })])).committed).toBe(

@@ -21,7 +21,7 @@ const refused = (slot: number, pool: Pool, atMs: number, change: Partial<Instanc
     phase: 'terminated',
     instanceId: null,
     reason: LOSS.refused,
-    lastError: 'refused pool: InsufficientInstanceCapacity',
+    answer: { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' },
     launchedAtMs: START_MS + atMs,
     ...change,
   });
@@ -109,6 +109,8 @@ describe('a dry pool', () => {
   });
 
   it('is not made dry by a refusal for another cause', () => {
-    expect(until([refused(0, NANO_A, 0, { lastError: 'refused quota: VcpuLimitExceeded' })])).toBeNull();
+    expect(
+      until([refused(0, NANO_A, 0, { answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } })]),
+    ).toBeNull();
   });
 });

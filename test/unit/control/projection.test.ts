@@ -197,7 +197,7 @@ describe('extraLaunches', () => {
       progress: null,
       manifestKey: 'm',
       reason: 'launch-refused',
-      lastError: 'refused invalid: InvalidParameterValue',
+      answer: { kind: 'refused', cause: 'type', message: 'not eligible' },
     });
     expect(extraLaunches({ ...late, instances: [...late.instances, refused] })).toEqual([]);
   });

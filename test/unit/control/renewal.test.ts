@@ -70,7 +70,7 @@ describe('an address that is old enough', () => {
     ['when a boot would come too late', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 5 * MINUTE })],
     ['before anybody has reckoned when the fleet is through', (w) => ({ ...w, outlook: null })],
     ['when the run is late as it is', (w) => late(w)],
-    ['when EC2 has refused for good', (w) => with0(w, { lastError: 'refused denied: no' })],
+    ['when EC2 has refused for good', (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } })],
     ['while a ban is fresh', (w) => with0(w, { trouble: aTrouble({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
     ['while an address is suspicious', (w) => with0(w, { trouble: aTrouble({ verdict: 'suspect', atMs: 0 }) })],
   ])('stays %s', (_, change) => {
@@ -129,7 +129,7 @@ describe('after a refusal for the quota', () => {
       phase: 'terminated',
       instanceId: null,
       reason: LOSS.refused,
-      lastError: 'refused quota: VcpuLimitExceeded',
+      answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' },
       launchedAtMs: atMs,
       manifestKey: 'm',
       registered: false,

@@ -24,8 +24,8 @@ const fine: EndInput = {
 
 /** What makes a run end with each code. Two of them together are one input where their parts do not exclude each other. */
 const CAUSES: Partial<Record<keyof typeof EXIT, Partial<EndInput>>> = {
-  config: { noInstances: 'rights', reasons: { 'lost-instance': 100 } },
-  capacity: { noInstances: 'capacity', reasons: { 'lost-instance': 100 } },
+  config: { noInstances: { cause: 'rights', reason: 'AWS refuses to launch' }, reasons: { 'lost-instance': 100 } },
+  capacity: { noInstances: { cause: 'capacity', reason: 'EC2 gave no instance' }, reasons: { 'lost-instance': 100 } },
   budget: { restReason: 'budget', reasons: { budget: 10 } },
   banned: { request: 'banned', restReason: 'banned', reasons: { banned: 10 } },
   held: { suspicion: 'blank' },

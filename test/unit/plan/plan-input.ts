@@ -1,5 +1,5 @@
 /** Builds plan inputs: 30,000 products at 10 s in 4 h on EC2 in Tokyo, unless told otherwise. */
-import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
+import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../../orchestrator/plan/defaults.ts';
 import { planRun } from '../../../orchestrator/plan/plan-run.ts';
 import type { Plan, PlanInput } from '../../../orchestrator/plan/plan.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
@@ -20,7 +20,7 @@ export const planInput = (change: Partial<PlanInput> = {}): PlanInput => ({
   vcpuQuota: null,
   graceMs: 600_000,
   region: 'ap-northeast-1',
-  instanceTypes: ['t4g.nano', 't3.nano', 't4g.small', 't3.small'],
+  instanceTypes: [...DEFAULT_INSTANCE_TYPES],
   ...change,
 });
 

@@ -1,0 +1,16 @@
+/** What EC2 answered to a launch, and why it ended an instance: as JSON, so that no decision hangs on the words of a text. */
+import type { Migration } from '../migrate.ts';
+
+export const launchAnswers: Migration = {
+  version: 8,
+  name: 'launch-answers',
+  tables: {},
+  columns: {
+    crawlfleet_instances: {
+      // A LaunchFailure. Rows of earlier versions have it in `last_error` (launch-answers.ts).
+      answer: (t) => t.text('answer'),
+      // A StateReason.
+      state_reason: (t) => t.text('state_reason'),
+    },
+  },
+};
