@@ -2,6 +2,7 @@
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../cloud/aws-clients.ts';
+import { sharedKeys } from '../cloud/credentials.ts';
 import type { AwsOptions } from '../cloud/lazy-sdk.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
@@ -48,7 +49,7 @@ export function openCloud(
 
 /** Where calls go, and with which keys: a dry run never uses the user's own. */
 export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>, dryRun: boolean): AwsOptions {
-  return { region: aws.region, endpoint: aws.endpoint, ...(dryRun ? { credentials: LOCAL_CREDENTIALS } : {}) };
+  return { region: aws.region, endpoint: aws.endpoint, credentials: dryRun ? LOCAL_CREDENTIALS : sharedKeys };
 }
 
 export function openBucket(

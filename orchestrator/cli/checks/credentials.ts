@@ -1,7 +1,8 @@
 /** Whose keys the SDK finds here, and that AWS takes them. */
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { Check } from './check.ts';
-import { failed, ok } from './check.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { Check, Finding } from './check.ts';
+import { failed, ok, warning } from './check.ts';
 import { lacksRegion } from './lacks.ts';
 
 export const credentials: Check = {
@@ -10,18 +11,37 @@ export const credentials: Check = {
   kinds: ['aws'],
   lacks: lacksRegion,
   beforeLaunch: true,
-  async run({ facts, environment, target }) {
+  async run({ facts, environment, target, config }) {
     const profile = environment.AWS_PROFILE;
     try {
       const { account, arn } = await facts.identity();
       const by = profile === undefined ? '' : ` (profile ${profile})`;
-      return [ok(`account ${account}, ${arn}${by}, region ${target.region}`)];
+      const { deadline, grace } = config.values.run;
+      const ends = deadline === null ? null : keysEndEarly(environment, systemClock.now() + deadline + grace);
+      return [ok(`account ${account}, ${arn}${by}, region ${target.region}`), ...(ends ? [ends] : [])];
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
       return [failed(error.code, error.message, remedyFor(error.message, profile))];
     }
   },
 };
+
+/**
+ * A warning when keys in the environment end before the run does. Only those: roles, sessions and files are asked again.
+ * @param untilMs when a run that began now would have ended what is left of it: deadline and grace
+ */
+export function keysEndEarly(
+  environment: Readonly<Record<string, string | undefined>>,
+  untilMs: number,
+): Finding | null {
+  if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
+  const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');
+  if (Number.isNaN(endsMs) || endsMs >= untilMs) return null;
+  return warning(
+    `the keys in the environment end at ${new Date(endsMs).toISOString()}, before deadline and grace of a run that began now (${new Date(untilMs).toISOString()})`,
+    'A process cannot get new keys through its environment: use a profile or an instance role, or keys that last longer',
+  );
+}
 
 /** @param message of the refused call, with the code of AWS or of the SDK in it */
 export function remedyFor(message: string, profile: string | undefined): string {

@@ -8,6 +8,7 @@ import { judgeBucket } from '../../../orchestrator/cli/checks/bucket-settings.ts
 import { judgeAddress } from '../../../orchestrator/cli/checks/callback.ts';
 import { judgeDoor } from '../../../orchestrator/cli/checks/callback-doors.ts';
 import type { Finding } from '../../../orchestrator/cli/checks/check.ts';
+import { keysEndEarly } from '../../../orchestrator/cli/checks/credentials.ts';
 import { judgeRights } from '../../../orchestrator/cli/checks/ec2-rights.ts';
 import { isOlder } from '../../../orchestrator/cli/checks/node-version.ts';
 import { judgeGroups } from '../../../orchestrator/cli/checks/security-groups.ts';
@@ -23,6 +24,21 @@ const table = (routes: object[], associations: object[]): RouteTable => ({
   Associations: associations,
 });
 const MAIN = { Main: true };
+
+describe('keys in the environment', () => {
+  const UNTIL = Date.parse('2026-01-01T06:00:00Z');
+  const keys = (ends: string) => ({ AWS_ACCESS_KEY_ID: 'a', AWS_CREDENTIAL_EXPIRATION: ends });
+
+  it('are a warning when they end before the run, and only then', () => {
+    const early = keysEndEarly(keys('2026-01-01T05:59:00Z'), UNTIL);
+    expect(early).toMatchObject({ level: 'warning' });
+    expect(early!.text).toContain('2026-01-01T05:59:00.000Z');
+    expect(keysEndEarly(keys('2026-01-01T06:00:00Z'), UNTIL)).toBeNull();
+    expect(keysEndEarly({ AWS_ACCESS_KEY_ID: 'a' }, UNTIL)).toBeNull();
+    // A role's keys are renewed by the SDK.
+    expect(keysEndEarly({ AWS_CREDENTIAL_EXPIRATION: '2026-01-01T05:59:00Z' }, UNTIL)).toBeNull();
+  });
+});
 
 describe('the way out of a subnet', () => {
   it.each<[string, object[], string]>([
