@@ -167,6 +167,8 @@ export class FaultBook {
   /** True when the bucket of the S3 call that is being made is to be gone from now on. */
   takeForBucket(): boolean {
     return this.#take(({ what }) => what === 'lost-bucket') !== null;
+  }
+
   /** True when the launch that is being made is refused because the account is on the free plan. */
   takeForType(instanceType: string): boolean {
     return !FREE_PLAN_TYPES.includes(instanceType) && this.#take(({ what }) => what === 'free-plan') !== null;

@@ -1,4 +1,5 @@
 /** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
+import { fleetSubnets } from './fleet-subnets.ts';
 import { hostname } from 'node:os';
 import { AppError } from '../../shared/domain/errors.ts';
 import { bundleKey } from '../../shared/domain/keys.ts';
@@ -114,7 +115,7 @@ export async function prepareLaunch(
   own: OwnNetwork,
 ): Promise<LaunchKit> {
   const architecture = architectureOf(plannedType);
-  const subnets = await cloud.compute.subnets(aws.subnets);
+  const subnets = await fleetSubnets(cloud.compute, aws.subnets);
   const [imageId, network] = await Promise.all([
     cloud.compute.image(aws.image, architecture, render === 'http' ? 'http' : 'browser'),
     networkKit(cloud, aws, subnets, own),

@@ -8,6 +8,7 @@ import type { ListFaults } from '../control/product-list.ts';
 import { intervalUnder } from '../control/robots-keeper.ts';
 import type { BrowserBoot } from '../plan/defaults.ts';
 import { defaultsFor } from '../plan/defaults.ts';
+import { balancerAddresses } from '../control/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
 import { planRun } from '../plan/plan-run.ts';
 import type { Plan, QuotaFacts } from '../plan/plan.ts';
@@ -48,6 +49,12 @@ export function makePlan(
       ...defaultsFor(target.kind, browser),
       ...(aws.load_balancer !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
       ownBalancer: aws.load_balancer !== null,
+      balancerAddresses: balancerAddresses({
+        loadBalancer: aws.load_balancer,
+        balancerScheme: aws.balancer_scheme,
+        subnets: aws.subnets,
+      }),
+      browser: site.render !== 'http',
       minInstances: run.min_instances,
       maxInstances: run.max_instances,
       maxCost: run.max_cost,

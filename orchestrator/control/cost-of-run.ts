@@ -2,7 +2,7 @@
 import type { CostBreakdown } from '../plan/plan.ts';
 import { hourlyPrice, IPV4_HOUR } from '../plan/price-table.ts';
 import { actualCost, billedHours } from '../plan/prices.ts';
-import { hasOwnBalancer } from './run-settings.ts';
+import { billingTerms } from './run-settings.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 
 export interface InstanceCost {
@@ -31,6 +31,11 @@ export interface RunCost {
   instances: InstanceCost[];
 }
 
+/** Its first hour is billed even where no instance came: EC2 is asked for none before the balancer is made. */
+export function hadBalancer(run: Pick<RunRecord, 'balancer'>, instances: readonly InstanceRecord[]): boolean {
+  return run.balancer !== null || instances.some((i) => i.attempts > 0);
+}
+
 /** At the prices the run was planned with; AWS's bill is the truth. */
 export function costOfRun(
   run: RunRecord,
@@ -51,8 +56,9 @@ export function costOfRun(
   const actual = actualCost({
     region,
     prices,
-    ownBalancer: hasOwnBalancer(run.settings),
+    ...billingTerms(run.settings),
     instances: launched,
+    hadBalancer: hadBalancer(run, instances),
     startedAtMs: run.startedAtMs,
     finishedAtMs: endMs,
     products: run.planned,

@@ -108,9 +108,8 @@ const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): 
 function decideRetry(world: World, record: InstanceRecord): Action[] {
   const { attempts, answer } = record;
   const calledMs = record.launchedAtMs ?? record.claimedAtMs;
-  if (lastError?.startsWith('refused')) return [lose(record, LOSS.refused)];
-  if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
   if (isRefused(record)) return [lose(record, LOSS.refused)];
+  if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
   // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
   if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
   // The token is used: asking again tells nothing. Either the tags turn up, or the next epoch gets a token of its own.

@@ -19,8 +19,6 @@ export interface EndInput {
   onTime: boolean;
   /** Share of failed products that is still fine. */
   maxFailed: number;
-  /** Why EC2 gave no instance at all; null when it gave one. */
-  noInstances: 'capacity' | 'rights' | null;
   /** The site was down when the crawl ended. */
   siteDown?: boolean;
   /** Why the launches came to nothing; null when they did not. It counts where products were left to nobody. */

@@ -14,7 +14,8 @@ import { numberNotes } from './number-report.ts';
 import { openReason, restReason } from './rest-reason.ts';
 import { intervalUnder } from './robots-keeper.ts';
 import { REBUILT } from './run-description.ts';
-import { hasOwnBalancer } from './run-settings.ts';
+import { hadBalancer } from './cost-of-run.ts';
+import { billingTerms } from './run-settings.ts';
 import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from './stores.ts';
 
 /** As many alarms become notes of a report. */
@@ -47,7 +48,6 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     restReason: rest,
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
-    noInstances: refusalOf(instances),
     siteDown: core.marks.siteDown,
     noInstances: launchEndOf(run, instances, core.marks.rights),
     suspicion: await judge(core, run, outcomes),
@@ -209,9 +209,10 @@ function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAt
     }));
   return actualCost({
     region: run.settings.aws.region,
-    ownBalancer: hasOwnBalancer(run.settings),
+    ...billingTerms(run.settings),
     prices: run.plan.prices ?? null,
     instances: used,
+    hadBalancer: hadBalancer(run, instances),
     startedAtMs: run.startedAtMs,
     finishedAtMs,
     products: run.planned,

@@ -4,7 +4,7 @@ import { actualCost } from '../plan/prices.ts';
 import { LOSS } from './loss.ts';
 import { perFleet } from './per-fleet.ts';
 import { drainAtMs, powerOffAtMs } from './schedule-of-run.ts';
-import { hasOwnBalancer } from './run-settings.ts';
+import { billingTerms } from './run-settings.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp, isRefused, latestBySlot } from './world.ts';
@@ -118,7 +118,7 @@ const balancerCost = (run: PricedRun): number => {
 
 const frame = (run: PricedRun) => ({
   region: run.settings.aws.region,
-  ownBalancer: hasOwnBalancer(run.settings),
+  ...billingTerms(run.settings),
   prices: run.plan.prices ?? null,
   startedAtMs: run.startedAtMs,
   finishedAtMs: powerOffAtMs(run),

@@ -1,4 +1,5 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
+import type { BillingTerms } from '../plan/prices.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../shared/domain/verdict.ts';
 import type { ListRecord } from './product-list.ts';
@@ -66,6 +67,29 @@ export interface RunSettings {
   } | null;
   server: { callbackUrl: string; callbackListen: string };
 }
+
+/** Zones that a balancer of ours is in, unless the user names subnets: the least that ELBv2 takes, and each has an address that is paid for. */
+export const BALANCER_ZONES = 2;
+
+/**
+ * Public IPv4 addresses of the balancer that a run makes: one a zone, where it faces the internet. With `auto` it is reckoned to,
+ * because only the launch finds out; where subnets are named each counts as a zone of its own.
+ */
+export function balancerAddresses({
+  loadBalancer,
+  balancerScheme = 'auto',
+  subnets,
+}: Pick<RunSettings['aws'], 'loadBalancer' | 'balancerScheme' | 'subnets'>): number {
+  if ((loadBalancer ?? null) !== null || balancerScheme === 'internal') return 0;
+  return Math.max(BALANCER_ZONES, subnets.length);
+}
+
+/** What the price of a run depends on beside its plan. */
+export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): BillingTerms => ({
+  ownBalancer: hasOwnBalancer(settings),
+  balancerAddresses: balancerAddresses(settings.aws),
+  browser: settings.site.render !== 'http',
+});
 
 /** True where the balancer is the user's own: the run makes and pays none. */
 export const hasOwnBalancer = ({ aws }: Pick<RunSettings, 'aws'>): boolean => (aws.loadBalancer ?? null) !== null;

@@ -39,9 +39,9 @@ const MIGRATIONS: readonly Migration[] = [
   sightings,
   renewals,
   schedule,
+  launchAnswers,
   productLists,
   numberMarks,
-  launchAnswers,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';

@@ -25,6 +25,10 @@ export interface PlanInput {
   balancerMs: number;
   /** The balancer is the user's own: its hours are not the run's. */
   ownBalancer?: boolean;
+  /** Its public IPv4 addresses; left out: none. */
+  balancerAddresses?: number;
+  /** Instances run a browser. */
+  browser?: boolean;
   minInstances: number;
   maxInstances: number;
   /** In USD; null for no cap. */
@@ -54,8 +58,11 @@ export interface QuotaFacts {
 
 export interface CostBreakdown {
   instances: number;
+  /** Surplus CPU credits of T types at their worst, all processors busy; left out without a browser. */
+  credits?: number;
   ipv4: number;
   ebs: number;
+  /** Its started hours, what it carries, and its public addresses. */
   balancer: number;
   s3: number;
   total: number;

@@ -39,6 +39,8 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
       lifeMs,
       balancerMs: instances === 0 ? 0 : balancerMs,
       ownBalancer: input.ownBalancer ?? false,
+      balancerAddresses: input.balancerAddresses ?? 0,
+      browser: input.browser ?? false,
       // No part is empty, so there are no more of them than products.
       ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
     });

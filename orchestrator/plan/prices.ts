@@ -3,6 +3,7 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import type { CostBreakdown } from './plan.ts';
 import type { PriceList } from './price-list.ts';
 import { hourlyPrice, PRICES_OF, servicePrices } from './price-table.ts';
+import { surplusPerHour } from './surplus-credits.ts';
 
 const HOUR_MS = 3_600_000;
 /** AWS's own figure for GB-months. */
@@ -17,7 +18,17 @@ const LCU_USED = 0.02;
 export const billedHours = (lifeMs: number): number =>
   Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
 
-export interface EstimateInput {
+/** What of a run's configuration decides on its bill, beside region and types. */
+export interface BillingTerms {
+  /** It is the user's own and paid for anyway; only what it carries is counted. */
+  ownBalancer?: boolean;
+  /** Public IPv4 addresses of the balancer that is made: one a zone where it faces the internet. Left out: none. */
+  balancerAddresses?: number;
+  /** Instances run a browser, which may keep their processors busy. */
+  browser?: boolean;
+}
+
+export interface EstimateInput extends BillingTerms {
   region: string;
   /** Fresher prices than the shipped ones; null or left out for none. */
   prices?: PriceList | null;
@@ -27,8 +38,6 @@ export interface EstimateInput {
   lifeMs: number;
   /** Life of the balancer; 0 for none. */
   balancerMs: number;
-  /** It is the user's own and paid for anyway; only what it carries is counted. */
-  ownBalancer?: boolean;
   s3Puts: number;
   s3Gets: number;
 }
@@ -38,6 +47,7 @@ export function estimateCost(input: EstimateInput): CostBreakdown {
   const hours = input.instances * billedHours(input.lifeMs);
   return breakdown(input, {
     instances: hours * hourlyPrice(input.region, input.instanceType, input.prices).usd,
+    credits: hours * surplusPerHour(input.instanceType),
     addressHours: hours,
     balancerMs: input.balancerMs,
     s3Puts: input.s3Puts,
@@ -52,12 +62,13 @@ export interface BilledInstance {
   endedAtMs: number;
 }
 
-export interface ActualInput {
+export interface ActualInput extends BillingTerms {
   region: string;
   /** Those that the plan was made with. */
   prices?: PriceList | null;
   instances: readonly BilledInstance[];
-  ownBalancer?: boolean;
+  /** A balancer was there, though perhaps no instance ever; left out: when there are instances. */
+  hadBalancer?: boolean;
   /** The balancer lives as long as the run. */
   startedAtMs: number;
   finishedAtMs: number;
@@ -67,6 +78,7 @@ export interface ActualInput {
 /** The price of what ran, at the same list prices; AWS's bill is the truth. */
 export function actualCost(input: ActualInput): CostBreakdown {
   let instances = 0;
+  let credits = 0;
   let addressHours = 0;
   let parts = 0;
   const runMs = input.finishedAtMs - input.startedAtMs;
@@ -74,13 +86,15 @@ export function actualCost(input: ActualInput): CostBreakdown {
   for (const { instanceType, launchedAtMs, endedAtMs } of input.instances) {
     const hours = billedHours(endedAtMs - launchedAtMs);
     instances += hours * hourlyPrice(input.region, instanceType, input.prices).usd;
+    credits += hours * surplusPerHour(instanceType);
     addressHours += hours;
     parts += Math.ceil((endedAtMs - launchedAtMs) / partMs);
   }
   return breakdown(input, {
     instances,
+    credits,
     addressHours,
-    balancerMs: input.instances.length === 0 ? 0 : runMs,
+    balancerMs: (input.hadBalancer ?? input.instances.length > 0) ? runMs : 0,
     ...requestsOf(input.instances.length, Math.min(input.products, parts)),
   });
 }
@@ -98,22 +112,40 @@ export interface S3Requests {
   s3Gets: number;
 }
 
+interface Used extends S3Requests {
+  instances: number;
+  credits: number;
+  addressHours: number;
+  balancerMs: number;
+}
+
 function breakdown(
-  { region, prices: list, ownBalancer = false }: Pick<EstimateInput, 'region' | 'prices' | 'ownBalancer'>,
-  used: { instances: number; addressHours: number; balancerMs: number; s3Puts: number; s3Gets: number },
+  {
+    region,
+    prices: list,
+    ownBalancer = false,
+    balancerAddresses = 0,
+    browser = false,
+  }: BillingTerms & Pick<EstimateInput, 'region' | 'prices'>,
+  used: Used,
 ): CostBreakdown {
   const prices = servicePrices(region, list);
+  const balancerAddressHours =
+    ownBalancer || used.balancerMs === 0 ? 0 : balancerAddresses * billedHours(used.balancerMs);
   const parts = {
     instances: round(used.instances),
+    // Fetching and parsing stay under the baseline of the smallest type.
+    ...(browser ? { credits: round(used.credits) } : {}),
     ipv4: round(used.addressHours * prices.ipv4Hour),
     ebs: round((used.addressHours / HOURS_PER_MONTH) * ROOT_VOLUME_GB * prices.gp3GbMonth),
     // A started hour counts in full.
     balancer: round(
-      Math.ceil(used.balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour),
+      Math.ceil(used.balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour) +
+        balancerAddressHours * prices.ipv4Hour,
     ),
     s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),
   };
-  const total = round(parts.instances + parts.ipv4 + parts.ebs + parts.balancer + parts.s3);
+  const total = round(parts.instances + (parts.credits ?? 0) + parts.ipv4 + parts.ebs + parts.balancer + parts.s3);
   return { ...parts, total, currency: 'USD', pricesOf: list?.region === region ? list.of : PRICES_OF };
 }
 

@@ -72,6 +72,7 @@ function cost(plan: Plan, maxCost: number | null | undefined): string {
 function costParts({ cost }: Plan): string {
   const parts = Object.entries({
     instances: cost.instances,
+    ...(cost.credits === undefined ? {} : { 'CPU credits': cost.credits }),
     IPv4: cost.ipv4,
     EBS: cost.ebs,
     balancer: cost.balancer,

@@ -69,7 +69,8 @@ function soonestAffordable(planning: Planning, fromMs: number): number | null {
   const { input, work, model } = planning;
   // What one instance of endless patience costs: no deadline makes it cheaper than its hours of crawling.
   const hours = planning.with({ deadlineMs: Math.max(1, work.products * work.paceMs), graceMs: 0 }).worstPriceOf(1);
-  if (hours.instances + hours.ipv4 + hours.ebs > input.maxCost! || model.endMs(0.5, 1) < fromMs) return null;
+  if (hours.instances + (hours.credits ?? 0) + hours.ipv4 + hours.ebs > input.maxCost! || model.endMs(0.5, 1) < fromMs)
+    return null;
   let lowMs = fromMs;
   let highMs = fromMs * STEP;
   for (let step = 0; !fitsBy(planning, highMs); step++) {

@@ -87,6 +87,7 @@ function freshRun({ input, plan, rules }: Scenario): RunRecord {
         endpoint: null,
         instanceTypes: input.instanceTypes,
         subnets: [...rules.subnets],
+        balancerScheme: 'internal',
         securityGroups: [],
         bucket: '',
         instanceProfile: null,

@@ -2,7 +2,7 @@
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import { hasOwnBalancer } from '../control/run-settings.ts';
+import { billingTerms } from '../control/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
 import type { SimState } from './state.ts';
 
@@ -63,7 +63,7 @@ export function resultOf(state: SimState, tale: Tale[], effort: SimResult['effor
     },
     cost: actualCost({
       region: run.settings.aws.region,
-      ownBalancer: hasOwnBalancer(run.settings),
+      ...billingTerms(run.settings),
       instances: billed,
       startedAtMs: run.startedAtMs,
       finishedAtMs,

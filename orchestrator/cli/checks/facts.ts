@@ -1,4 +1,5 @@
 /** What checks share: each fact is found out once, at its first need, and a fact that cannot be had fails for all who need it. */
+import { fleetSubnets } from '../fleet-subnets.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
@@ -102,7 +103,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     }),
     identity: once(() => whoAmI(options())),
     instanceType,
-    subnets: once(() => compute().subnets(config.values.aws.subnets)),
+    subnets: once(() => fleetSubnets(compute(), config.values.aws.subnets)),
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : () => facts.ownInterfaces();

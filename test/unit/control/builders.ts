@@ -114,6 +114,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
         endpoint: null,
         instanceTypes: ['t4g.nano'],
         subnets: [],
+        balancerScheme: 'internal',
         securityGroups: [],
         bucket: 'b',
         instanceProfile: null,

@@ -30,6 +30,15 @@ describe('spending', () => {
     expect(committed).toBeCloseTo(3 * hours * NANO_HOUR + 5 * (0.0243 + 0.02 * 0.008), 2);
   });
 
+  it('counts the public addresses of the balancer until then, once', () => {
+    const internal = spendingOf(world(1, three()));
+    const run = runWith(1);
+    const aws = { ...run.settings.aws, balancerScheme: 'internet-facing' as const };
+    const facing = spendingOf(world(1, three(), 0, { run: { ...run, settings: { ...run.settings, aws } } }));
+    expect(facing.each).toBeCloseTo(internal.each, 6);
+    expect(facing.committed - internal.committed).toBeCloseTo(2 * (4 + 1 / 6) * 0.005, 4);
+  });
+
   it('counts what has ended by its own time, and a claim as if it were alive', () => {
     const ended = { phase: 'terminated' as const, terminatedAtMs: START_MS + HOUR_MS };
     const claimed = anInstance(1, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });

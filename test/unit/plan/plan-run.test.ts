@@ -15,6 +15,13 @@ describe('planRun', () => {
     expect(p.cost.total).toBeLessThan(1.15);
   });
 
+  it('has the addresses of a balancer that faces the internet in its price', () => {
+    const facing = plan({ balancerAddresses: 2 });
+    expect(facing.cost.balancer - plan().cost.balancer).toBeCloseTo((2 * 0.005 * facing.endP50Ms) / HOUR, 4);
+    const { instances, ipv4, balancer } = plan({ balancerAddresses: 2, region: 'us-east-1' }).cost;
+    expect(instances + ipv4 + balancer).toBeLessThanOrEqual(1);
+  });
+
   it('gives the same plan for the same seed', () => {
     expect(plan({}, 7)).toEqual(plan({}, 7));
   });

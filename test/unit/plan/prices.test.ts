@@ -45,6 +45,28 @@ describe('actualCost', () => {
     expect(run(HOUR + 1).balancer).toBeCloseTo(2 * run(HOUR).balancer, 6);
   });
 
+  it('bills the public addresses of a balancer that is made, and of no other', () => {
+    const internal = run(4 * HOUR);
+    expect(run(4 * HOUR, { balancerAddresses: 2 }).balancer - internal.balancer).toBeCloseTo(2 * 4 * 0.005, 6);
+    expect(run(4 * HOUR, { balancerAddresses: 2, ownBalancer: true })).toEqual(run(4 * HOUR, { ownBalancer: true }));
+  });
+
+  it('bills the started hour of a balancer that no instance came to', () => {
+    const nobody = { instances: [], balancerAddresses: 2 };
+    expect(run(60_000, { ...nobody, hadBalancer: true }).total).toBeGreaterThan(0.0243);
+    expect(run(60_000, nobody).total).toBe(0);
+  });
+
+  it('counts the credits of busy T types at their worst where a browser is at work', () => {
+    const small = (type: string, browser: boolean) => run(4 * HOUR, { instances: [lived(4 * HOUR, type)], browser });
+    // Two vCPUs, a fifth of each paid for.
+    expect(small('t4g.small', true).credits).toBeCloseTo(4 * 2 * 0.8 * 0.04, 6);
+    expect(small('t3.small', true).credits).toBeCloseTo(4 * 2 * 0.8 * 0.05, 6);
+    expect(small('m7g.medium', true).credits).toBe(0);
+    const { credits, total, ...rest } = small('t4g.small', true);
+    expect(small('t4g.small', false)).toEqual({ ...rest, total: expect.closeTo(total - credits!, 6) });
+  });
+
   it('bills each instance at the price of its own type', () => {
     const mixed = run(HOUR, { instances: [lived(HOUR, 't4g.nano'), lived(HOUR, 't3.medium')] });
     expect(mixed.instances).toBeCloseTo(0.0054 + 0.0544, 6);
