@@ -78,8 +78,8 @@ export const BALANCER_ZONES = 2;
 export function balancerAddresses({
   loadBalancer,
   balancerScheme = 'auto',
-  subnets,
-}: Pick<RunSettings['aws'], 'loadBalancer' | 'balancerScheme' | 'subnets'>): number {
+  subnets = [],
+}: Partial<Pick<RunSettings['aws'], 'loadBalancer' | 'balancerScheme' | 'subnets'>>): number {
   if ((loadBalancer ?? null) !== null || balancerScheme === 'internal') return 0;
   return Math.max(BALANCER_ZONES, subnets.length);
 }
@@ -88,7 +88,7 @@ export function balancerAddresses({
 export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): BillingTerms => ({
   ownBalancer: hasOwnBalancer(settings),
   balancerAddresses: balancerAddresses(settings.aws),
-  browser: settings.site.render !== 'http',
+  browser: settings.site.render === 'browser' || settings.site.render === 'auto',
 });
 
 /** True where the balancer is the user's own: the run makes and pays none. */

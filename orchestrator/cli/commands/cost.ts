@@ -64,8 +64,12 @@ function renderRuns(costs: readonly RunCost[]): string {
   );
 }
 
-const PARTS: [keyof CostBreakdown & ('instances' | 'ipv4' | 'ebs' | 'balancer' | 's3' | 'total'), string][] = [
+const PARTS: [
+  keyof CostBreakdown & ('instances' | 'credits' | 'ipv4' | 'ebs' | 'balancer' | 's3' | 'total'),
+  string,
+][] = [
   ['instances', 'instances'],
+  ['credits', 'CPU credits, at most'],
   ['ipv4', 'IPv4 addresses'],
   ['ebs', 'EBS volumes'],
   ['balancer', 'balancer'],
@@ -77,7 +81,11 @@ function renderCost(cost: RunCost): string {
   const head = `Run ${cost.run}: ${cost.state}${cost.dryRun ? '; a dry run: nothing was paid, these are AWS prices' : ''}`;
   const parts = renderTable(
     ['', 'planned', cost.final ? 'actual' : 'so far'],
-    PARTS.map(([key, name]) => [name, usd(cost.estimated[key]), usd(cost.actual[key])]),
+    PARTS.filter(([key]) => cost.actual[key] !== undefined).map(([key, name]) => [
+      name,
+      usd(cost.estimated[key] ?? 0),
+      usd(cost.actual[key] ?? 0),
+    ]),
   );
   const machines = renderTable(
     ['slot', 'epoch', 'instance', 'type', 'seconds', '$/h', 'with address', ''],
