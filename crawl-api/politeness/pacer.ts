@@ -9,6 +9,9 @@ import type { Clock } from '../../shared/ports/clock.ts';
  */
 const RECENT_ANSWERS = 16;
 
+/** Answers before which the fastest one says nothing: the first requests of a machine that has just started may all be late. */
+const FEW_ANSWERS = 4;
+
 export class Pacer {
   readonly #clock: Clock;
   readonly #intervalMs: () => number;
@@ -64,10 +67,10 @@ export class Pacer {
     this.#last = { startedMs, answeredMs, fastestMs };
   }
 
-  /** The fastest of the recent answers of this kind, this one among them; 0 for the first, which nothing can be compared with. */
+  /** The fastest of the recent answers of this kind, this one among them; 0 while there are few to compare with. */
   #compare(kind: string, answerMs: number): number {
     const earlier = this.#recent.get(kind) ?? [];
     this.#recent.set(kind, [...earlier, answerMs].slice(-RECENT_ANSWERS));
-    return earlier.length === 0 ? 0 : Math.min(answerMs, ...earlier);
+    return earlier.length < FEW_ANSWERS ? 0 : Math.min(answerMs, ...earlier);
   }
 }
