@@ -60,7 +60,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
     return alarmOnce(
       core,
       'balancer denied',
-      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(patienceMs(run))}, then nothing more is launched ` +
+      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(patienceMs({ run }))}, then nothing more is launched ` +
         `and the run ends when nobody has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }

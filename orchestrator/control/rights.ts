@@ -69,7 +69,7 @@ export function lostRights(
 
 /** The refusal of any call that has lasted for the run's patience; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
-  const patience = patienceMs(run);
+  const patience = patienceMs({ run });
   return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
 }
 

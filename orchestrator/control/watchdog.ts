@@ -4,19 +4,15 @@
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Action } from './actions.ts';
-import { intervalUnder } from './robots-keeper.ts';
+import { SHORT_RUN_MS, patienceMs, plannedGapMs } from './patience.ts';
 import { isDraining } from './schedule-of-run.ts';
 import type { StallCause } from './stall-causes.ts';
 import { likeliestCause, stallFacts } from './stall-causes.ts';
 import type { World } from './world.ts';
 
 const MINUTE_MS = 60_000;
-/** Runs shorter than this have limits in proportion. */
-const SHORT_MS = 16 * MINUTE_MS;
-const SOONEST_ALARM_MS = 2 * MINUTE_MS;
 const SOONEST_END_MS = 15 * MINUTE_MS;
-/** Requests of one address that may bring nothing; in a short run no more than these few. */
-const GAPS = 10;
+/** Requests of one address that may bring nothing, however short the run is. */
 const FEWEST_GAPS = 3;
 /** Pages in a row of which each takes as long as usual. */
 const PAGES = 3;
@@ -34,19 +30,8 @@ export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>):
   const pageMs = instances.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
   // However short the run is: a page is asked for each interval, and takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
-  if (windowMs < SHORT_MS) {
-    const alarmMs = Math.max(windowMs / 8, leastMs);
-    return { alarmMs, endMs: Math.max(windowMs / 4, 2 * alarmMs) };
-  }
-  const alarmMs = Math.max(SOONEST_ALARM_MS, GAPS * gapMs, leastMs);
-  return { alarmMs, endMs: Math.max(SOONEST_END_MS, 2 * alarmMs) };
-}
-
-/** From one request of an address to its next, as interval, Crawl-delay and max_rate ask. */
-function plannedGapMs({ run, robots }: Pick<World, 'run' | 'robots'>): number {
-  const { intervalMs, maxRatePerSecond } = run.settings.site;
-  const rated = maxRatePerSecond === null ? 0 : (run.plan.instances * 1_000) / maxRatePerSecond;
-  return Math.max(intervalUnder(robots, intervalMs), rated);
+  const alarmMs = Math.max(patienceMs(world), leastMs);
+  return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
 }
 
 /** True from the alarm on: nothing is launched beside the plan, because another address would get on no better. */
