@@ -15,6 +15,8 @@ export interface ImageFacts {
   /** `available` when it can be launched. */
   state: string;
   tags: Record<string, string>;
+  /** Device names of volumes that stay, and are billed, when an instance ends. */
+  keptVolumes: string[];
 }
 
 /** Null when EC2 does not show it. Throws the AppError of a refused call. */
@@ -42,5 +44,8 @@ function toFacts(image: Image | undefined): ImageFacts | null {
     architecture: image.Architecture ?? 'unknown',
     state: image.State ?? 'available',
     tags: Object.fromEntries(tags),
+    keptVolumes: (image.BlockDeviceMappings ?? []).flatMap(({ DeviceName, Ebs }) =>
+      Ebs?.DeleteOnTermination === false ? [DeviceName ?? 'a volume'] : [],
+    ),
   };
 }

@@ -28,9 +28,22 @@ export const image: Check = {
       ];
     const whose = config.values.aws.image === null ? 'the newest that fits' : 'aws.image';
     const said = ok(`${id} ${found.name} (${whose}), ${architectureOf(type)} as ${type}`);
-    return config.values.site.render === 'http' ? [said] : [said, ...judgeBrowser(found)];
+    const volumes = judgeVolumes(found);
+    return config.values.site.render === 'http' ? [said, ...volumes] : [said, ...volumes, ...judgeBrowser(found)];
   },
 };
+
+/** Volumes must leave with their machines: one that stays is billed until somebody finds it. */
+export function judgeVolumes({ id, keptVolumes }: ImageFacts): Finding[] {
+  if (keptVolumes.length === 0) return [];
+  return [
+    failed(
+      'aws-invalid',
+      `${id} keeps ${keptVolumes.join(', ')} when an instance ends: every launch would leave a volume behind that is billed`,
+      'Register the image again with DeleteOnTermination for each volume (aws ec2 register-image --block-device-mappings), or leave aws.image empty',
+    ),
+  ];
+}
 
 /** What a boot will do about the browser; nothing to say of an image that has it. */
 export function judgeBrowser(image: ImageFacts): Finding[] {

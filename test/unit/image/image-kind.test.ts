@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { architecturesWithBrowser } from '../../../orchestrator/cli/browser-boot.ts';
-import { judgeBrowser } from '../../../orchestrator/cli/checks/image.ts';
+import { judgeBrowser, judgeVolumes } from '../../../orchestrator/cli/checks/image.ts';
 import type { ImageFacts } from '../../../orchestrator/cloud/image-facts.ts';
 
 const image = (name: string, ownerId: string, change: Partial<ImageFacts> = {}): ImageFacts => ({
@@ -11,6 +11,7 @@ const image = (name: string, ownerId: string, change: Partial<ImageFacts> = {}):
   architecture: 'arm64',
   state: 'available',
   tags: {},
+  keptVolumes: [],
   ...change,
 });
 const AMAZON = '137112412989';
@@ -41,6 +42,18 @@ describe('what is said of the browser on an image', () => {
       const [level, part] = line.split(': ') as [string, string];
       expect(findings[i]).toMatchObject({ level, text: expect.stringMatching(part) });
     }
+  });
+});
+
+describe('volumes of an image', () => {
+  it('must leave with their machines', () => {
+    expect(judgeVolumes(image('golden', MINE))).toEqual([]);
+    expect(judgeVolumes(image('golden', MINE, { keptVolumes: ['/dev/xvda', '/dev/sdb'] }))).toMatchObject([
+      {
+        level: 'failed',
+        text: expect.stringContaining('ami-1 keeps /dev/xvda, /dev/sdb when an instance ends') as string,
+      },
+    ]);
   });
 });
 
