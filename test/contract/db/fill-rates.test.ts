@@ -67,6 +67,17 @@ onEveryEngine('Fill rates', (bench, engine) => {
   });
 });
 
+onEveryEngine('A known page', (bench) => {
+  it('is any product that is stored; there is none before the first', async () => {
+    const { work } = bench().stores;
+    const { id } = await createRun(bench(), 4);
+    await load(bench(), id, { slot: 0, seq: 0 }, [failed(1), gone(2)]);
+    expect(await work.anyStored(id)).toBeNull();
+    await load(bench(), id, { slot: 0, seq: 1 }, [stored(3)]);
+    expect(await work.anyStored(id)).toBe('p3');
+  });
+});
+
 onEveryEngine('Failed products', (bench) => {
   it('are listed in order, in pages, by reason', async () => {
     const { work } = bench().stores;
