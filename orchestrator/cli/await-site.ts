@@ -31,13 +31,18 @@ export function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, 
 }
 
 /**
- * robots.txt of the site, once it can be read. Throws `site-down` when that takes longer than `run.site_wait`, and `interrupted` when
+ * robots.txt of the site, once it can be read; `first` is what the first look gave. Throws `site-down` when that takes longer than `run.site_wait`, and `interrupted` when
  * the wait is left. With `site.check: off` whatever comes is taken.
  */
-export async function awaitSite(config: Config, dryRun: boolean, wait: SiteWait): Promise<RobotsPolicy> {
+export async function awaitSite(
+  first: RobotsPolicy,
+  config: Config,
+  dryRun: boolean,
+  wait: SiteWait,
+): Promise<RobotsPolicy> {
   const { clock, signal, say } = wait;
   const read = wait.read ?? ((): Promise<RobotsPolicy> => robotsOf(config));
-  let policy = await read();
+  let policy = first;
   if (policy.access !== 'none' || config.values.site.check === 'off') return policy;
   const waitMs = siteWaitMs(config, dryRun, deadlineOf(config));
   const endMs = clock.monotonic() + waitMs;

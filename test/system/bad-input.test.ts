@@ -73,7 +73,7 @@ describe('configuration', () => {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const { exitCode, code, text } = await refusal(
-      await aFleet({ config: { server: { listen: `127.0.0.1:${port}` } } }),
+      await aFleet({ config: { site: { check: 'off' }, server: { listen: `127.0.0.1:${port}` } } }),
     );
     server.close();
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'port-taken' });

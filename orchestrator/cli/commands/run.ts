@@ -1,6 +1,7 @@
 /** `orchestrator run`: check, plan, ask; then launch, crawl, publish, report. */
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { noMarks } from '../../control/core.ts';
@@ -22,7 +23,7 @@ import { launchRun, newRun } from '../launch-run.ts';
 import { recognizeEndpoint } from '../recognize-endpoint.ts';
 import type { Output } from '../output.ts';
 import type { Preflight } from '../preflight.ts';
-import { preflight } from '../preflight.ts';
+import { preflight, robotsOf } from '../preflight.ts';
 import type { ProductList } from '../products.ts';
 import { settingsOf } from '../settings-of.ts';
 import { awaitSite } from '../await-site.ts';
@@ -91,12 +92,19 @@ export async function startRun(options: RunOptions, output: Output, source: RunS
       if (chosen === null) return EXIT.complete;
       const { products, parentId } = chosen;
       await allAtOnce(checked.checkResults(products.ids), { database, products });
+      const planned = async (robots: RobotsPolicy): Promise<Plan> => {
+        const plan = await allAtOnce(checked.plan(products, robots), { database, products });
+        output.line(renderPlan(plan, config.values.run.max_cost));
+        output.line();
+        for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
+        return plan;
+      };
+      const seen = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+      let plan = await planned(seen);
+      // Whatever else is wrong is said before anything is waited for; what robots.txt then says may change the plan.
       const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
-      const robots = products.ids.length === 0 ? IGNORED_ROBOTS : await awaitSite(config, dryRun, waiting);
-      const plan = await allAtOnce(checked.plan(products, robots), { database, products });
-      output.line(renderPlan(plan, config.values.run.max_cost));
-      output.line();
-      for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
+      const robots = await awaitSite(seen, config, dryRun, waiting);
+      if (robots !== seen) plan = await planned(robots);
       const shared = {
         ...checked,
         config,

@@ -18,7 +18,8 @@ async function wait(options: { upAtMs?: number; dryRun?: boolean; check?: 'on' |
   const ends: { code?: string; access?: string; tookMs: number }[] = [];
   const tookMs = (): number => clock.now() - START_MS;
   const read = () => Promise.resolve(tookMs() >= upAtMs ? ALLOW_ALL : DOWN);
-  void awaitSite(config as Config, dryRun, { clock, signal: left.signal, say: (text) => said.push(text), read }).then(
+  const waiting = { clock, signal: left.signal, say: (text: string) => said.push(text), read };
+  void awaitSite(await read(), config as Config, dryRun, waiting).then(
     ({ access }) => ends.push({ access, tookMs: tookMs() }),
     (error: { code: string }) => ends.push({ code: error.code, tookMs: tookMs() }),
   );
