@@ -9,8 +9,8 @@ import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
 
 const RETRY = { firstMs: 250, maxMs: 5_000 };
-/** No further try will be answered otherwise: wrong token, wrong instance, another instance has the slot. */
-const FINAL = [401, 403, 409];
+/** No further try will be answered otherwise: another instance has the slot. 401 may end: a claim is known a moment after its launch. */
+const FINAL = [403, 409];
 
 /** `refused` means that this machine is not wanted and should power off. */
 export async function sayHello(

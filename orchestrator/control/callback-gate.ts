@@ -41,19 +41,18 @@ export class CallbackGate {
   }
 
   /**
-   * From memory, then from the last world, and only then, a few at a time, from the database. `unknown`: there is no such
-   * claim; `busy`: too many strangers ask just now, and the caller may come again. With `withKey`, memory counts only when
-   * the key is in it.
+   * From memory, then from the last world, and only then, a few at a time, from the database. Null: there is no such claim, or
+   * too many strangers ask just now, and an honest caller comes again. With `withKey`, memory counts only when the key is in it.
    */
-  async find(place: Place, withKey: boolean): Promise<Credentials | 'unknown' | 'busy'> {
-    if (place.run !== this.#core.runId) return 'unknown';
+  async find(place: Place, withKey: boolean): Promise<Credentials | null> {
+    if (place.run !== this.#core.runId) return null;
     const known = this.#remembered(place) ?? this.#seen(place);
     if (known && !(withKey && known.publicKey === null)) return known;
-    if (!this.#mayLookUp()) return 'busy';
+    if (!this.#mayLookUp()) return null;
     this.#underWay++;
     try {
       const record = await this.#core.fleet.get(place.run, place.slot, place.epoch);
-      return record ? this.#remember(record) : 'unknown';
+      return record ? this.#remember(record) : null;
     } finally {
       this.#underWay--;
     }

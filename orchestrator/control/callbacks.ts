@@ -37,7 +37,7 @@ import type { InstanceRecord } from './stores.ts';
 import { noteTrouble } from './trouble-report.ts';
 import type { World } from './world.ts';
 
-/** A call-back as it came in; the body is still the exact bytes, because they are what was signed. */
+/** A call-back as it came in: its headers. */
 export interface Callback {
   run: string;
   slot: number;
@@ -45,7 +45,8 @@ export interface Callback {
   /** Null for hello. */
   counter: number | null;
   signature: string;
-  body: Uint8Array;
+  /** Reads the exact bytes, because they are what was signed; asked for only once the headers name a claim. May reject. */
+  body: () => Promise<Uint8Array>;
   /** The address it came from, as the listener saw it. */
   source?: string;
 }
@@ -64,8 +65,8 @@ export interface LoopLink {
   wake(): void;
 }
 
-const NO_SUCH_CLAIM = 'no such run, slot and epoch';
-const TOO_MANY_STRANGERS = 'too many unknown callers at once; try again';
+/** To every stranger the same: whether a run, slot or epoch exists is for those to know who can sign. */
+const NOT_PROVED = 'unknown, or not rightly signed; an instance that was only just claimed may try again';
 /** Between two alarms about the same kind of refused call-back. */
 const QUIET_MS = 60_000;
 
@@ -93,16 +94,19 @@ export class Callbacks {
 
   async hello(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
+    const { slot, epoch } = callback;
     const known = await this.#gate.find(callback, false);
-    if (known === 'unknown') return refuse(404, NO_SUCH_CLAIM);
-    if (known === 'busy') return refuse(503, TOO_MANY_STRANGERS);
+    if (known === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
     const envelope = this.#envelope('POST', HELLO_PATH, callback);
-    if (!verifyMac(known.token, envelope, callback.body, callback.signature))
-      return this.#reject(callback, 'a hello with a wrong token');
-    const hello = parseBody(helloSchema, callback.body);
+    if (!verifyMac(known.token, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a hello with a wrong token');
+      return refuse(401, NOT_PROVED);
+    }
+    const hello = parseBody(helloSchema, body);
     if (!hello.ok) return refuse(400, hello.error);
-    const record = await core.fleet.get(core.runId, callback.slot, callback.epoch);
-    if (!record) return refuse(404, NO_SUCH_CLAIM);
+    const record = await core.fleet.get(core.runId, slot, epoch);
+    if (!record) return refuse(404, 'no such slot and epoch');
     // RunInstances may still be on its way back to us while the instance is up already.
     if (record.instanceId === null) return refuse(425, 'this instance is not known yet; say hello again');
     let publicKey: KeyObject;
@@ -135,7 +139,10 @@ export class Callbacks {
           'instance is ready',
         );
         if (Math.abs(skewMs) > 60_000)
-          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, callback);
+          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, {
+            slot,
+            epoch,
+          });
         this.#loop.wake();
         return this.#answer(HELLO_PATH, callback, { ok: true });
       case 'repeated':
@@ -144,7 +151,8 @@ export class Callbacks {
         return refuse(425, 'this instance is not known yet; say hello again');
       case 'other-key':
       case 'other-instance':
-        return this.#reject(callback, `a second hello with the same token (${result})`);
+        await this.#alarmOfForgery(callback, `a second hello with the same token (${result})`);
+        return refuse(409, 'another instance or key has this slot and epoch');
       case 'too-late':
         return refuse(409, 'this epoch is given up');
     }
@@ -167,9 +175,10 @@ export class Callbacks {
 
   async heartbeat(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
-    const checked = await this.#checkSigned(callback, HEARTBEAT_PATH);
-    if ('status' in checked) return checked;
-    const parsed = parseBody(heartbeatSchema, callback.body);
+    const signed = await this.#checkSigned(callback, HEARTBEAT_PATH);
+    if ('status' in signed) return signed;
+    const checked = signed.record;
+    const parsed = parseBody(heartbeatSchema, signed.body);
     if (!parsed.ok) return refuse(400, parsed.error);
     const heartbeat = parsed.value;
     const { slot, epoch } = callback;
@@ -185,7 +194,7 @@ export class Callbacks {
     const fresh = await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now());
     if (!fresh) return refuse(409, 'this counter has been used');
     if (heartbeat.problem !== null && heartbeat.problem !== checked.problem)
-      await core.alarm(`slot ${slot}: ${heartbeat.problem}`, callback);
+      await core.alarm(`slot ${slot}: ${heartbeat.problem}`, { slot, epoch });
     const record = { ...checked, ...(await noteTrouble(core, checked, heartbeat)) };
 
     const serving = isServing(record.phase);
@@ -231,9 +240,10 @@ export class Callbacks {
 
   async completion(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
-    const checked = await this.#checkSigned(callback, COMPLETION_PATH);
-    if ('status' in checked) return checked;
-    const parsed = parseBody(completionSchema, callback.body);
+    const signed = await this.#checkSigned(callback, COMPLETION_PATH);
+    if ('status' in signed) return signed;
+    const checked = signed.record;
+    const parsed = parseBody(completionSchema, signed.body);
     if (!parsed.ok) return refuse(400, parsed.error);
     const { slot, epoch } = callback;
     if (parsed.value.manifestKey !== manifestKey(core.runId, slot, epoch))
@@ -265,31 +275,32 @@ export class Callbacks {
     return granted;
   }
 
-  async #checkSigned(callback: Callback, path: string): Promise<InstanceRecord | CallbackReply> {
+  async #checkSigned(
+    callback: Callback,
+    path: string,
+  ): Promise<{ record: InstanceRecord; body: Uint8Array } | CallbackReply> {
     const known = await this.#gate.find(callback, true);
-    if (known === 'unknown') return refuse(404, NO_SUCH_CLAIM);
-    if (known === 'busy') return refuse(503, TOO_MANY_STRANGERS);
-    if (known.publicKey === null || callback.counter === null) return refuse(401, 'say hello first');
+    if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
     const envelope = this.#envelope('POST', path, callback);
-    if (!verifyMessage(known.publicKey, envelope, callback.body, callback.signature)) {
-      return this.#reject(callback, 'a call-back with a wrong signature');
+    if (!verifyMessage(known.publicKey, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a call-back with a wrong signature');
+      return refuse(401, NOT_PROVED);
     }
     // Only now, for one who is who he says: this costs the database something.
     const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
-    if (!record) return refuse(404, NO_SUCH_CLAIM);
+    if (!record) return refuse(404, 'no such slot and epoch');
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
-    return record;
+    return { record, body };
   }
 
-  /** Anybody who reaches the port can be refused as often as he likes; that must not fill the database. */
-  async #reject(callback: Callback, what: string): Promise<CallbackReply> {
-    const detail = `${what} was refused for slot ${callback.slot} epoch ${callback.epoch}`;
+  /** Strangers can be refused as often as they like; that must not fill the log and the database. */
+  async #alarmOfForgery({ slot, epoch }: Callback, what: string): Promise<void> {
+    const detail = `${what} was refused for slot ${slot} epoch ${epoch}`;
     const now = this.#core.clock.now();
-    if ((this.#quietUntilMs.get(detail) ?? 0) <= now) {
-      this.#quietUntilMs.set(detail, now + QUIET_MS);
-      await this.#core.alarm(detail, callback);
-    }
-    return refuse(401, 'the signature is not valid');
+    if ((this.#quietUntilMs.get(detail) ?? 0) > now) return;
+    this.#quietUntilMs.set(detail, now + QUIET_MS);
+    await this.#core.alarm(detail, { slot, epoch });
   }
 
   #envelope(method: string, path: string, callback: Callback): Envelope {

@@ -1,35 +1,52 @@
-/** The call-back listener's Express app: reads the signed message, hands it on, sends the signed reply. */
+/**
+ * The call-back listener's Express app: reads the headers, the body once they name a claim of this run, and sends the signed reply.
+ * What strangers send is never held beyond a total.
+ */
 import type { Express, NextFunction, Request, Response } from 'express';
 import express from 'express';
 import type { Logger } from 'pino';
+import { BodyBudget, BodyRefused } from '../../shared/adapters/http/body-budget.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks.ts';
-import { markProved } from './connection-limit.ts';
+import { isProved, markProved } from './connection-limit.ts';
+
+/** Bodies on connections that have proved nothing, all together. A hello has 600 bytes; 2,000 instances may begin at once. */
+const STRANGERS_BYTES = 8_000_000;
+/** Bodies of our own instances, all together. */
+const OWN_BYTES = 32_000_000;
+/** Hello and completion are fixed in shape: a few hundred bytes. */
+const MAX_SMALL_BYTES = 4_096;
+/** The largest heartbeat that is likely after an outage names 500 parts, of 330 bytes each; more is read once the connection is known. */
+const MAX_UNPROVED_BYTES = 400_000;
+
+interface Route {
+  handle: (callback: Callback) => Promise<CallbackReply>;
+  isCounted: boolean;
+  /** Before the connection has proved itself, and afterwards. */
+  mostBytes: { unproved: number; proved: number };
+}
 
 export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(refuseLarge);
-  // Any content type: the signature covers bytes, and JSON is checked after it.
-  app.use(express.raw({ type: () => true, limit: MAX_CALLBACK_BYTES }));
-  app.post(
-    HELLO_PATH,
-    handler((c) => callbacks.hello(c), false),
-  );
-  app.post(
-    HEARTBEAT_PATH,
-    handler((c) => callbacks.heartbeat(c), true),
-  );
-  app.post(
-    COMPLETION_PATH,
-    handler((c) => callbacks.completion(c), true),
-  );
+  const budgets = { strangers: new BodyBudget(STRANGERS_BYTES), own: new BodyBudget(OWN_BYTES) };
+  const small = { unproved: MAX_SMALL_BYTES, proved: MAX_SMALL_BYTES };
+  const large = { unproved: MAX_UNPROVED_BYTES, proved: MAX_CALLBACK_BYTES };
+  const add = (path: string, route: Route): void => void app.post(path, handler(route, budgets));
+  add(HELLO_PATH, { handle: (c) => callbacks.hello(c), isCounted: false, mostBytes: small });
+  add(HEARTBEAT_PATH, { handle: (c) => callbacks.heartbeat(c), isCounted: true, mostBytes: large });
+  add(COMPLETION_PATH, { handle: (c) => callbacks.completion(c), isCounted: true, mostBytes: small });
   app.use((_request, response) => void response.status(404).json({ ok: false, error: 'no such route' }));
-  app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+  app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) return next(error);
+    closeUnlessRead(request, response);
+    if (error instanceof BodyRefused) {
+      response.status(error.status).json({ ok: false, error: error.message });
+      return;
+    }
     const status = statusOf(error);
     if (status >= 500) log.warn({ error: describeError(error) }, 'a call-back failed');
     response.status(status).json({ ok: false, error: status >= 500 ? 'try again' : describeError(error) });
@@ -37,17 +54,20 @@ export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   return app;
 }
 
-/** Before a byte of the body is read: the parser would read all of it off before it says no. */
-function refuseLarge(request: Request, response: Response, next: NextFunction): void {
-  if (Number(request.get('content-length') ?? 0) <= MAX_CALLBACK_BYTES) return next();
-  // The rest of the body cannot be told from a next request, so the connection goes with it.
-  response.set('connection', 'close').status(413).json({ ok: false, error: 'request entity too large' });
+/** What is left of a body cannot be told from a next request, so the connection goes with it, unless that is next to nothing. */
+function closeUnlessRead(request: Request, response: Response): void {
+  const isShort = Number(request.get('content-length') ?? Infinity) <= MAX_SMALL_BYTES;
+  if (!request.complete && !isShort) response.set('connection', 'close');
 }
 
-function handler(handle: (callback: Callback) => Promise<CallbackReply>, counted: boolean) {
+function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: BodyBudget; own: BodyBudget }) {
   return async (request: Request, response: Response): Promise<void> => {
-    const callback = readCallback(request, counted);
+    const [budget, most] = isProved(request.socket)
+      ? [budgets.own, mostBytes.proved]
+      : [budgets.strangers, mostBytes.unproved];
+    const callback = readHeaders(request, isCounted, () => budget.read(request, most));
     if (!callback) {
+      closeUnlessRead(request, response);
       response.status(400).json({ ok: false, error: 'the x-crawlfleet- headers are missing or malformed' });
       return;
     }
@@ -56,18 +76,18 @@ function handler(handle: (callback: Callback) => Promise<CallbackReply>, counted
       markProved(request.socket);
       response.set(HEADER.signature, reply.signature);
     }
+    closeUnlessRead(request, response);
     response.status(reply.status).type('application/json').send(reply.body);
   };
 }
 
-function readCallback(request: Request, counted: boolean): Callback | null {
+function readHeaders(request: Request, isCounted: boolean, body: Callback['body']): Callback | null {
   const run = request.get(HEADER.run);
   const slot = readInteger(request.get(HEADER.slot));
   const epoch = readInteger(request.get(HEADER.epoch));
-  const counter = counted ? readInteger(request.get(HEADER.counter)) : null;
+  const counter = isCounted ? readInteger(request.get(HEADER.counter)) : null;
   const signature = request.get(HEADER.signature);
-  if (!run || slot === null || epoch === null || (counted && counter === null) || !signature) return null;
-  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  if (!run || slot === null || epoch === null || (isCounted && counter === null) || !signature) return null;
   const source = request.socket.remoteAddress;
   return { run, slot, epoch, counter, signature, body, ...(source === undefined ? {} : { source }) };
 }

@@ -1,12 +1,14 @@
 /**
- * A bound on the connections of one remote address. Instances may share an address (NAT, a balancer), so an honest caller
+ * Bounds on the connections that have proved nothing: of one remote address, and of all together. Instances may share an address (NAT, a balancer), so an honest caller
  * must get in however many others stand there: the oldest connection that has proved nothing makes room for the newest.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Room for every instance of a large fleet to say its first word at once from one address; few enough for our descriptors. */
-export const MAX_UNPROVED = 256;
+const MAX_OF_ONE_ADDRESS = 256;
+/** Of all addresses together: what a stranger's connection holds is 20 kB at most, beside its body. */
+const MAX_OF_ALL = 4_096;
 
 /** Connections on which a rightly signed call-back has come: they stay. */
 const proved = new WeakSet<Socket>();
@@ -16,24 +18,39 @@ export function markProved(socket: Socket): void {
   proved.add(socket);
 }
 
-/** Beyond `most` connections of one address that have proved nothing, the oldest of them is reset. */
-export function limitConnections(server: Server, most: number = MAX_UNPROVED): void {
-  /** By remote address, the oldest first. */
-  const unproved = new Map<string, Set<Socket>>();
+/** True when this connection is one of ours. */
+export const isProved = (socket: Socket): boolean => proved.has(socket);
+
+/** Beyond `ofOne` connections of one address that have proved nothing, or `ofAll` of all, the oldest of them is reset. */
+export function limitConnections(
+  server: Server,
+  { ofOne = MAX_OF_ONE_ADDRESS, ofAll = MAX_OF_ALL }: { ofOne?: number; ofAll?: number } = {},
+): void {
+  /** The oldest first, each with its address; and the same by address. */
+  const all = new Map<Socket, string>();
+  const byAddress = new Map<string, Map<Socket, string>>();
+  const forget = (socket: Socket, address: string): void => {
+    const theirs = byAddress.get(address);
+    all.delete(socket);
+    theirs?.delete(socket);
+    if (theirs?.size === 0) byAddress.delete(address);
+  };
+  const makeRoom = (crowd: ReadonlyMap<Socket, string>, most: number): void => {
+    for (const [oldest, address] of crowd) {
+      if (crowd.size <= most) return;
+      forget(oldest, address);
+      if (!proved.has(oldest)) oldest.resetAndDestroy();
+    }
+  };
   server.on('connection', (socket) => {
     const address = socket.remoteAddress;
     // Gone before we came to it.
     if (address === undefined) return void socket.destroy();
-    const theirs = unproved.get(address) ?? new Set();
-    unproved.set(address, theirs.add(socket));
-    socket.once('close', () => {
-      theirs.delete(socket);
-      if (theirs.size === 0 && unproved.get(address) === theirs) unproved.delete(address);
-    });
-    for (const oldest of theirs) {
-      if (theirs.size <= most) break;
-      theirs.delete(oldest);
-      if (!proved.has(oldest)) oldest.resetAndDestroy();
-    }
+    const theirs = byAddress.get(address) ?? new Map<Socket, string>();
+    byAddress.set(address, theirs.set(socket, address));
+    all.set(socket, address);
+    socket.once('close', () => forget(socket, address));
+    makeRoom(theirs, ofOne);
+    makeRoom(all, ofAll);
   });
 }

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { HEARTBEAT_PATH } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
 import { waitFor } from '../support/processes.ts';
+import { highWaterMark } from '../system/memory-watch.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';
 import { checkRound } from './checks.ts';
@@ -126,6 +127,33 @@ describe('the call-back listener under attack', () => {
     }
     return { bytes, answer };
   }
+
+  it('unfinished bodies from four addresses fill no memory, and others are served', async () => {
+    const servers = await startRun();
+    const { id } = (await stage.run())!;
+    const [row] = await stage.query('select settings from crawlfleet_runs');
+    const { server } = JSON.parse(String(row!.settings)) as { server: { callbackListen: string } };
+    const port = Number(server.callbackListen.slice(server.callbackListen.lastIndexOf(':') + 1));
+    // The worst a stranger can know: the run, and that slot 0 has an epoch 1.
+    const values = { run: id, slot: 0, epoch: 1, counter: 1, signature: 'A'.repeat(86) };
+    const headers = Object.entries(values).map(
+      ([name, value]) => `${HEADER[name as keyof typeof values]}: ${value}\r\n`,
+    );
+    const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${headers.join('')}`;
+    for (let i = 0; i < 1_000; i++) {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.77.${1 + (i % 4)}` });
+      socket.on('error', () => undefined);
+      // Half announce what they send up to the last byte, half send chunks without an end.
+      const announced = i % 2 === 0 ? 'content-length: 390000\r\n\r\n' : 'transfer-encoding: chunked\r\n\r\n61a80\r\n';
+      socket.write(`${head}${announced}${'x'.repeat(389_999)}`);
+      sockets.push(socket);
+    }
+    let peakBytes = 0;
+    const watch = setInterval(() => (peakBytes = Math.max(peakBytes, highWaterMark(servers.pid))), 100);
+    await expectServed(servers).finally(() => clearInterval(watch));
+    expect(peakBytes).toBeGreaterThan(0);
+    expect(peakBytes).toBeLessThan(350e6);
+  });
 
   it('F40: thousands of forged and false call-backs at once are refused, and others are served', async () => {
     const servers = await startRun(PRODUCTS_IN_A_STORM);

@@ -31,7 +31,7 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
           ...at,
           counter: null,
           signature,
-          body: Buffer.from(body),
+          body: async () => Buffer.from(body),
         });
         continue;
       }
@@ -42,7 +42,7 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
         { method: 'POST', path: HEARTBEAT_PATH, ...at, counter: next },
         body,
       );
-      const forged = { ...at, counter: next, signature, body: Buffer.from(body) };
+      const forged = { ...at, counter: next, signature, body: async () => Buffer.from(body) };
       await say(world, 'a forged heartbeat', HEARTBEAT_PATH, forged);
     }
   };

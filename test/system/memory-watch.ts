@@ -23,7 +23,8 @@ export function watchMemory(fleet: Fleet): MemoryWatch {
   };
 }
 
-function highWaterMark(pid: number): number {
+/** The most bytes that the process ever had in memory; 0 when it is gone. */
+export function highWaterMark(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;

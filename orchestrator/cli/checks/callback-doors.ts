@@ -41,9 +41,15 @@ export function judgeDoor({ groups, port, isPrivate }: Door, instances: readonly
   const names = groups.map((g) => g.GroupId ?? '').join(', ');
   const letsIn = sourcesOf(groups, port).some((s) => isRange(s) || (isPrivate && instances.includes(s)));
   if (letsIn) return ok(`${names}, of this machine, lets instances in on port ${port}`);
-  const from = isPrivate ? `--source-group ${instances[0] ?? 'sg-…'}` : '--cidr 0.0.0.0/0';
+  const what = `no rule of ${names}, of this machine, lets instances in on port ${port}: no call would arrive, and each machine be given up at its boot`;
+  const allow = (from: string): string =>
+    `aws ec2 authorize-security-group-ingress --group-id ${groups[0]?.GroupId ?? 'sg-…'} --protocol tcp --port ${port} ${from}`;
+  const byGroup = allow(`--source-group ${instances[0] ?? 'sg-…'}`);
+  if (isPrivate)
+    return warning(what, `Give this machine the group that orchestrator setup makes for it, or: ${byGroup}`);
+  // Their public addresses are known only once they run, and a port open to everybody is open to strangers.
   return warning(
-    `no rule of ${names}, of this machine, lets instances in on port ${port}: no call would arrive, and each machine be given up at its boot`,
-    `Give this machine the group that orchestrator setup makes for it, or: aws ec2 authorize-security-group-ingress --group-id ${groups[0]?.GroupId ?? 'sg-…'} --protocol tcp --port ${port} ${from}`,
+    what,
+    `Set server.url to this machine's private address and let the instances' group in: ${byGroup}. If they come through a NAT gateway: ${allow('--cidr <its address>/32')}`,
   );
 }

@@ -495,7 +495,7 @@ export class FakeInstance {
   ): Promise<CallbackReply | null> {
     const { run, slot, epoch } = this.#o.settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
-    const callback = { run, slot, epoch, counter, signature: sign(envelope), body: Buffer.from(body) };
+    const callback = { run, slot, epoch, counter, signature: sign(envelope), body: async () => Buffer.from(body) };
     const reply = await this.#wait(this.#o.call(path, callback));
     if (reply?.status !== 200) return reply;
     const signed = verifyMessage(this.#runKey, { ...envelope, method: 'REPLY' }, reply.body, reply.signature ?? '');

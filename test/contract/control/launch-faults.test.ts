@@ -263,8 +263,8 @@ describe('an instance that does not come into service', () => {
     const rest = { bundleSha256: 'b'.repeat(64), clock: new Date(whole.clock.now()).toISOString() };
     const body = JSON.stringify({ ...own, ...rest });
     const signature = macMessage(token, { method: 'POST', path: HELLO_PATH, ...at }, body);
-    const reply = await callbacks!.hello({ ...at, counter: null, signature, body: Buffer.from(body) });
-    expect(reply.status).toBe(401);
+    const reply = await callbacks!.hello({ ...at, counter: null, signature, body: async () => Buffer.from(body) });
+    expect(reply.status).toBe(409);
     expect(alarms()).toContain('a second hello with the same token (other-instance)');
     await whole.untilEnd();
     await expectComplete();

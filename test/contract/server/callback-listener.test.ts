@@ -1,5 +1,8 @@
 /** The call-back listener itself: sizes, shapes, headers, routes, and what it says when it cannot answer. */
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../../shared/wire/callbacks.ts';
 import { HEADER, envelopeHeaders, macMessage, signMessage } from '../../../shared/wire/signature.ts';
@@ -9,6 +12,52 @@ import { useCallbackStage } from './use-callback-stage.ts';
 describe('the call-back listener', () => {
   let stage: CallbackStage;
   const { expectRefused } = useCallbackStage((given) => (stage = given));
+
+  const sockets: Socket[] = [];
+  afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
+
+  /** Sends headers that announce a body of this size, and then its beginning. */
+  function begin(headers: Record<string, string>, announced: number, beginning = ''): Socket {
+    const socket = connect(Number(new URL(stage.baseUrl).port), '127.0.0.1');
+    sockets.push(socket.on('error', () => undefined));
+    const lines = Object.entries({ host: 'x', 'content-length': String(announced), ...headers });
+    socket.write(
+      `POST ${HEARTBEAT_PATH} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`,
+    );
+    socket.write(beginning);
+    return socket;
+  }
+  const headersOf = (place: object): Record<string, string> =>
+    envelopeHeaders(
+      { method: 'POST', path: HEARTBEAT_PATH, run: stage.run.id, slot: 0, epoch: 1, counter: 9, ...place },
+      'A'.repeat(86),
+    );
+
+  it.each([{ run: 'other' }, { slot: 7 }, { epoch: 2 }])('asks a stranger for no body: %o', async (place) => {
+    await stage.ready(0);
+    const [answer] = (await once(begin(headersOf(place), 300_000), 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 401 [^]*connection: close/i);
+  });
+
+  it('reads a large body only of those that have proved who they are', async () => {
+    const caller = await stage.ready(0);
+    const [answer] = (await once(begin(headersOf({}), 600_000), 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 413 /);
+    // Its connection is kept, and known since its hello: only its signature and shape are looked at.
+    await expectRefused(400, () => caller.signed(HEARTBEAT_PATH, JSON.stringify({ problem: 'x'.repeat(600_000) })));
+  });
+
+  it('serves its own while strangers hold all the room that there is for their bodies', async () => {
+    await stage.ready(0);
+    const late = await stage.launched(1);
+    // Each keeps the last byte to itself.
+    const stalled = Array.from({ length: 40 }, () => begin(headersOf({}), 300_000, 'x'.repeat(299_999)));
+    const answers = stalled.map((socket) => once(socket, 'data').then(([text]) => String(text).slice(9, 12)));
+    // Those that came first made room for the others.
+    expect(await Promise.race(answers)).toBe('503');
+    expect(await late.hello()).toMatchObject({ status: 200, authentic: true });
+    expect(await late.heartbeat()).toMatchObject({ status: 200, authentic: true });
+  });
 
   it('refuses bodies that are too large before it looks at their signature', async () => {
     const caller = await stage.ready(0);

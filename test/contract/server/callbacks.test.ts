@@ -40,13 +40,13 @@ describe('call-backs', () => {
     it('is refused with an alarm when it names another key', async () => {
       const caller = await stage.ready(0);
       const publicKey = exportPublicKey(createKeyPair().publicKey);
-      await expectRefused(401, () => caller.hello({ publicKey }));
+      await expectRefused(409, () => caller.hello({ publicKey }));
       expect(stage.core.alarms).toHaveLength(1);
     });
 
     it('is refused when it comes from another instance than EC2 gave', async () => {
       const caller = await stage.launched(0);
-      await expectRefused(401, () => caller.hello({ instanceId: 'i-other' }));
+      await expectRefused(409, () => caller.hello({ instanceId: 'i-other' }));
       expect(stage.core.alarms).toHaveLength(1);
     });
 
@@ -78,9 +78,9 @@ describe('call-backs', () => {
       const mac = macMessage(caller.options.token, own, body);
       for (const [move, status] of [
         [{ slot: 1 }, 401],
-        [{ slot: 7 }, 404],
-        [{ epoch: 2 }, 404],
-        [{ run: 'other' }, 404],
+        [{ slot: 7 }, 401],
+        [{ epoch: 2 }, 401],
+        [{ run: 'other' }, 401],
         [{ path: HEARTBEAT_PATH }, 400],
       ] satisfies [Partial<Envelope>, number][]) {
         await expectRefused(status, () => caller.post({ ...own, ...move }, body, mac));
@@ -183,8 +183,8 @@ describe('call-backs', () => {
         [{ path: COMPLETION_PATH }, 401],
         [{ slot: 1 }, 401],
         [{ epoch: 2 }, 401],
-        [{ epoch: 3 }, 404],
-        [{ run: 'other' }, 404],
+        [{ epoch: 3 }, 401],
+        [{ run: 'other' }, 401],
         [{ counter: 6 }, 401],
       ] satisfies [Partial<Envelope>, number][]) {
         await expectRefused(status, () => caller.post({ ...own, ...move }, body, signature));

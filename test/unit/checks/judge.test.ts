@@ -307,7 +307,12 @@ describe('the way of instances to this machine', () => {
   it.each<[string, SecurityGroup, boolean, RegExp]>([
     ['no rule has the port', letting(instances, 22), true, /--group-id sg-m .*--port 8700 --source-group sg-i$/],
     ['only others may come', letting({ UserIdGroupPairs: [{ GroupId: 'sg-x' }] }), true, /orchestrator setup/],
-    ['they come by public addresses, which no group holds for', letting(instances), false, /--cidr 0.0.0.0/],
+    [
+      'they come by public addresses, which no group holds for',
+      letting(instances),
+      false,
+      /private address.*--source-group sg-i\..*NAT gateway: .*--cidr <its address>\/32$/,
+    ],
   ])('is shut where %s', (_, group, isPrivate, remedy) => {
     expect(judge(group, isPrivate)).toMatchObject({
       level: 'warning',

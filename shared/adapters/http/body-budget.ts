@@ -1,0 +1,118 @@
+/**
+ * Reads bodies of requests within a total of bytes: those that a listener has in flight over all connections never hold more, however
+ * many senders begin one and stall.
+ */
+import type { IncomingMessage } from 'node:http';
+
+/** Why a body was not read to its end. Whoever answers with `status` closes the connection: the rest of the body may still come. */
+export class BodyRefused extends Error {
+  override readonly name = 'BodyRefused';
+  readonly status: 400 | 413 | 503;
+
+  constructor(status: 400 | 413 | 503, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+interface Reading {
+  heldBytes: number;
+  refuse(reason: BodyRefused): void;
+}
+
+/** Holds most bodies whole. */
+const FIRST_BYTES = 4_096;
+const BLOCK_BYTES = 65_536;
+const BODY_TOO_LARGE = 'the body is too large';
+
+export class BodyBudget {
+  readonly #totalBytes: number;
+  #heldBytes = 0;
+  /** By remote address, the oldest first. */
+  readonly #underWay = new Map<string, Set<Reading>>();
+
+  /** @param totalBytes at least the largest body that is to be read */
+  constructor(totalBytes: number) {
+    this.#totalBytes = totalBytes;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /**
+   * The whole body. Rejects with `BodyRefused`: 413 beyond `mostBytes`, at once where the headers say so; 503 when others need the
+   * room; 400 when the sender went away. Room is made by the address that holds most, and there by its oldest body: an honest sender
+   * is through in milliseconds, so those that stall pay.
+   */
+  read(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+    if (Number(request.headers['content-length'] ?? 0) > mostBytes)
+      return Promise.reject(new BodyRefused(413, BODY_TOO_LARGE));
+    if (request.destroyed) return Promise.reject(new BodyRefused(400, 'the sender went away'));
+    const address = request.socket.remoteAddress ?? '';
+    return new Promise((resolve, reject) => {
+      // Blocks of our own: the pieces that arrive may be a byte each, and each holds far more memory than that.
+      const blocks: Buffer[] = [];
+      let room: Buffer = Buffer.alloc(0);
+      let bytes = 0;
+      let isOver = false;
+      const reading: Reading = { heldBytes: 0, refuse: (reason) => end(() => reject(reason)) };
+      const end = (settle: () => void): void => {
+        if (isOver) return;
+        isOver = true;
+        request.off('data', take).off('end', finish).off('close', goneAway).off('error', goneAway);
+        // Nothing of what may still come is kept.
+        request.on('error', () => undefined).resume();
+        this.#release(address, reading);
+        settle();
+        blocks.length = 0;
+      };
+      const take = (piece: Buffer): void => {
+        if (bytes + piece.length > mostBytes) return reading.refuse(new BodyRefused(413, BODY_TOO_LARGE));
+        bytes += piece.length;
+        for (let rest = piece; rest.length > 0;) {
+          if (room.length === 0) {
+            const size = blocks.length === 0 ? FIRST_BYTES : BLOCK_BYTES;
+            this.#hold(reading, size);
+            if (isOver) return;
+            blocks.push((room = Buffer.allocUnsafeSlow(size)));
+          }
+          const copied = rest.copy(room);
+          room = room.subarray(copied);
+          rest = rest.subarray(copied);
+        }
+      };
+      const finish = (): void => end(() => resolve(Buffer.concat(blocks, bytes)));
+      const goneAway = (): void => reading.refuse(new BodyRefused(400, 'the sender went away'));
+      this.#underWay.set(address, (this.#underWay.get(address) ?? new Set()).add(reading));
+      request.on('data', take).on('end', finish).on('close', goneAway).on('error', goneAway);
+    });
+  }
+
+  #hold(reading: Reading, moreBytes: number): void {
+    reading.heldBytes += moreBytes;
+    this.#heldBytes += moreBytes;
+    while (this.#heldBytes > this.#totalBytes)
+      this.#oldestOfLargest().refuse(new BodyRefused(503, 'too many bodies at once; try again'));
+  }
+
+  /** The oldest body that holds anything, of the address whose bodies hold most. */
+  #oldestOfLargest(): Reading {
+    let largest: Reading[] = [];
+    let mostBytes = 0;
+    for (const readings of this.#underWay.values()) {
+      const holding = [...readings].filter((one) => one.heldBytes > 0);
+      const bytes = holding.reduce((sum, one) => sum + one.heldBytes, 0);
+      if (bytes > mostBytes) [largest, mostBytes] = [holding, bytes];
+    }
+    return largest[0]!;
+  }
+
+  #release(address: string, reading: Reading): void {
+    this.#heldBytes -= reading.heldBytes;
+    reading.heldBytes = 0;
+    const theirs = this.#underWay.get(address);
+    theirs?.delete(reading);
+    if (theirs?.size === 0) this.#underWay.delete(address);
+  }
+}
