@@ -1,5 +1,6 @@
 /** What both listeners answer when no route fits, or when reading a request fails: always one JSON object. */
 import type { NextFunction, Request, Response } from 'express';
+import { BodyRefused } from '../../shared/adapters/http/body-budget.ts';
 
 export function answerUnknownPaths(_request: Request, response: Response): void {
   response.status(404).json({ error: 'no such path' });
@@ -11,10 +12,13 @@ export function answerFaults(error: unknown, _request: Request, response: Respon
     next(error);
     return;
   }
+  if (error instanceof BodyRefused) {
+    // The rest of the body cannot be told from a next request.
+    response.set('connection', 'close').status(error.status).json({ error: error.message });
+    return;
+  }
   const status = statusOf(error);
-  response.status(status).json({
-    error: status === 413 ? 'the body is too large' : status < 500 ? 'the request is malformed' : 'internal error',
-  });
+  response.status(status).json({ error: status < 500 ? 'the request is malformed' : 'internal error' });
 }
 
 function statusOf(error: unknown): number {

@@ -3,13 +3,19 @@
  * Built apart from the listening server, so that tests can use it on any port.
  */
 import express from 'express';
-import type { NextFunction, Request, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { KeyObject } from 'node:crypto';
+import { BodyBudget } from '../../shared/adapters/http/body-budget.ts';
 import { HEALTH_PATH, MAX_OFFER_BYTES, offerPath, offerSchema } from '../../shared/wire/instance-api.ts';
 import type { Offer, Receipt, Refusal } from '../../shared/wire/instance-api.ts';
 import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
 import type { OfferAnswer } from '../queue/queue.ts';
 import { answerFaults, answerUnknownPaths } from './answers.ts';
+
+/** Offers that are being read, all together: one of the largest size, or some hundred of the usual 20 kB. */
+const OFFERS_BYTES = 6_000_000;
+/** Ed25519, in base64. */
+const SIGNATURE = /^[A-Za-z0-9+/_-]{86}(==)?$/;
 
 export interface BalancerAppParts {
   owner: { run: string; slot: number; epoch: number };
@@ -23,53 +29,36 @@ export interface BalancerAppParts {
 }
 
 export function createBalancerApp(parts: BalancerAppParts): express.Express {
-  const { instanceId, isReady, isBanned } = parts;
+  const { isReady, isBanned } = parts;
   const app = createApp();
-  app.use((_request, response, next) => {
-    response.setHeader(HEADER.instance, instanceId);
-    next();
-  });
   app.get(HEALTH_PATH, (_request, response) => {
     const status = !isReady() ? 'starting' : isBanned() ? 'banned' : 'ready';
     response.status(status === 'ready' ? 200 : 503).json({ status });
   });
-  const rawBody = express.raw({ type: () => true, limit: MAX_OFFER_BYTES, inflate: false });
-  app.post('/v1/runs/:run/products', rawBody, (request, response, next) => {
-    void answerOffer(parts, request, response, next);
-  });
+  const budget = new BodyBudget(OFFERS_BYTES);
+  app.post('/v1/runs/:run/products', (request, response) => judgeOffer(parts, budget, request, response));
   app.use(answerUnknownPaths, answerFaults);
   return app;
 }
 
-async function answerOffer(
-  parts: BalancerAppParts,
-  request: Request,
-  response: Response,
-  next: NextFunction,
-): Promise<void> {
-  try {
-    await judgeOffer(parts, request, response);
-  } catch (error) {
-    next(error);
-  }
-}
-
 async function judgeOffer(
   { owner, instanceId, runPublicKey, isReady, takeOffer }: BalancerAppParts,
+  budget: BodyBudget,
   request: Request,
   response: Response,
 ): Promise<void> {
   const path = offerPath(owner.run);
-  if (request.params.run !== owner.run) {
-    response.status(404).json({ error: 'this instance does not work for that run' });
-    return;
-  }
-  const body: Uint8Array = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const signature = request.get(HEADER.signature) ?? '';
-  if (!verifyMessage(runPublicKey, { method: 'POST', path, run: owner.run }, body, signature)) {
+  const isOurs = request.params.run === owner.run && request.get(HEADER.run) === owner.run;
+  const isFit = isOurs && SIGNATURE.test(signature);
+  const body = isFit ? await budget.read(request, MAX_OFFER_BYTES) : null;
+  if (body === null || !verifyMessage(runPublicKey, { method: 'POST', path, run: owner.run }, body, signature)) {
+    // A stranger learns neither the run nor the instance.
+    if (!request.complete) response.setHeader('connection', 'close');
     response.status(401).json({ error: 'the offer is not signed by the run' });
     return;
   }
+  response.setHeader(HEADER.instance, instanceId);
   if (!isReady()) {
     response.status(503).json({ error: 'the main server has not accepted this instance yet' });
     return;

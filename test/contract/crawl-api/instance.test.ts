@@ -1,10 +1,13 @@
 /** The real bundle as a process, against the HTTP of everything around it. */
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
-import { MAX_OFFER_BYTES } from '../../../shared/wire/instance-api.ts';
+import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts';
 import { decodeManifest } from '../../../shared/wire/part.ts';
-import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { highWaterMark } from '../../system/memory-watch.ts';
 import { until } from './http-stub.ts';
 import type { PageHandler, Stage } from './stage.ts';
 import { createStage, products, removeBundle, smallestGap } from './stage.ts';
@@ -96,8 +99,7 @@ describe('a whole shard', () => {
     expect([...new Set(main.heartbeats.map((h) => h.phase))]).toEqual(['ready', 'crawling', 'uploading', 'done']);
     expect(main.heartbeats.at(-1)!.parts).toEqual([]);
     // 120 MB is the limit of the contract; measured 95 to 108.
-    const status = readFileSync(`/proc/${stage.pid()}/status`, 'utf8');
-    expect(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1_024).toBeLessThan(120);
+    expect(highWaterMark(stage.pid()) / 1_024 ** 2).toBeLessThan(120);
     expect(stage.console()).not.toContain(settings.token);
   });
 
@@ -255,21 +257,32 @@ describe('a killed process', () => {
   });
 });
 
+/** The headers of an offer by one who knows the run and has no key. */
+function beginOffer(stage: Stage, run: string, announced: number): Socket {
+  const socket = connect(stage.settings.apiPort, stage.address).on('error', () => undefined);
+  const headers = { [HEADER.run]: run, [HEADER.signature]: 'A'.repeat(86), 'content-length': announced };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`POST ${offerPath(run)} HTTP/1.1\r\nhost: x\r\n${lines.join('')}\r\n`);
+  return socket;
+}
+
 describe('offers', () => {
   it('are answered by what is wrong with them', async () => {
     const stage = await startReady();
     const good = products(1, 3);
-    expect(await stage.offer('1-1', good, { sign: false })).toMatchObject({
-      status: 401,
-      headers: { 'x-crawlfleet-instance': 'i-0123456789abcdef0' },
-    });
-    expect((await stage.offer('1-1', good, { run: 'run-2' })).status).toBe(404);
+    for (const stranger of [{ sign: false }, { run: 'run-2' }]) {
+      const reply = await stage.offer('1-1', good, stranger);
+      expect(reply.status).toBe(401);
+      expect(reply.headers).not.toHaveProperty('x-crawlfleet-instance');
+    }
     expect((await stage.offer('1-1', good, { body: '{"chunk":' })).status).toBe(400);
     expect((await stage.offer('1-1', good, { body: '{"chunk":"1-1"}' })).body.error).toContain('malformed');
     expect(
       (await stage.offer('1-1', good, { body: JSON.stringify({ chunk: 'x', share: 1, products: good }) })).status,
     ).toBe(400);
-    expect((await stage.offer('1-1', good, { body: ' '.repeat(MAX_OFFER_BYTES + 1) })).status).toBe(413);
+    const tooLarge = beginOffer(stage, 'run-1', MAX_OFFER_BYTES + 1);
+    expect(String(await once(tooLarge, 'data'))).toMatch(/^HTTP\/1.1 413 /);
+    tooLarge.destroy();
     expect(await stage.offer('1-1', good, { share: 2 })).toMatchObject({
       status: 409,
       body: { refused: 'share', room: 2 },
@@ -277,6 +290,24 @@ describe('offers', () => {
     expect(stage.main.heartbeats.flatMap((h) => h.offered)).toEqual([]);
     expect((await stage.offer('1-1', good)).status).toBe(202);
     expect((await stage.offer('1-1', good, { share: 3 })).body.held).toBe(3);
+  });
+
+  it('of strangers fill no memory, whether they know the run or not, and those of the run are taken', async () => {
+    const stage = await startReady();
+    const almost = Buffer.alloc(MAX_OFFER_BYTES - 1, 'x');
+    const sockets = Array.from({ length: 240 }, (_, i) => {
+      const socket = beginOffer(stage, i % 4 === 0 ? 'run-2' : 'run-1', MAX_OFFER_BYTES);
+      socket.write(almost);
+      return socket;
+    });
+    try {
+      // All of them have sent what they can, or were turned away.
+      await until('the storm', () => sockets.every((s) => s.destroyed || s.bytesWritten > 0));
+      for (let i = 1; i <= 5; i++) expect((await stage.offer(`${i}-1`, products(i, i))).status).toBe(202);
+      expect(highWaterMark(stage.pid())).toBeLessThan(200e6);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
   });
 
   it('are told to the main server at once, and crawled only when granted', async () => {
