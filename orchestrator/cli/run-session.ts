@@ -23,6 +23,7 @@ import type { RunReport } from '../control/report.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/stores.ts';
 import { createTokenBucket } from '../control/token-bucket.ts';
 import type { World } from '../control/world.ts';
+import { LogRotation, boundLine } from './log-file.ts';
 import { createCallbackApp } from '../server/callback-app.ts';
 import type { Listener } from '../server/listen.ts';
 import { listen } from '../server/listen.ts';
@@ -114,7 +115,8 @@ export function createAlarm(
   log: Logger,
 ): Core['alarm'] {
   return async (detail, at) => {
-    log.warn({ ...at }, detail);
+    // Slot and epoch alone, whatever else the caller's object holds.
+    log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
     onAlarm(detail);
     const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
     await stores.runs.addEvent(runId, {
@@ -175,7 +177,13 @@ export function openLog(file: string, runId: string, onAlarm: SessionOptions['on
     if (!said) onAlarm(`the log ${file} cannot be written, the run goes on without it: ${describeError(error)}`);
     said = true;
   });
-  return pino({ base: { run: runId } }, target);
+  const rotation = new LogRotation(file, () => target.reopen());
+  const streamWrite = (line: string): string => {
+    const bounded = boundLine(line);
+    rotation.makeRoomFor(bounded);
+    return bounded;
+  };
+  return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
 }
 
 /** Where the files of runs are: beside the configuration. */

@@ -8,6 +8,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
+import { olderLogOf } from '../log-file.ts';
 import type { Level, LogEntry } from '../log-lines.ts';
 import { isWanted, parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
@@ -66,25 +67,42 @@ function findLog(configFile: string, wanted: string | undefined): { runId: strin
   return { runId, file: join(runs, runId, 'log.ndjson') };
 }
 
-/** Gives whole lines, block by block; a last line without its end waits for the rest. */
+/**
+ * Gives whole lines, block by block; a last line without its end waits for the rest. Begins with the older log, and reads that to its end
+ * when the log is moved there meanwhile.
+ */
 class LineReader {
   readonly #file: string;
   #at = 0;
   #rest = '';
   #decoder = new StringDecoder('utf8');
+  /** Of the file that was read last; null before. */
+  #inode: number | null = null;
 
   constructor(file: string) {
     this.#file = file;
   }
 
   read(onLine: (line: string) => void): void {
-    // Shorter than before: it was replaced.
-    if (statSync(this.#file).size < this.#at) {
-      this.#at = 0;
-      this.#rest = '';
-      this.#decoder = new StringDecoder('utf8');
-    }
-    const descriptor = openSync(this.#file, 'r');
+    const older = statSync(olderLogOf(this.#file), { throwIfNoEntry: false });
+    const now = statSync(this.#file, { throwIfNoEntry: false });
+    const isMoved = this.#inode !== null && this.#inode === older?.ino;
+    if (isMoved || (this.#inode === null && older !== undefined)) this.#readFile(olderLogOf(this.#file), onLine);
+    // Another file, or shorter than before: it was replaced.
+    if (now === undefined || now.ino !== this.#inode || now.size < this.#at) this.#startOver();
+    if (now === undefined) return;
+    this.#inode = now.ino;
+    this.#readFile(this.#file, onLine);
+  }
+
+  #startOver(): void {
+    this.#at = 0;
+    this.#rest = '';
+    this.#decoder = new StringDecoder('utf8');
+  }
+
+  #readFile(file: string, onLine: (line: string) => void): void {
+    const descriptor = openSync(file, 'r');
     try {
       const block = Buffer.alloc(BLOCK_BYTES);
       for (;;) {
