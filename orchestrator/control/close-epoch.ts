@@ -1,6 +1,7 @@
 /** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, shardPrefix } from '../../shared/domain/keys.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
@@ -12,6 +13,9 @@ import type { Core } from './core.ts';
 import { loadParts, readPart } from './load-parts.ts';
 import { LOSS } from './slot-tries.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
+
+/** Names 40,000 parts. */
+const MAX_MANIFEST_BYTES = 16_000_000;
 
 /** Checks the manifest an instance has reported; with a good one the instance is done. */
 export async function confirmManifest(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
@@ -50,13 +54,24 @@ async function readOwnManifest(
   run: RunRecord,
   record: InstanceRecord,
 ): Promise<{ manifest: Manifest; sha256: string } | string> {
-  const bytes = await core.objects.get(manifestKey(run.id, record.slot, record.epoch));
+  const bytes = await fetchManifest(core.objects, manifestKey(run.id, record.slot, record.epoch));
   if (!bytes) return 'it is not in the bucket';
+  if (typeof bytes === 'string') return bytes;
   const sha256 = sha256Hex(bytes);
   if (record.manifestSha256 !== null && sha256 !== record.manifestSha256)
     return 'it does not have the hash that was reported';
   const manifest = ownManifest(bytes, run, record);
   return typeof manifest === 'string' ? manifest : { manifest, sha256 };
+}
+
+/** The bytes of a manifest; a text when they are too many to be one. A bucket that does not answer rejects. */
+export async function fetchManifest(objects: ObjectStore, key: string): Promise<Uint8Array | string | null> {
+  try {
+    return await objects.get(key, MAX_MANIFEST_BYTES);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'object-corrupt') return describeError(error);
+    throw error;
+  }
 }
 
 /** The manifest in these bytes if the instance itself has signed it for its own epoch and parts; else what is wrong with it. */
@@ -109,7 +124,9 @@ export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch
   const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
   // `exists`: the instance closed it itself, or an earlier try of ours did.
   await core.objects.putIfAbsent(key, bytes, 'application/json');
-  const stored = (await core.objects.get(key)) ?? bytes;
+  const read = await fetchManifest(core.objects, key);
+  // One that is too large is no manifest of anybody: the ledger keeps what is known here.
+  const stored = read === null || typeof read === 'string' ? bytes : read;
   // The instance may be alive, and may have brought its last parts, and its own manifest, since the bucket was listed.
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
@@ -130,7 +147,7 @@ async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: Fou
     if (!name || found.has(key)) continue;
     const { seq, sha256 } = name;
     try {
-      const results = await readPart(core.objects, { key, sha256 });
+      const results = await readPart(core.objects, { key, sha256, sizeBytes });
       found.set(key, { seq, key, sha256, sizeBytes, products: results.length });
     } catch (error) {
       // A bucket that does not answer proves nothing about the part: the closing is tried again.

@@ -6,6 +6,7 @@ import { itemResultSchema } from '../../shared/wire/part.ts';
 import type { Core } from './core.ts';
 import { noteLoad } from './core.ts';
 import { Lanes } from './lanes.ts';
+import type { PartName } from './part-bytes.ts';
 import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';
 import type { PartRecord } from './stores.ts';
@@ -14,7 +15,7 @@ import type { PartRecord } from './stores.ts';
 const LANES = 2;
 
 /** The lines of a part. Throws `object-missing` and `object-corrupt`. */
-export async function readPart(objects: ObjectStore, part: { key: string; sha256: string }): Promise<ItemResult[]> {
+export async function readPart(objects: ObjectStore, part: PartName): Promise<ItemResult[]> {
   const bytes = await fetchPart(objects, part);
   try {
     const results: ItemResult[] = [];

@@ -9,6 +9,7 @@ import { isServing } from '../../shared/domain/states.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { Core } from './core.ts';
 import { readPart } from './load-parts.ts';
+import type { PartName } from './part-bytes.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 
@@ -114,9 +115,10 @@ export class ManifestPoll {
       const atMs = Math.min(object.modifiedAtMs ?? 0, core.clock.now());
       if (atMs > (this.#uploads.get(name) ?? 0)) this.#uploads.set(name, atMs);
       const part = known.has(object.key) ? null : parsePartKey(core.runId, object.key);
-      const products = part && (await this.#countProducts(object.key, part.sha256));
-      if (part && products !== null)
-        parts.push({ seq: part.seq, key: object.key, sha256: part.sha256, sizeBytes: object.sizeBytes, products });
+      if (!part) continue;
+      const { key: partKey, sizeBytes } = object;
+      const products = await this.#countProducts({ key: partKey, sha256: part.sha256, sizeBytes });
+      if (products !== null) parts.push({ seq: part.seq, key: partKey, sha256: part.sha256, sizeBytes, products });
     }
     await core.results.register(core.runId, slot, epoch, parts, core.fence);
     if (parts.length > 0) core.log.info({ slot, epoch, parts: parts.length }, 'parts of a silent instance are found');
@@ -128,9 +130,9 @@ export class ManifestPoll {
   }
 
   /** Null for a part that cannot be read: the manifest, or the closing of the epoch, tells what becomes of it. */
-  async #countProducts(key: string, sha256: string): Promise<number | null> {
+  async #countProducts(part: PartName): Promise<number | null> {
     try {
-      return (await readPart(this.#core.objects, { key, sha256 })).length;
+      return (await readPart(this.#core.objects, part)).length;
     } catch (error) {
       if (error instanceof AppError) return null;
       throw error;

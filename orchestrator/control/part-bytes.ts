@@ -2,6 +2,8 @@
 import { gunzipSync } from 'node:zlib';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import { MAX_OBJECT_BYTES } from '../../shared/ports/object-store.ts';
+import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
 
 /** A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; far more means it is not one of ours. */
@@ -12,9 +14,12 @@ const MIN_CHUNK_BYTES = 64;
 const MAX_CHUNK_BYTES = 16_000_000;
 const NEWLINE = 0x0a;
 
-/** The text of a part. Throws `object-missing`, and `object-corrupt` for another hash than the ledger's or what is no gzip. */
-export async function fetchPart(objects: ObjectStore, part: { key: string; sha256: string }): Promise<Buffer> {
-  const bytes = await objects.get(part.key);
+/** What is known of a part before it is read; `sizeBytes` as its instance, or the list of the bucket, said. */
+export type PartName = Pick<PartRef, 'key' | 'sha256' | 'sizeBytes'>;
+
+/** The text of a part. Throws `object-missing`, and `object-corrupt` for another size or hash than the ledger's or what is no gzip. */
+export async function fetchPart(objects: ObjectStore, part: PartName): Promise<Buffer> {
+  const bytes = await objects.get(part.key, Math.min(part.sizeBytes, MAX_OBJECT_BYTES));
   if (!bytes) throw new AppError('object-missing', `the bucket has no object ${part.key}`);
   if (sha256Hex(bytes) !== part.sha256)
     throw new AppError('object-corrupt', `the object ${part.key} does not have the hash in its name`);

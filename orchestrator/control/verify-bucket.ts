@@ -4,6 +4,7 @@ import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { Manifest } from '../../shared/wire/part.ts';
 import { decodeManifest, readUnsigned } from '../../shared/wire/part.ts';
 import { importPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
+import { fetchManifest } from './close-epoch.ts';
 import { fetchPart, linesOf } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';
 import { REBUILT } from './run-description.ts';
@@ -91,8 +92,9 @@ async function readManifest(
   instance: InstanceRecord,
   objects: ObjectStore,
 ): Promise<Manifest | string> {
-  const bytes = await objects.get(instance.manifestKey!);
+  const bytes = await fetchManifest(objects, instance.manifestKey!);
   if (!bytes) return 'not in the bucket';
+  if (typeof bytes === 'string') return bytes;
   if (instance.manifestSha256 !== null && sha256Hex(bytes) !== instance.manifestSha256)
     return 'another hash than the one in the ledger';
   // Its key went with the database, and the run says so: what is left to check is the form and the hash.

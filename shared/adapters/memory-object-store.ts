@@ -1,6 +1,7 @@
 /** An object store in memory, for unit tests and simulation. Keeps state and can be told to fail. */
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
+import { MAX_OBJECT_BYTES, objectTooLarge } from '../ports/object-store.ts';
 
 export class MemoryObjectStore implements ObjectStore {
   readonly objects = new Map<string, Uint8Array>();
@@ -38,9 +39,11 @@ export class MemoryObjectStore implements ObjectStore {
     return this.objects.has(key);
   }
 
-  async get(key: string): Promise<Uint8Array | null> {
+  async get(key: string, maxBytes = MAX_OBJECT_BYTES): Promise<Uint8Array | null> {
     this.onCall('get', key);
-    return this.objects.get(key) ?? null;
+    const bytes = this.objects.get(key) ?? null;
+    if (bytes !== null && bytes.length > maxBytes) throw objectTooLarge(key, maxBytes);
+    return bytes;
   }
 
   async *list(prefix: string): AsyncIterable<ObjectInfo> {

@@ -11,6 +11,7 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
+import { MAX_OBJECT_BYTES, objectTooLarge } from '../ports/object-store.ts';
 import { systemClock } from './system-clock.ts';
 
 export interface S3Options {
@@ -127,10 +128,12 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
-  async get(key: string): Promise<Uint8Array | null> {
+  async get(key: string, maxBytes = MAX_OBJECT_BYTES): Promise<Uint8Array | null> {
     try {
       const reply = await this.#client.send(new GetObjectCommand({ Bucket: this.#bucket, Key: key }));
-      return reply.Body ? await reply.Body.transformToByteArray() : new Uint8Array();
+      return reply.Body
+        ? await readBounded(key, reply.Body as Readable, reply.ContentLength, maxBytes)
+        : new Uint8Array();
     } catch (error) {
       // Without its bucket nothing is known of the object: the bucket may come back with it.
       if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return null;
@@ -168,6 +171,29 @@ export class S3ObjectStore implements ObjectStore {
   close(): void {
     this.#client.destroy();
   }
+}
+
+/** All bytes of the body, unless it says or turns out to be larger. */
+async function readBounded(
+  key: string,
+  body: Readable,
+  saidBytes: number | undefined,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  if (saidBytes !== undefined && saidBytes > maxBytes) {
+    body.destroy();
+    throw objectTooLarge(key, maxBytes);
+  }
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  // Leaving the loop ends the connection.
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw objectTooLarge(key, maxBytes);
+    pieces.push(piece);
+  }
+  const whole = Buffer.concat(pieces, bytes);
+  return new Uint8Array(whole.buffer, whole.byteOffset, bytes);
 }
 
 /** The SDK's own agent settings with a source address added. */

@@ -44,6 +44,12 @@ export function describeObjectStoreContract(
       expect(await store.get('bytes/empty')).toEqual(new Uint8Array());
     });
 
+    it('gives no object that is larger than what was asked for', async () => {
+      await store.putIfAbsent('bounded/a', new Uint8Array(70_000), 'application/gzip');
+      expect(await store.get('bounded/a', 70_000)).toHaveLength(70_000);
+      await expect(store.get('bounded/a', 69_999)).rejects.toMatchObject({ code: 'object-corrupt' });
+    });
+
     it('leaves an object that exists as it is', async () => {
       expect(await store.putIfAbsent('once/a', bytes('first'), 'text/plain')).toBe('created');
       expect(await store.putIfAbsent('once/a', bytes('second'), 'text/plain')).toBe('exists');

@@ -37,6 +37,27 @@ describe('S3ObjectStore', () => {
     expect(await lifeS(8 * DAY_MS)).toBe('604800');
   });
 
+  it.each([
+    ['says how long it is', { 'content-length': '900000000' }],
+    ['does not say how long it is', {}],
+  ])('stops reading an object that is too large and %s', async (_, headers) => {
+    let sentBytes = 0;
+    const store = await storeOn((_request, response) => {
+      response.writeHead(200, headers);
+      const piece = Buffer.alloc(100_000);
+      const send = (): void => {
+        while (!response.destroyed && sentBytes < 900_000_000) {
+          sentBytes += piece.length;
+          if (!response.write(piece)) return void response.once('drain', send);
+        }
+      };
+      send();
+    });
+    await expect(store.get('k', 1_000_000)).rejects.toMatchObject({ code: 'object-corrupt' });
+    // What is on the way between two sockets is all that goes beyond the limit.
+    expect(sentBytes).toBeLessThan(100_000_000);
+  });
+
   it('ends an upload with what kept its source from being read, and does not try again', async () => {
     const store = await storeOn((request) => void request.resume().on('error', () => {}));
     let opened = 0;

@@ -18,7 +18,7 @@ const FAILED = { n: 2, id: 'p2', ...common, outcome: 'failed', reason: 'banned',
 function read(text: string) {
   const body = gzipSync(text);
   const objects = { get: () => Promise.resolve(new Uint8Array(body)) } as unknown as ObjectStore;
-  return readPart(objects, { key: 'part', sha256: sha256Hex(body) });
+  return readPart(objects, { key: 'part', sha256: sha256Hex(body), sizeBytes: body.length });
 }
 
 describe('readPart', () => {
