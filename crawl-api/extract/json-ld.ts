@@ -9,15 +9,18 @@
  * end of the path gives values: a string, a number, true or false as text, each element of an array; of an object
  * its `@value`. null and other objects give nothing.
  */
+import { parseBounded } from './json-bounds.ts';
+import type { PageBudget } from './page-limits.ts';
+import { PageLimitError } from './page-limits.ts';
 
-/** The block's value; undefined when it is broken beyond repair. */
-export function parseJsonBlock(text: string): unknown {
+/** The block's value; undefined when it is broken beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
+export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
   const bare = unwrap(text.trim());
   for (const repair of [asItIs, repaired]) {
     try {
-      return JSON.parse(repair(bare)) as unknown;
-    } catch {
-      continue;
+      return parseBounded(repair(bare), keeper);
+    } catch (error) {
+      if (error instanceof PageLimitError) throw error;
     }
   }
   return undefined;

@@ -8,6 +8,10 @@ export const MAX_DEPTH = 4_000;
 export const MAX_NODES = 200_000;
 /** Steps from node to node that XPath and selectors over the tree may take on one page; a second or two of work. */
 const MAX_WALK = 10_000_000;
+/** Blocks of JSON-LD on one page; shops have up to one for each product of a list. */
+export const MAX_JSON_BLOCKS = 1_000;
+/** Arrays and objects of all of them. */
+const MAX_KEPT_CONTAINERS = 200_000;
 /** Characters of text taken for one page, over all values. */
 const MAX_TAKEN_CHARS = 32_000_000;
 /** Kept of the source for `regex`, and of a JSON page, in characters. */
@@ -28,6 +32,8 @@ export class PageBudget {
   #walk: number;
   #chars = MAX_TAKEN_CHARS;
   #rowBytes = MAX_ROWS_BYTES;
+  #jsonBlocks = MAX_JSON_BLOCKS;
+  #containers = MAX_KEPT_CONTAINERS;
   readonly #cpuMs: () => number;
   #searchEndMs: number | null = null;
 
@@ -46,6 +52,19 @@ export class PageBudget {
   take(chars: number): void {
     this.#chars -= chars;
     if (this.#chars < 0) throw new PageLimitError('the values that the mapping takes from this page are too large');
+  }
+
+  /** Call for every block of JSON-LD, also for those that turn out to be broken. */
+  jsonBlock(): void {
+    this.#jsonBlocks--;
+    if (this.#jsonBlocks < 0) throw new PageLimitError(`the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD`);
+  }
+
+  /** Call with the arrays and objects of JSON that stays in memory while the page is read. */
+  keepJson(containers: number): void {
+    this.#containers -= containers;
+    if (this.#containers < 0)
+      throw new PageLimitError(`the JSON-LD of the page has more than ${MAX_KEPT_CONTAINERS} arrays and objects`);
   }
 
   /** Call with what is put into a row, in bytes of JSON. */

@@ -189,7 +189,8 @@ export class PageReader implements MarkupHandler {
   #endSilence(): void {
     this.#silentDepth = 0;
     if (this.#json === null) return;
-    const block = parseJsonBlock(this.#json);
+    this.#contents.budget.jsonBlock();
+    const block = parseJsonBlock(this.#json, this.#contents.budget);
     if (block !== undefined) this.#contents.blocks.push(block);
     this.#json = null;
   }

@@ -1,0 +1,61 @@
+/** JSON of a page within bounds: what is nested or divided without end takes a hundred times its own size, and all in one turn. */
+import type { PageBudget } from './page-limits.ts';
+import { PageLimitError } from './page-limits.ts';
+
+/** Levels of one inside the other; shops have ten or twenty. */
+export const MAX_JSON_DEPTH = 1_000;
+/** Arrays and objects of one text. 5 MB of the products of shops have a quarter of that. */
+export const MAX_JSON_CONTAINERS = 200_000;
+
+/**
+ * As JSON.parse, after one look at the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
+ * @param keeper given where the value stays in memory beside others of the page
+ */
+export function parseBounded(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
+  const containers = countContainers(text);
+  const value = JSON.parse(text) as unknown;
+  keeper?.keepJson(containers);
+  return value;
+}
+
+/** Up to the first fault in the text these are the brackets that JSON.parse sees. */
+function countContainers(text: string): number {
+  let containers = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text[at]) {
+      case '"':
+        at = endOfString(text, at);
+        break;
+      case '[':
+      case '{':
+        if (++depth > MAX_JSON_DEPTH) throw new PageLimitError(`the JSON nests deeper than ${MAX_JSON_DEPTH} levels`);
+        if (++containers > MAX_JSON_CONTAINERS)
+          throw new PageLimitError(`the JSON has more than ${MAX_JSON_CONTAINERS} arrays and objects`);
+        break;
+      case ']':
+      case '}':
+        depth--;
+        break;
+      default:
+        break;
+    }
+  }
+  return containers;
+}
+
+/** Where the string that begins here ends, or the text. */
+function endOfString(text: string, start: number): number {
+  let at = start;
+  do {
+    at = text.indexOf('"', at + 1);
+    if (at < 0) return text.length;
+  } while (isEscaped(text, at));
+  return at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let slashes = 0;
+  while (text[at - 1 - slashes] === '\\') slashes++;
+  return slashes % 2 === 1;
+}
