@@ -5,6 +5,7 @@ import { describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
+import { CANCELLED } from '../control/exit-code.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunRecord } from '../control/stores.ts';
 import type { Config } from './config/load-config.ts';
@@ -84,10 +85,17 @@ export function publishReport(report: RunReport, run: RunRecord, config: Config,
   const file = writeReport(report, stateDirOf(config.file).run(run.id), output);
   output.line(renderReport(report));
   output.line();
-  output.line(`  rows        table ${config.values.results.table}`);
+  output.line(`  rows        ${whereRowsAre(report, config.values.results.table)}`);
   output.line(`  report      ${file}`);
   output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
   output.document(report);
+}
+
+function whereRowsAre({ run, state, reason }: RunReport, table: string): string {
+  if (state === 'held') return `held back; table ${table} is as it was until: orchestrator publish ${run}`;
+  return state === 'cancelled' && reason === CANCELLED.reason
+    ? `discarded; table ${table} is as it was`
+    : `table ${table}`;
 }
 
 /** The path of the copy beside the configuration. A full disk costs the copy: the run's row has the report. */

@@ -9,7 +9,7 @@ export function renderReport(report: RunReport): string {
   const tookMs = report.finishedAt === null ? null : Date.parse(report.finishedAt) - Date.parse(report.startedAt);
   const allowedMs = Date.parse(report.deadline) - Date.parse(report.startedAt);
   const lines = [
-    `Run ${report.run}: ${report.state}${report.reason ? ` (${report.reason})` : ''}`,
+    `Run ${report.run}: ${stateOf(report)}`,
     '',
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
@@ -42,6 +42,12 @@ export function renderReport(report: RunReport): string {
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${n}`));
   return lines.join('\n');
+}
+
+/** A run that was stopped has kept and published what it had: `cancelled` alone would say the opposite. */
+function stateOf({ state, reason }: RunReport): string {
+  if (state === 'cancelled' && reason === 'stopped') return 'stopped; what it had is published';
+  return reason === null || reason === state ? state : `${state} (${reason})`;
 }
 
 const crawlDelay = (ms: number | null): string => (ms === null ? '' : ` (Crawl-delay ${formatDuration(ms)})`);

@@ -85,7 +85,7 @@ export async function act(
       await alarmOnce(core, `hold ${action.cause}`, action.detail);
       return false;
     case 'note':
-      if ((await note(core, world, action.note)) && action.alarm) await core.alarm(action.note.detail, action.note.at);
+      await note(core, world, action.note, action.alarm);
       return false;
     case 'load':
       await loadParts(core);

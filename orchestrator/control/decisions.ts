@@ -23,11 +23,12 @@ export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<str
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
-/** Writes the event unless it is known; true when it is new. */
+/** Writes the event unless it is known, then logs it, or raises it as an alarm, which logs it too. True when it is new. */
 export async function note(
   core: Core,
   world: Pick<World, 'noted'>,
   { key, event, detail, at }: Note,
+  isAlarm = false,
 ): Promise<boolean> {
   if (world.noted.has(key)) return false;
   const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
@@ -40,6 +41,7 @@ export async function note(
     detail,
   });
   world.noted.add(key);
-  core.log.info({ ...at }, detail);
+  if (isAlarm) await core.alarm(detail, at);
+  else core.log.info({ ...at }, detail);
   return true;
 }

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { notedKeys } from '../../../orchestrator/control/decisions.ts';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { note, notedKeys } from '../../../orchestrator/control/decisions.ts';
+import type { Core } from '../../../orchestrator/control/core.ts';
 import type { RunStore } from '../../../orchestrator/control/stores.ts';
 import { aCore } from './fake-core.ts';
 
@@ -19,5 +21,25 @@ describe('what a run has noted', () => {
         .reverse();
     const keys = await notedKeys(aCore({ runs: { events } as RunStore }));
     expect(keys.toSorted()).toEqual(['late', 'slot 7']);
+  });
+});
+
+describe('a note', () => {
+  it.each([
+    [false, ['logged']],
+    [true, ['alarm']],
+  ])('is said once, in the log or as an alarm (alarm: %s)', async (isAlarm, expected) => {
+    const said: string[] = [];
+    const core = aCore({
+      clock: new VirtualClock(0),
+      runs: { addEvent: () => Promise.resolve() } as unknown as RunStore,
+      log: { info: () => said.push('logged') } as unknown as Core['log'],
+      alarm: () => Promise.resolve(void said.push('alarm')),
+    });
+    const world = { noted: new Set<string>() };
+    const late = { key: 'late', event: 'projection', detail: 'the run is late' } as const;
+    expect(await note(core, world, late, isAlarm)).toBe(true);
+    expect(await note(core, world, late, isAlarm)).toBe(false);
+    expect(said).toEqual(expected);
   });
 });
