@@ -2,10 +2,11 @@
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { oneLine, printable } from './trial/terminal-text.ts';
 
 export interface Output {
   json: boolean;
-  /** A line for people: stdout, or stderr with --json. */
+  /** A line for people, or several: stdout, or stderr with --json. Control characters in it are written out. */
   line(text?: string): void;
   /** The document of --json; without --json nothing. */
   document(value: unknown): void;
@@ -14,7 +15,7 @@ export interface Output {
 export function createOutput(json: boolean): Output {
   return {
     json,
-    line: (text = '') => void (json ? process.stderr : process.stdout).write(`${text}\n`),
+    line: (text = '') => void (json ? process.stderr : process.stdout).write(`${printable(text)}\n`),
     document: (value) => {
       if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
     },
@@ -26,9 +27,10 @@ export function printError(error: unknown, json: boolean): ExitCode {
   const known = error instanceof AppError;
   const code = known ? error.code : 'internal';
   const message = describeError(error);
-  process.stderr.write(`orchestrator: ${message}\n`);
-  if (known && error.hint) process.stderr.write(`  ${error.hint}\n`);
-  if (!known && error instanceof Error && error.stack) process.stderr.write(`${error.stack}\n`);
+  const say = (text: string): void => void process.stderr.write(`${printable(text)}\n`);
+  say(`orchestrator: ${message}`);
+  if (known && error.hint) say(`  ${error.hint}`);
+  if (!known && error instanceof Error && error.stack) say(error.stack);
   const exitCode = known ? error.exitCode : EXIT.internal;
   if (json)
     process.stdout.write(
@@ -42,7 +44,7 @@ export function renderTable(
   headers: readonly string[],
   rows: readonly (readonly (string | number | null)[])[],
 ): string {
-  const cells = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))));
+  const cells = rows.map((row) => row.map((cell) => (cell === null ? '-' : oneLine(String(cell)))));
   const widths = headers.map((header, i) =>
     cells.reduce((widest, row) => Math.max(widest, row[i]?.length ?? 0), header.length),
   );

@@ -2,6 +2,7 @@
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RunReport } from '../control/report.ts';
 import { renderTable } from './output.ts';
+import { oneLine } from './trial/terminal-text.ts';
 
 export function renderReport(report: RunReport): string {
   const { products, politeness, cost, timings } = report;
@@ -10,6 +11,7 @@ export function renderReport(report: RunReport): string {
   const allowedMs = Date.parse(report.deadline) - Date.parse(report.startedAt);
   const lines = [
     `Run ${report.run}: ${stateOf(report)}`,
+    `Run ${report.run}: ${report.state}${report.reason ? ` (${oneLine(report.reason)})` : ''}`,
     '',
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
@@ -17,7 +19,7 @@ export function renderReport(report: RunReport): string {
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,
     `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}; ${politeness.requests} requests${politeness.canaries > 0 ? `, ${politeness.canaries} of them for known pages` : ''}`,
     ...(politeness.robots
-      ? [`  robots      ${politeness.robots.source}${crawlDelay(politeness.robots.crawlDelayMs)}`]
+      ? [`  robots      ${oneLine(politeness.robots.source)}${crawlDelay(politeness.robots.crawlDelayMs)}`]
       : []),
     ...(report.rendered > 0 ? [`  rendered    ${report.rendered} pages with a browser`] : []),
     `  instances   ${report.instances.launched} launched, ${report.instances.replaced} of them replacements, ${report.instances.terminated} terminated`,
@@ -40,7 +42,7 @@ export function renderReport(report: RunReport): string {
     ),
   ];
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
-  if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${n}`));
+  if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${oneLine(n)}`));
   return lines.join('\n');
 }
 

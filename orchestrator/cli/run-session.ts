@@ -23,6 +23,7 @@ import type { RunReport } from '../control/report.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/stores.ts';
 import { createTokenBucket } from '../control/token-bucket.ts';
 import type { World } from '../control/world.ts';
+import { oneLine } from './trial/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
 import { createCallbackApp } from '../server/callback-app.ts';
 import type { Listener } from '../server/listen.ts';
@@ -114,7 +115,9 @@ export function createAlarm(
   { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores' | 'onAlarm'>,
   log: Logger,
 ): Core['alarm'] {
-  return async (detail, at) => {
+  return async (given, at) => {
+    // It may quote an instance, a page or AWS, and is printed in many places.
+    const detail = oneLine(given);
     // Slot and epoch alone, whatever else the caller's object holds.
     log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
     onAlarm(detail);

@@ -8,6 +8,7 @@ import { isAllowed } from '../../shared/domain/robots.ts';
 import type { RobotsReader } from '../control/robots-keeper.ts';
 import { IGNORED_ROBOTS } from '../control/robots-keeper.ts';
 import type { RunSettings } from '../control/run-settings.ts';
+import { oneLine } from './trial/terminal-text.ts';
 
 type Site = Pick<RunSettings['site'], 'productUrl' | 'userAgent' | 'timeoutMs' | 'allowPrivate' | 'robots'>;
 
@@ -51,6 +52,7 @@ export function findingsOf(
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
   if (policy.access === 'none') {
     const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${policy.source}`;
+    const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(policy.source)}; the fleet will wait until it can`;
     return { warnings: [warning], fault: null };
   }
   const tried = ids.slice(0, TRIED);
@@ -68,7 +70,7 @@ export function findingsOf(
   if (refused.length === tried.length)
     return {
       warnings,
-      fault: `robots.txt forbids all ${some}, ${example} (${policy.source}).`,
+      fault: `robots.txt forbids all ${some}, ${example} (${oneLine(policy.source)}).`,
     };
   return {
     warnings: [

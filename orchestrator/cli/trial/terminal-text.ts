@@ -1,4 +1,4 @@
-/** Text of a page, safe to print: a page may hold control sequences that would speak to the terminal. */
+/** Text that comes from elsewhere, safe to print: it may hold control sequences that would speak to the terminal. */
 
 /** As JSON, with every control and invisible formatting character written out. */
 export function quote(value: unknown, maxChars = 120): string {
@@ -11,6 +11,16 @@ export function quote(value: unknown, maxChars = 120): string {
 /** The text itself, likewise, on one line. */
 export function plain(text: string, maxChars = 300): string {
   return escapeControls(text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}…` : text);
+}
+
+/** The text with its lines and tabs; every other control and invisible formatting character written out. */
+export function printable(text: string): string {
+  return text.replaceAll(/[^\n\t]+/g, escapeControls);
+}
+
+/** The text on one line, uncut: what a stranger may have put a line end into must not pass for a line of ours. */
+export function oneLine(text: string): string {
+  return escapeControls(text);
 }
 
 function escapeControls(text: string): string {

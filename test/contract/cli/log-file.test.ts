@@ -65,6 +65,18 @@ describe('the log of a run', () => {
     });
   });
 
+  it('takes no line end of an alarm for one of its own, nor does the terminal', async () => {
+    const said: string[] = [];
+    const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
+    const onAlarm = (text: string): void => void said.push(text);
+    const alarm = createAlarm(
+      { runId: 'r1', stores, onAlarm },
+      openLog(file, 'r1', () => undefined),
+    );
+    await alarm('slot 1: disk full\n! the run is complete\u001b[2J');
+    expect(said).toEqual(['slot 1: disk full\\u{a}! the run is complete\\u{1b}[2J']);
+  });
+
   it('moves aside when it is full, so that two files are all there ever is, and both are read', async () => {
     openLog(file, 'r1', () => undefined);
     const rotation = new LogRotation(file, () => undefined, 1_000);

@@ -1,0 +1,39 @@
+/** What comes from a site, an instance or AWS says nothing to the terminal, and no line of it passes for one of ours. */
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createOutput, printError, renderTable } from '../../../orchestrator/cli/output.ts';
+import { findingsOf } from '../../../orchestrator/cli/site-robots.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+
+/** Clears the screen, sets the title (by a C1 control, too), turns text around, goes back to the line's beginning. */
+const HOSTILE = '\u001b[2J\u009d0;owned\u0007\u202eabc\r! all is well';
+const WRITTEN_OUT = '\\u{1b}[2J\\u{9d}0;owned\\u{7}\\u{202e}abc\\u{d}! all is well';
+
+describe('text on the terminal', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  function written(work: () => unknown): string {
+    let text = '';
+    for (const stream of [process.stdout, process.stderr])
+      vi.spyOn(stream, 'write').mockImplementation((piece) => {
+        text += String(piece);
+        return true;
+      });
+    work();
+    vi.restoreAllMocks();
+    return text;
+  }
+
+  it('has its control characters written out, whatever is printed', () => {
+    expect(written(() => createOutput(false).line(`! ${HOSTILE}\nnext`))).toBe(`! ${WRITTEN_OUT}\nnext\n`);
+    expect(written(() => createOutput(true).line(HOSTILE))).toBe(`${WRITTEN_OUT}\n`);
+    const error = new AppError('internal', HOSTILE, { hint: HOSTILE });
+    expect(written(() => printError(error, false))).toBe(`orchestrator: ${WRITTEN_OUT}\n  ${WRITTEN_OUT}\n`);
+  });
+
+  it('forges no line of a table, or of what robots.txt answers', () => {
+    expect(renderTable(['url'], [['a\nb']]).split('\n')).toEqual(['url', 'a\\u{a}b']);
+    const none = { version: '1', access: 'none' as const, rules: [], crawlDelayMs: null, source: 'x\nOK' };
+    const { warnings } = findingsOf(none, { productUrl: 'https://s.example/{id}', intervalMs: 1 }, ['1']);
+    expect(warnings.join()).toContain('x\\u{a}OK');
+  });
+});
