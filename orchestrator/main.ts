@@ -7,6 +7,9 @@ import { createOutput } from './cli/output.ts';
 import { createProgram } from './cli/program/program.ts';
 
 outliveOutput();
+// Logs, reports and a SQLite database, which holds private keys, are their owner's alone; so is all else that is made here.
+process.umask(0o077);
+
 try {
   await createProgram().parseAsync();
 } catch (error) {

@@ -11,7 +11,6 @@ export function renderReport(report: RunReport): string {
   const allowedMs = Date.parse(report.deadline) - Date.parse(report.startedAt);
   const lines = [
     `Run ${report.run}: ${stateOf(report)}`,
-    `Run ${report.run}: ${report.state}${report.reason ? ` (${oneLine(report.reason)})` : ''}`,
     '',
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
@@ -49,7 +48,7 @@ export function renderReport(report: RunReport): string {
 /** A run that was stopped has kept and published what it had: `cancelled` alone would say the opposite. */
 function stateOf({ state, reason }: RunReport): string {
   if (state === 'cancelled' && reason === 'stopped') return 'stopped; what it had is published';
-  return reason === null || reason === state ? state : `${state} (${reason})`;
+  return reason === null || reason === state ? state : `${state} (${oneLine(reason)})`;
 }
 
 const crawlDelay = (ms: number | null): string => (ms === null ? '' : ` (Crawl-delay ${formatDuration(ms)})`);

@@ -191,6 +191,7 @@ export function openLog(file: string, runId: string, onAlarm: SessionOptions['on
 
 /** Where the files of runs are: beside the configuration. */
 export interface StateDir {
+  root: string;
   run(runId: string): string;
   sandbox(runId: string): string;
   /** Prices as they were last asked for. */
@@ -202,6 +203,7 @@ export interface StateDir {
 export function stateDirOf(configFile: string): StateDir {
   const root = join(dirname(configFile), '.crawlfleet');
   return {
+    root,
     run: (id) => join(root, 'runs', id),
     sandbox: (id) => join(root, 'sandbox', id),
     prices: join(root, 'prices.json'),

@@ -51,8 +51,7 @@ export function findingsOf(
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
   if (policy.access === 'none') {
-    const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${policy.source}`;
-    const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(policy.source)}; the fleet will wait until it can`;
+    const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(policy.source)}`;
     return { warnings: [warning], fault: null };
   }
   const tried = ids.slice(0, TRIED);

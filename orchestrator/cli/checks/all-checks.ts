@@ -20,6 +20,7 @@ import { nodeVersion } from './node-version.ts';
 import { otherRun } from './other-run.ts';
 import { plan } from './plan.ts';
 import { prices } from './prices.ts';
+import { privateFiles } from './private-files.ts';
 import { products } from './products.ts';
 import { quota } from './quota.ts';
 import { results } from './results.ts';
@@ -35,6 +36,7 @@ export const ALL_CHECKS: readonly Check[] = [
   // This machine.
   nodeVersion,
   diskSpace,
+  privateFiles,
   browser,
   settings,
   // The database.

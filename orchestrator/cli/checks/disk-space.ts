@@ -1,7 +1,8 @@
 /** Room for logs, reports and, in a dry run, the sandbox's objects, beside the configuration. */
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
+import { stateDirOf } from '../run-session.ts';
 import type { Check } from './check.ts';
 import { failed, ok, warning } from './check.ts';
 import { nodeToFetch } from './node-for-instances.ts';
@@ -21,7 +22,7 @@ export const diskSpace: Check = {
   beforeLaunch: true,
   async run(context) {
     const { config } = context;
-    const folder = join(dirname(config.file), '.crawlfleet');
+    const folder = stateDirOf(config.file).root;
     // It is made by the first run; until then the disk is that of the folder it will be in.
     const { bavail, bsize } = await statfs(existsSync(folder) ? folder : dirname(folder));
     const free = bavail * bsize;

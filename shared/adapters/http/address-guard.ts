@@ -48,6 +48,8 @@ export function createAddressGuard(options: GuardOptions): AddressGuard {
 const PRIVATE_RANGES = ['private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 /** AWS answers metadata and other link-local services here too. */
 const AWS_LOCAL_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
+/** What a virtual machine of Azure asks for its configuration and name server; public by its number, local by its use. */
+const AZURE_LOCAL = '168.63.129.16';
 /** All of IPv6 that is given out to the public; the library counts what nobody has yet, and old forms of IPv4, as unicast. */
 const PUBLIC_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Stands for the IPv4 address in its last four bytes: what a name server gives a network that speaks IPv6 only. */
@@ -57,6 +59,7 @@ function classifyAddress(text: string): Kind {
   const address = parse(text);
   if (!address) return 'never';
   if (address.kind() === 'ipv6' && address.match(AWS_LOCAL_V6)) return 'never';
+  if (address.toString() === AZURE_LOCAL) return 'never';
   const range = address.range();
   if (range === 'unicast') return address.kind() === 'ipv4' || address.match(PUBLIC_V6) ? 'public' : 'never';
   return PRIVATE_RANGES.includes(range) ? 'private' : 'never';

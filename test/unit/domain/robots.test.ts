@@ -189,6 +189,16 @@ describe('a path', () => {
     );
   });
 
+  it('forbids what thousands of patterns that are made to take long would have to be asked about', () => {
+    const path = `/${'a'.repeat(2_000)}`;
+    const policy = policyOf(Array.from({ length: 60_000 }, (_, i) => disallow(`*a*z${i}`)));
+    isAllowed(policy, '/'); // makes the patterns ready
+    expect(cpuMs(() => expect(isAllowed(policy, path)).toBe(false))).toBeLessThan(100);
+    // A thousand patterns are a large robots.txt, and none of them fits.
+    const large = policyOf(Array.from({ length: 1_000 }, (_, i) => disallow(`/*/z${i}/*`)));
+    expect(isAllowed(large, `/${'a/'.repeat(100)}`)).toBe(true);
+  });
+
   it('takes no longer for patterns that are made to take long', () => {
     const path = `/${'a'.repeat(8_000)}`;
     for (const pattern of [`/${'*a'.repeat(4_000)}b`, `/${'a*'.repeat(4_000)}b$`, `${'*'.repeat(200_000)}b`]) {
