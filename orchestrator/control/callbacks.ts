@@ -3,7 +3,6 @@
  * repeated or late call-back changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
  */
 import type { KeyObject } from 'node:crypto';
-import { describeError } from '../../shared/domain/errors.ts';
 import { manifestKey } from '../../shared/domain/keys.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import {
@@ -14,7 +13,6 @@ import {
   heartbeatSchema,
   helloSchema,
 } from '../../shared/wire/callbacks.ts';
-import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../shared/wire/signature.ts';
 import {
   importPrivateKey,
@@ -23,7 +21,9 @@ import {
   verifyMac,
   verifyMessage,
 } from '../../shared/wire/signature.ts';
-import { isSidelined, openTrouble } from './ban-policy.ts';
+import { alarmOnce } from './alarm-once.ts';
+import { isSidelined } from './ban-policy.ts';
+import { isRoutine, parseBody } from './callback-body.ts';
 import { CallbackGate } from './callback-gate.ts';
 import { isOwnPart } from './close-epoch.ts';
 import type { Core } from './core.ts';
@@ -32,7 +32,7 @@ import type { Dispatcher } from './dispatch.ts';
 import { HandOvers } from './hand-over.ts';
 import { fencedOrders, orderInput } from './heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from './orders.ts';
-import { Sources } from './shared-address.ts';
+import { Sources, foreignSource } from './shared-address.ts';
 import type { InstanceRecord } from './stores.ts';
 import { noteTrouble } from './trouble-report.ts';
 import type { World } from './world.ts';
@@ -143,6 +143,7 @@ export class Callbacks {
             slot,
             epoch,
           });
+        await this.#lookAtSource(callback, record);
         this.#loop.wake();
         return this.#answer(HELLO_PATH, callback, { ok: true });
       case 'repeated':
@@ -156,6 +157,17 @@ export class Callbacks {
       case 'too-late':
         return refuse(409, 'this epoch is given up');
     }
+  }
+
+  /** Its token may have been read from the user data by another machine. Behind a NAT all come from one address, and one alarm is enough. */
+  async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
+    const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
+    const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
+    const foreign = foreignSource(source, shown);
+    if (foreign === null) return;
+    const known = [shown.public, shown.private].filter((one) => one !== null).join(' and ');
+    const detail = `the hello of ${instanceId} came from ${foreign}, but EC2 shows ${known} for it; right where a NAT or proxy stands between, else another machine has its user data`;
+    await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
   }
 
   /** The address it is known under from now on; those of others are put right when this one shows how. */
@@ -318,27 +330,6 @@ export class Callbacks {
   }
 }
 
-/**
- * True when an instance says no more than that it goes on crawling: most heartbeats of a run. What the loop last saw is good enough for
- * the reply then, and the loop need not look; a large fleet speaks hundreds of times a second.
- */
-function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'trouble'>): boolean {
-  const { progress, offered, yielded, parts, trouble, problem } = heartbeat;
-  const news = offered.length + yielded.length + parts.length > 0 || trouble !== null || problem !== null;
-  return record.phase === 'crawling' && progress.pending > 0 && !news && openTrouble(record) === null;
-}
-
 function refuse(status: number, error: string): CallbackReply {
   return { status, body: JSON.stringify({ ok: false, error }), signature: null };
-}
-
-function parseBody<T>(
-  schema: { parse(value: unknown): T },
-  body: Uint8Array,
-): { ok: true; value: T } | { ok: false; error: string } {
-  try {
-    return { ok: true, value: schema.parse(JSON.parse(Buffer.from(body).toString('utf8'))) };
-  } catch (error) {
-    return { ok: false, error: describeError(error).slice(0, 500) };
-  }
 }

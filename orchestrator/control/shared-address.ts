@@ -53,6 +53,21 @@ export function egressAddress(seen: Seen, direct: boolean): string {
   return ec2 ?? seen.own;
 }
 
+/**
+ * The address a hello came from if EC2 shows another for its instance; null when it is one of those shown, or cannot be judged: this
+ * machine's own, or a private one while only the public one is known. A NAT and a proxy are legal, so this is for an alarm only.
+ */
+export function foreignSource(
+  source: string | undefined,
+  shown: { public: string | null; private: string | null },
+): string | null {
+  const plain = source?.replace(/^::ffff:/, '');
+  if (plain === undefined || /^(127\.|::1$)/.test(plain)) return null;
+  if (plain === shown.public || plain === shown.private) return null;
+  if (shown.public === null && shown.private === null) return null;
+  return !isPublic(plain) && shown.private === null ? null : plain;
+}
+
 /** The public address that a hello came from; null when it tells nothing. */
 function sourceOf({ source }: Seen): string | null {
   const plain = source?.replace(/^::ffff:/, '');

@@ -19,6 +19,8 @@ export interface CallbackStage {
   run: NewRun;
   clock: VirtualClock;
   dispatcher: Dispatcher;
+  /** Behind the listener: all that comes in by it comes from this machine. */
+  callbacks: Callbacks;
   baseUrl: string;
   /** How often a call-back woke the loop. */
   wakes(): number;
@@ -47,7 +49,8 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
   let wakes = 0;
   const dispatcher = new Dispatcher(core);
   const link = { world: () => world, wake: () => void wakes++ };
-  const app = createCallbackApp(new Callbacks(core, dispatcher, link, run.privateKey), core.log);
+  const callbacks = new Callbacks(core, dispatcher, link, run.privateKey);
+  const app = createCallbackApp(callbacks, core.log);
   const listener: Listener = await listen(app, '127.0.0.1:0', 'server.listen');
   const baseUrl = `http://127.0.0.1:${listener.port}`;
 
@@ -56,6 +59,7 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
     run,
     clock,
     dispatcher,
+    callbacks,
     baseUrl,
     wakes: () => wakes,
     look: async () => (world = await observer.observe()),

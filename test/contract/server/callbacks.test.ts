@@ -103,6 +103,24 @@ describe('call-backs', () => {
       await expectRefused(409, () => caller.hello());
     });
 
+    it('from an address that EC2 does not show is taken, with one alarm for each such address', async () => {
+      const sayFrom = async (source: string, slot: number) => {
+        const caller = await stage.launched(slot);
+        await stage.core.fleet.patch(stage.run.id, slot, 1, { address: `198.51.100.${slot}` }, stage.core.fence);
+        const own = caller.envelope(HELLO_PATH);
+        const body = caller.helloBody();
+        const signature = macMessage(caller.options.token, own, body);
+        const place = { run: own.run, slot, epoch: 1, counter: null, signature, source };
+        return (await stage.callbacks.hello({ ...place, body: async () => Buffer.from(body) })).status;
+      };
+      expect(await sayFrom('198.51.100.0', 0)).toBe(200);
+      expect(stage.core.alarms).toEqual([]);
+      expect([await sayFrom('203.0.113.9', 1), await sayFrom('203.0.113.9', 2)]).toEqual([200, 200]);
+      expect(stage.core.alarms).toEqual([
+        expect.stringContaining('the hello of i-1-1 came from 203.0.113.9, but EC2 shows 198.51.100.1 for it'),
+      ]);
+    });
+
     it('reports a clock that is far off, and takes the instance all the same', async () => {
       const caller = await stage.launched(0);
       const clock = new Date(stage.clock.now() - 90_000).toISOString();

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Sources, egressAddress, sharesAddressWith } from '../../../orchestrator/control/shared-address.ts';
+import {
+  Sources,
+  egressAddress,
+  foreignSource,
+  sharesAddressWith,
+} from '../../../orchestrator/control/shared-address.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { START_MS, anInstance } from './builders.ts';
@@ -85,5 +90,22 @@ describe('F34: Sources', () => {
     });
     expect(hello(sources, 4, proxy)).toEqual({ address: proxy, corrected: [] });
     expect(hello(sources, 5, '198.51.100.5').corrected).toEqual([]);
+  });
+});
+
+describe('foreignSource', () => {
+  const [PUBLIC, PRIVATE] = ['198.51.100.1', '10.0.0.4'];
+  it.each<[string, string | undefined, string | null, string | null, string | null]>([
+    ['its public address', `::ffff:${PUBLIC}`, PUBLIC, PRIVATE, null],
+    ['its private address', PRIVATE, PUBLIC, PRIVATE, null],
+    ['another public address', '203.0.113.9', PUBLIC, PRIVATE, '203.0.113.9'],
+    ['a public address of one that has none', '203.0.113.9', null, PRIVATE, '203.0.113.9'],
+    ['another private address', '10.0.0.5', PUBLIC, PRIVATE, '10.0.0.5'],
+    ['a private address, while that of EC2 is not known', '10.0.0.5', PUBLIC, null, null],
+    ['this machine', '127.0.0.1', PUBLIC, PRIVATE, null],
+    ['anywhere, while EC2 shows nothing', '203.0.113.9', null, null, null],
+    ['nowhere', undefined, PUBLIC, PRIVATE, null],
+  ])('of a hello from %s', (_, source, shownPublic, shownPrivate, foreign) => {
+    expect(foreignSource(source, { public: shownPublic, private: shownPrivate })).toBe(foreign);
   });
 });
