@@ -13,6 +13,7 @@ import {
   heartbeatSchema,
   helloSchema,
 } from '../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../shared/wire/signature.ts';
 import {
   importPrivateKey,
