@@ -173,7 +173,8 @@ describe('a run', { timeout: 120_000 }, () => {
     expect(await post(offer, id, false)).toBe(401);
     expect(await post('{"chunk":')).toBe(400);
     expect(await post(JSON.stringify({ chunk: '999-1' }))).toBe(400);
-    expect(await post(offer, 'other-run')).toBe(404);
+    // A stranger does not learn whether the run is right.
+    expect(await post(offer, 'other-run')).toBe(401);
     expect(await post('x'.repeat(MAX_OFFER_BYTES + 1))).toBe(413);
     expect(readReport(await run.finished)).toMatchObject({ exitCode: 0, products: { stored: MANY_IDS.length } });
     await expectAllStored(MANY_IDS);
