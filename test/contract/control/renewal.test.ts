@@ -52,7 +52,7 @@ describe('a run whose addresses are renewed', () => {
     expect(report.notes.join()).not.toContain('was given up');
     const events = await base.stores.runs.events(whole.run.id, 1_000);
     const story = storyOf(whole.run, events).map((line) => line.text);
-    expect(story.join('\n')).toContain('makes room for a fresh address (aws.recycle_every)');
+    expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
   });
 
   it('goes on with a renewal that a dead main server has begun', async () => {

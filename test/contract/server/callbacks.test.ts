@@ -148,6 +148,7 @@ describe('call-backs', () => {
         release: false,
         robots: ALLOW_ALL,
         verdict: null,
+        knownPage: null,
         sealed: false,
         drain: false,
         fenced: false,
