@@ -25,7 +25,7 @@ export function boundLine(line: string): string {
   return `${JSON.stringify(kept)}\n`;
 }
 
-/** Small values as they are, others as the beginning of their text; at most so many bytes as JSON. */
+/** Small values as they are, others as the beginning of their text; at most `mostBytes` as JSON. */
 function cut(value: unknown, mostBytes: number): unknown {
   const sizeOf = (one: unknown): number => Buffer.byteLength(JSON.stringify(one) ?? '');
   if (sizeOf(value) <= mostBytes) return value;

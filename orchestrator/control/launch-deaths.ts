@@ -8,12 +8,12 @@ import { perFleet } from './per-fleet.ts';
 import type { InstanceRecord } from './stores.ts';
 import { isGivenUp } from './world.ts';
 
-/** So many rounds in a row without a machine that came up end the launches: with their pauses ten minutes of a four-hour run. */
+/** Rounds in a row without a machine that came up, after which launches end: with their pauses ten minutes of a four-hour run. */
 const MAX_ROUNDS = 3;
-/** The longest pause is so many times the first. */
+/** The longest pause, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
-/** Ends that somebody asked for, on the machine or from outside, say nothing about the launch. */
+/** Ends that were requested, on the machine or from outside, say nothing about the launch. */
 const ASKED_FOR: readonly string[] = ['Client.UserInitiatedShutdown', 'Client.InstanceInitiatedShutdown'];
 
 /** Why EC2 itself ended the instance before it said hello; null for every other one. */

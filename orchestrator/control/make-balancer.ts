@@ -61,7 +61,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
       core,
       'balancer denied',
       `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(patienceMs({ run }))}, then nothing more is launched ` +
-        `and the run ends when nobody has anything left to crawl; ${rightsRemedy(refused)}`,
+        `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }
   if (isRefusal(error)) {
@@ -69,7 +69,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
     return alarmOnce(
       core,
       'balancer refused',
-      `the load balancer of this run is refused: ${words}; nothing more is launched, and the run ends when nobody has anything left to crawl`,
+      `the load balancer of this run is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
     );
   }
   marks.balancerFailingMs ??= clock.monotonic();

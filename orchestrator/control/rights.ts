@@ -1,5 +1,5 @@
 /**
- * Keys that run out and rights that go away in the middle of a run. Somebody may renew them within seconds or minutes, and IAM
+ * Keys that run out and rights that go away in the middle of a run. They may be renewed within seconds or minutes, and IAM
  * itself shows a new role only after some: so they are waited for with a back-off, and count as lost only after a while.
  * What is known of them is kept by the main server, not in the rows: one that takes the run up asks for itself.
  */

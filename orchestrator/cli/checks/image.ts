@@ -33,7 +33,7 @@ export const image: Check = {
   },
 };
 
-/** Volumes must leave with their machines: one that stays is billed until somebody finds it. */
+/** Volumes must leave with their machines: one that stays is billed until it is found and deleted. */
 export function judgeVolumes({ id, keptVolumes }: ImageFacts): Finding[] {
   if (keptVolumes.length === 0) return [];
   return [

@@ -69,7 +69,7 @@ describe('docs/what-happens-when.md', () => {
   });
 
   describe('quotes only what the program says', () => {
-    const said = sources.allTexts([...mainServer, ...instance]);
+    const said = sources.allTexts([...mainServer, ...instance, ...sources.files('shared')]);
     it.each(boxed)('%s', (quote) => {
       expect(said.some((text) => text.includes(quote))).toBe(true);
     });
