@@ -86,8 +86,9 @@ describe('a page that leads elsewhere', () => {
   it('by script to the product is followed as a request of its own', async () => {
     site.pages.set('/p/moved', `<p>${NOTICE}</p><script>location.replace("/p/good")</script>`);
     const sent: string[] = [];
-    const requests: Pick<PacedRequests, 'send' | 'mayFollow'> = {
+    const requests: Pick<PacedRequests, 'send' | 'mayFollow' | 'noteJudgement'> = {
       mayFollow: () => true,
+      noteJudgement: () => undefined,
       async send({ url }: PageRequest): Promise<Answer> {
         sent.push(new URL(url).pathname);
         return { kind: 'page', page: (await stage.source.fetch(url, NO_HOOKS, neverAborted())) as LookedAt };

@@ -128,7 +128,7 @@ describe('the network of a run', () => {
     const compute = new MemoryCompute({ clock: systemClock });
     const balancers = new MemoryLoadBalancer({ clock: systemClock });
     const subnets = await compute.subnets([]);
-    const aws = { ...aRun().settings.aws, ...change };
+    const aws = { ...aRun().settings.aws, balancerScheme: 'auto' as const, ...change };
     balancers.zones = [...new Set(subnets.map((s) => s.zone))];
     const kit = (own: OwnNetwork = null) => networkKit({ compute, balancers }, aws, subnets, own);
     const users = (vpcId = subnets[0]!.vpcId) =>

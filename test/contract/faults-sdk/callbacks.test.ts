@@ -21,15 +21,15 @@ describe('call-backs over HTTP', () => {
       const caller = await stage.ready(0);
       const { publicKey } = await stage.record(caller);
       const stolen = exportPublicKey(createKeyPair().publicKey);
-      await expectRefused(401, () => caller.hello({ publicKey: stolen }));
-      await expectRefused(401, () => caller.hello({ publicKey: stolen, instanceId: 'i-thief' }));
+      await expectRefused(409, () => caller.hello({ publicKey: stolen }));
+      await expectRefused(409, () => caller.hello({ publicKey: stolen, instanceId: 'i-thief' }));
       expect(await stage.record(caller)).toMatchObject({ publicKey, instanceId: 'i-0-1', phase: 'ready' });
       expect(stage.core.alarms.length).toBeGreaterThan(0);
     });
 
     it('F11: is refused from an instance that EC2 did not give for it, or for another slot', async () => {
       const [caller, other] = [await stage.launched(0), await stage.launched(1)];
-      await expectRefused(401, () => caller.hello({ instanceId: 'i-wrong' }));
+      await expectRefused(409, () => caller.hello({ instanceId: 'i-wrong' }));
       await expectRefused(401, () => caller.hello({}, other.options.token));
       expect(await caller.hello()).toMatchObject({ status: 200, authentic: true });
     });
