@@ -81,7 +81,7 @@ const OWN_COMMAND = /^\s*(exec\s+)?'?(\S*\/)?orchestrator'?(\s|$)/;
 const BACKGROUND = /(^|[^&>])&(?![&>])/;
 
 /**
- * `npx orchestrator` and npm scripts put a shell between npm and this program, which hands no signal on: whoever ends npm means the
+ * `npx orchestrator` and npm scripts put a shell between npm and this program, which hands no signal on: ending npm means ending the
  * program. So it ends as by SIGTERM when the process that started it is gone. Only for what npm itself has started in the foreground: a
  * program that was sent to the background, or started by `nohup`, `setsid`, cron, systemd or a script of its own, is to outlive its starter.
  */

@@ -1,5 +1,5 @@
 /**
- * A text in which numbers look the same whoever wrote them: digits of every script as 0-9, spaces as one kind, marks for
+ * A text in which numbers look the same in every script and locale: digits of every script as 0-9, spaces as one kind, marks for
  * directions gone. DEFINITE is a decimal mark about which there is no doubt: the Arabic one, the raised dot, or cents
  * that were set as superscript.
  */
