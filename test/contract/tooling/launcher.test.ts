@@ -149,8 +149,8 @@ it.each([
     (process) => process.command.includes('bin/orchestrator.js') && !process.command.startsWith(shell),
   )!;
   process.kill(pid, 'SIGHUP');
-  process.kill(pid, 'SIGINT');
   if (outlives) {
+    process.kill(pid, 'SIGINT');
     await waitFor(() => command.stdout().includes('interrupt 1'), { what: 'the signal after it' });
     process.kill(pid, 'SIGTERM');
   }
