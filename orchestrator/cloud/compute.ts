@@ -43,8 +43,8 @@ export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
 /** What EC2 answered to a launch that it did not carry out as far as we know. Stored with the claim. */
 export type LaunchFailure =
-  /** EC2 said no: nothing was launched. */
-  | { kind: 'refused'; cause: RefusalCause; message: string }
+  /** EC2 said no: this call launched nothing. `mayExist`: an earlier call with the same token got no answer, and may have. */
+  | { kind: 'refused'; cause: RefusalCause; message: string; mayExist?: true }
   /** No answer: it may or may not exist. Look it up by its tags; then, unless its token is used, send the same request again. */
   | { kind: 'unknown'; message: string; tokenUsed?: true };
 

@@ -5,7 +5,7 @@ import { move } from './instance-moves.ts';
 import { powerOffAtMs } from './schedule-of-run.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { isRefused } from './world.ts';
+import { wasNeverLaunched } from './world.ts';
 
 /** EC2 may not show an instance for a while after it was launched (AWS: eventual consistency). */
 export const VISIBLE_AFTER_MS = 60_000;
@@ -22,8 +22,7 @@ export function decideLeaving(world: World, record: InstanceRecord, shown: Cloud
   }
   if (record.instanceId === null) {
     // Never launched, or launched without an answer: it may still turn up under its tags.
-    const answered = record.attempts === 0 || isRefused(record);
-    if (!shown && (answered || isNeverSeen(world, record))) actions.push(move(record, 'terminated'));
+    if (!shown && (wasNeverLaunched(record) || isNeverSeen(world, record))) actions.push(move(record, 'terminated'));
     return actions;
   }
   if (record.phase === 'terminating') {

@@ -16,7 +16,7 @@ import { sharesAddressWith } from './shared-address.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { isRefused } from './world.ts';
+import { isRefused, wasNeverLaunched } from './world.ts';
 
 /** Unanswered calls for one claim; the wait doubles up to two heartbeats. A throttled one goes on for as long as there is time. */
 const MAX_ATTEMPTS = 12;
@@ -108,13 +108,16 @@ const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): 
 function decideRetry(world: World, record: InstanceRecord): Action[] {
   const { attempts, answer } = record;
   const calledMs = record.launchedAtMs ?? record.claimedAtMs;
-  if (isRefused(record)) return [lose(record, LOSS.refused)];
+  const refused = isRefused(record);
+  if (refused && wasNeverLaunched(record)) return [lose(record, LOSS.refused)];
   if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
   // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
   if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
-  // The token is used: asking again tells nothing. Either the tags turn up, or the next epoch gets a token of its own.
-  if (answer?.kind === 'unknown' && answer.tokenUsed === true)
-    return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS ? [lose(record, LOSS.tokenUsed)] : [];
+  // It will not be asked for again. Either the tags turn up, or the next epoch gets a token of its own.
+  if (refused || (answer?.kind === 'unknown' && answer.tokenUsed === true))
+    return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS
+      ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)]
+      : [];
   const throttled = answer?.kind === 'refused';
   if (isDraining(world) || (throttled && (world.work.waiting === 0 || isHopeless(world))))
     return [lose(record, LOSS.notNeeded)];

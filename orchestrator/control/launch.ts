@@ -7,7 +7,7 @@ import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
 import { renderUserData } from '../../userdata/user-data.ts';
-import type { CloudInstance, LaunchRequest, LaunchResult, SubnetInfo } from '../cloud/compute.ts';
+import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause, SubnetInfo } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
 import type { BalancerScheme } from '../cloud/load-balancer.ts';
 import { describeInstanceType } from '../plan/instance-types.ts';
@@ -179,7 +179,8 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
       if (cause === 'quota') core.marks.quotaRefusedMs = nowMs;
       if (cause === 'credentials' || cause === 'denied')
         noteRefused(core.marks.rights, 'launch', { cause, message, nowMs });
-      await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
+      const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
+      await core.fleet.patch(run.id, slot, epoch, { answer }, core.fence);
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
       return tellRefusal(core, run, record, result);
     }
@@ -191,6 +192,15 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
       );
     }
   }
+}
+
+/**
+ * True when an earlier call for the claim may have launched: it got no answer, or this program ended before it could store one. A
+ * token that is spent says what became of it.
+ */
+function mayExist({ attempts, answer }: InstanceRecord, cause: RefusalCause): boolean {
+  if (attempts === 0 || cause === 'spent') return false;
+  return answer === null || answer.kind === 'unknown' || answer.mayExist === true;
 }
 
 /** Once for each cause, and for each pool that is dry: what EC2 says again and again is in the log. */

@@ -7,7 +7,7 @@ import { drainAtMs, powerOffAtMs } from './schedule-of-run.ts';
 import { billingTerms } from './run-settings.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
-import { isGivenUp, isRefused, latestBySlot } from './world.ts';
+import { isGivenUp, latestBySlot, wasNeverLaunched } from './world.ts';
 
 type MoneyWorld = Pick<World, 'run' | 'instances' | 'nowMs'>;
 
@@ -91,7 +91,7 @@ const billsOf = perFleet((instances): Bill[] =>
     })),
 );
 
-const mayExist = (record: InstanceRecord): boolean => record.attempts > 0 && !isRefused(record);
+const mayExist = (record: InstanceRecord): boolean => !wasNeverLaunched(record);
 
 /** The bills as they stood at a moment; by default as they stand now. */
 const billed = (instances: readonly InstanceRecord[], atMs = Infinity): Bill[] =>

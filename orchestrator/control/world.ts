@@ -81,9 +81,15 @@ export function slotCount(world: {
   return world.instances.reduce((most, r) => Math.max(most, r.slot + 1), world.run.plan.instances);
 }
 
-/** EC2 has said no to its last call and will not be asked again: nothing was launched. One that was throttled is asked again. */
+/** EC2 has said no to its last call and will not be asked again. One that was throttled is asked again. */
 export function isRefused({ answer }: InstanceRecord): boolean {
   return answer?.kind === 'refused' && answer.cause !== 'throttled';
+}
+
+/** No call for the claim can have launched anything. */
+export function wasNeverLaunched(record: InstanceRecord): boolean {
+  if (record.attempts === 0) return true;
+  return isRefused(record) && record.answer?.kind === 'refused' && record.answer.mayExist !== true;
 }
 
 /** Given up for good: it may take no product, and what it did not crawl belongs to others. */

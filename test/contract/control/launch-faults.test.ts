@@ -71,6 +71,20 @@ describe('a launch without an answer', () => {
     expect(new Set(launches.map((c) => c.detail)).size).toBe(3);
   });
 
+  it('F2: whose repetition is refused is adopted when its tags show: the refusal says nothing of the first call', async () => {
+    whole = await WholeRun.open(base, { ...SLOW, instances: 1, intervalMs: 500 });
+    whole.cloud.compute.behaviour.invisibleMs = 5_000;
+    whole.cloud.compute.launchFaults.push('reply-lost', {
+      kind: 'refused',
+      cause: 'quota',
+      message: 'VcpuLimitExceeded',
+    });
+    await whole.start();
+    await whole.untilEnd();
+    await expectComplete();
+    expect(whole.machines()).toEqual(['0.1']);
+  });
+
   it('F9: whose token is used is adopted when its tags show', async () => {
     whole = await WholeRun.open(base, SMALL);
     const { compute } = whole.cloud;

@@ -62,16 +62,23 @@ const of = (world: World, slot = 0): string[] =>
   );
 
 describe('a claim', () => {
-  it('F9: whose token is used is not asked for again; after a minute without tags it is given up', () => {
-    const used = claimed(0, {
-      attempts: 1,
-      answer: { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true },
-      launchedAtMs: START_MS,
-    });
+  it.each<[string, LaunchFailure, string]>([
+    [
+      'F9: whose token is used',
+      { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true },
+      'launch-token-used',
+    ],
+    [
+      'F2: that is refused after a call without an answer',
+      { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
+      'launch-refused',
+    ],
+  ])('%s is not asked for again; after a minute without tags it is given up', (_, answer, reason) => {
+    const used = claimed(0, { attempts: 2, answer, launchedAtMs: START_MS });
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: { instances: [], seenAtMs } }));
     expect(at(START_MS + MINUTE)).toEqual([]);
-    expect(at(START_MS + MINUTE + 1)).toEqual(['0.1 claimed>lost launch-token-used']);
+    expect(at(START_MS + MINUTE + 1)).toEqual([`0.1 claimed>lost ${reason}`]);
   });
 
   it('F7: is throttled for as long as there is time, others are given up after twelve calls', () => {
@@ -111,13 +118,17 @@ describe('a claim', () => {
     expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('sight 0.1');
   });
 
-  it.each(['unknown: timeout', 'used: IdempotentParameterMismatch'])(
-    'does not keep the results back when EC2 has not told by 30 s after the deadline what became of it: %s',
-    (lastError) => {
+  it.each<LaunchFailure>([
+    { kind: 'unknown', message: 'timeout' },
+    { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true },
+    { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
+  ])(
+    'does not keep the results back when EC2 has not shown by 30 s after the deadline what became of it: $message',
+    (answer) => {
       const run = aRun();
       const at = (ms: number): string[] => {
         const nowMs = run.deadlineAtMs + ms;
-        const record = claimed(0, { attempts: 2, lastError, launchedAtMs: drainAtMs(run) - 1 });
+        const record = claimed(0, { attempts: 2, answer, launchedAtMs: drainAtMs(run) - 1 });
         return of(aWorld({ run, instances: [record], nowMs, cloud: null }));
       };
       expect(at(30_000)).toEqual([]);
@@ -416,9 +427,12 @@ describe('F8: a launch without an answer', () => {
     manifestKey: 'm',
   });
 
-  it('is over when a look has not shown it, not when nobody has looked', () => {
+  it.each<LaunchFailure>([
+    { kind: 'unknown', message: 'timeout' },
+    { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
+  ])('is over when a look has not shown it, not when nobody has looked: $message', (answer) => {
     const at = (nowMs: number, seenAtMs: number): string[] =>
-      of(aWorld({ instances: [lost], nowMs, cloud: { instances: [], seenAtMs } }));
+      of(aWorld({ instances: [{ ...lost, answer }], nowMs, cloud: { instances: [], seenAtMs } }));
     const late = NOW + 2 * MINUTE;
     expect(at(late, NOW - 1)).toEqual([]);
     expect(at(late, NOW + MINUTE)).toEqual([]);
