@@ -1,7 +1,7 @@
 /**
- * HTML as it streams in, into starts and ends of elements. It sees the same elements as htmlparser2, which a test holds
- * it to, at a fraction of the cost: text that nobody wants is passed over, attributes are read when asked for, and
- * entities decoded where they are taken.
+ * HTML as it streams in, into starts and ends of elements: those of the tree that a browser makes of the page, but for the
+ * standard's repairs of formatting elements and of text in tables. Text that the handler does not want is passed over,
+ * attributes are read when asked for, and entities decoded where they are taken.
  *
  * What a piece leaves unfinished waits for the next one. It is read again from its start, but not before it has doubled,
  * so that a tag which never ends costs no more than its length.
@@ -25,6 +25,8 @@ export class HtmlParser implements MarkupParser {
   readonly #handler: MarkupHandler;
   readonly #elements: OpenElements;
   readonly #startTag = new StartTag();
+  /** Of elements that the page does not start where they open. */
+  readonly #otherTag = new StartTag();
   /** What was not read yet. */
   #text = '';
   /** Not read before it is this long. */
@@ -35,7 +37,14 @@ export class HtmlParser implements MarkupParser {
 
   constructor(handler: MarkupHandler) {
     this.#handler = handler;
-    this.#elements = new OpenElements(() => handler.close());
+    this.#elements = new OpenElements({
+      open: (tag, source) => {
+        if (source === '') this.#otherTag.clear();
+        else this.#otherTag.scan(source, 1 + tag.name.length);
+        handler.open(tag.lower, this.#otherTag);
+      },
+      close: () => handler.close(),
+    });
   }
 
   write(text: string): void {
@@ -118,9 +127,8 @@ export class HtmlParser implements MarkupParser {
     const elements = this.#elements;
     const wasForeign = elements.isForeign;
     const tag = elements.read(text, at + 1, nameEnd);
-    if (elements.isIgnored(tag)) return next;
-    elements.makeRoom(tag);
-    if (!tag.isVoid) elements.push(tag);
+    if (!elements.makeRoom(tag)) return next;
+    if (!tag.isVoid) elements.push(tag, elements.mayReopen(tag) ? text.slice(at, next) : '');
     this.#handler.open(tag.lower, startTag);
     if (tag.isVoid) this.#handler.close();
     else if (startTag.endsItself && elements.isForeign) elements.pop();
@@ -150,11 +158,12 @@ export class HtmlParser implements MarkupParser {
     const elements = this.#elements;
     if (tag.isVoid) {
       if (tag.name === 'br') this.#openEmpty(tag);
-    } else if (!elements.popTo(tag) && tag === PARAGRAPH) this.#openEmpty(tag);
+    } else if (!elements.end(tag) && tag === PARAGRAPH && elements.isInBody) this.#openEmpty(tag);
   }
 
   /** An end tag that stands for an element without content. */
   #openEmpty(tag: Tag): void {
+    this.#elements.makeRoom(tag);
     this.#startTag.clear();
     this.#handler.open(tag.lower, this.#startTag);
     this.#handler.close();
@@ -167,6 +176,7 @@ export class HtmlParser implements MarkupParser {
     // The text may end before it says which it is.
     if (!this.#ended && length - at <= CDATA.length) return ~at;
     const isDoctype = /^doctype/i.test(text.slice(at + 2, at + 9));
+    if (isDoctype) this.#elements.hasDoctype = true;
     return this.#readBogusComment(text, at, isDoctype ? -1 : at + 2);
   }
 
@@ -215,7 +225,9 @@ export class HtmlParser implements MarkupParser {
   }
 
   #giveDecoded(text: string, start: number, end: number): void {
-    if (start >= end || !this.#handler.wantsText) return;
+    if (start >= end) return;
+    if (this.#elements.isPending) this.#elements.beforeText(text, start, end);
+    if (!this.#handler.wantsText) return;
     const piece = text.slice(start, end);
     this.#handler.text(piece.includes('&') ? decodeHTML(piece) : piece);
   }

@@ -1,25 +1,68 @@
 /**
- * The elements that are open, and what follows from HTML's rules when one starts or ends. Says every start and end to
- * `opened` and `closed`, also those the page leaves out.
+ * The elements that are open, and what follows from HTML's rules when one starts or ends. Reports every start and end, also
+ * those the page leaves out. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
+import { isSpace } from './characters.ts';
 import { isAt } from './names.ts';
 import type { Tag } from './tags.ts';
 import { KNOWN_TAGS, svgSpelling, tagAt, tagNamed } from './tags.ts';
 
 const IMAGE_ALIAS = tagNamed('img');
-const FORM = tagNamed('form');
+const [HTML, HEAD, BODY, FRAMESET] = ['html', 'head', 'body', 'frameset'].map(tagNamed) as [Tag, Tag, Tag, Tag];
+const [FORM, PARAGRAPH, BUTTON, ANCHOR] = ['form', 'p', 'button', 'a'].map(tagNamed) as [Tag, Tag, Tag, Tag];
+const [TABLE, TEMPLATE] = ['table', 'template'].map(tagNamed) as [Tag, Tag];
+const [TBODY, TR, COL, COLGROUP] = ['tbody', 'tr', 'col', 'colgroup'].map(tagNamed) as [Tag, Tag, Tag, Tag];
+const LISTS = ['ol', 'ul'].map(tagNamed);
+const HEADINGS = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(tagNamed);
+
+const SPECIAL_TAGS = KNOWN_TAGS.filter((tag) => tag.isSpecial);
+const SCOPE_TAGS = KNOWN_TAGS.filter((tag) => tag.isScope);
+const ITEM_BOUNDS = KNOWN_TAGS.filter((tag) => tag.boundsItems);
+
+const MAX_EQUAL = 3;
+const MAX_INTERRUPTED = 8;
+
+/** How far the page has come. */
+type Stage = 'start' | 'html' | 'head' | 'after-head' | 'body';
+
+/** A formatting element in a paragraph. When the paragraph's end closes it, HTML opens it again before the next text. */
+interface Formatting {
+  tag: Tag;
+  /** Its start tag as the page has it. */
+  source: string;
+  /** Its place among the open elements. */
+  at: number;
+  /** It opens again when another element ends it. */
+  reopens: boolean;
+}
+
+export interface ElementEvents {
+  /** @param source the start tag as the page has it; '' for one that the page leaves out */
+  open(tag: Tag, source: string): void;
+  close(): void;
+}
 
 export class OpenElements {
+  /** Without a doctype, browsers take a page for one of the nineties, whose paragraphs hold tables. */
+  hasDoctype = false;
+  /** True while text or any element may start others before it: see beforeText(). A field, because it is read for every text. */
+  isPending = true;
+  readonly #events: ElementEvents;
   readonly #stack: Tag[] = [];
-  readonly #onClose: () => void;
+  /** Of each element of the stack, the next one of its name further out; beyond the stack, what was left there. */
+  readonly #previous: number[] = [];
+  /** The open formatting elements that may have to open again. */
+  readonly #formatting: Formatting[] = [];
   /** Whose rules hold, for each element that changes them. */
   readonly #rules: NonNullable<Tag['rules']>[] = ['html'];
-  /** How many of each name are open, so that a stray end tag need not be searched for. */
-  readonly #known = new Uint16Array(KNOWN_TAGS);
+  /** The innermost open element of each name; -1 without one. */
+  readonly #known = new Int32Array(KNOWN_TAGS.length).fill(-1);
   readonly #others = new Map<string, number>();
+  readonly #interrupted: Formatting[] = [];
+  #stage: Stage = 'start';
 
-  constructor(onClose: () => void) {
-    this.#onClose = onClose;
+  constructor(events: ElementEvents) {
+    this.#events = events;
   }
 
   /** True inside svg and math, where HTML's own rules for elements do not hold. */
@@ -31,61 +74,263 @@ export class OpenElements {
     return this.#stack.length;
   }
 
+  get isInBody(): boolean {
+    return this.#stage === 'body';
+  }
+
+  /** Whether the start tag may be asked for again: push() wants it then. */
+  mayReopen(tag: Tag): boolean {
+    return tag.isFormatting && this.#innermost(PARAGRAPH) >= 0;
+  }
+
   /** The tag whose name stands there. */
   read(text: string, start: number, end: number): Tag {
     const tag = tagAt(text, start, end);
     if (this.#rules.length === 1) return tag.name === 'image' ? IMAGE_ALIAS : tag;
     const spelling = svgSpelling(tag.name);
-    if (spelling !== undefined && (this.#rules.at(-1) === 'svg' || this.#count(tagNamed(spelling)) > 0))
+    if (spelling !== undefined && (this.#rules.at(-1) === 'svg' || this.#innermost(tagNamed(spelling)) >= 0))
       return tagNamed(spelling);
     return tag.name === 'image' && !this.isForeign ? IMAGE_ALIAS : tag;
   }
 
-  /** Whether the start tag makes no element: a form inside a form. */
-  isIgnored(tag: Tag): boolean {
-    return tag === FORM && this.#count(tag) > 0;
+  /** Starts and ends what has to be before this one starts; false when its start tag makes no element. */
+  makeRoom(tag: Tag): boolean {
+    return (tag.isPlain && !this.isPending) || this.#makeRoom(tag);
   }
 
-  /** Ends the elements that cannot hold this one. */
-  makeRoom(tag: Tag): void {
-    if (tag.ends === null) return;
-    while (this.#stack.length > 0 && tag.ends.has(this.#stack[this.#stack.length - 1]!.name)) this.pop();
+  #makeRoom(tag: Tag): boolean {
+    if (this.isForeign) return true;
+    if (this.#stage === 'body' ? isFrame(tag) : !this.#enter(tag)) return false;
+    if (tag === FORM && this.#innermost(FORM) >= 0) return false;
+    if (tag.contexts !== null && this.#isInTable()) {
+      while (!tag.contexts.has(this.#top!.name)) this.pop();
+      this.#openTableParts(tag);
+      return true;
+    }
+    if (tag.follows !== null) this.#endItem(tag.follows);
+    if (tag.endsParagraph && (tag !== TABLE || this.hasDoctype)) this.endParagraph();
+    if (tag === BUTTON) this.end(BUTTON);
+    if (tag.ends !== null) while (this.#top !== undefined && tag.ends.has(this.#top.name)) this.pop();
+    if (this.#interrupted.length > 0) {
+      if (tag === ANCHOR) this.#forget(tag);
+      if (tag.reopens) this.#reopen();
+    }
+    return true;
   }
 
-  push(tag: Tag): void {
-    this.#stack.push(tag);
+  /** Starts what has to be before this text. */
+  beforeText(text: string, start: number, end: number): void {
+    if (this.#stage !== 'body' && this.#isAtFrame() && !isBlank(text, start, end)) this.#enter(null);
+    if (this.#interrupted.length > 0 && this.#top !== TABLE && this.#top?.contexts == null) this.#reopen();
+  }
+
+  /** @param source its start tag where mayReopen() says so, else '' */
+  push(tag: Tag, source: string): void {
+    const at = this.#stack.push(tag) - 1;
+    this.#previous[at] = this.#innermost(tag);
+    this.#setInnermost(tag, at);
+    if (source !== '') this.#formatting.push({ tag, source, at, reopens: false });
     if (tag.rules !== null) this.#rules.push(tag.rules);
-    if (tag.id >= 0) this.#known[tag.id]!++;
-    else this.#others.set(tag.name, this.#count(tag) + 1);
+    if (this.isPending && tag.isScope) this.#takeInterrupted();
   }
 
-  /** Ends the innermost element. */
-  pop(): void {
+  /** Ends the innermost element. @param isOwnEnd by its own end tag */
+  pop(isOwnEnd = false): void {
     const tag = this.#stack.pop()!;
+    this.#setInnermost(tag, this.#previous[this.#stack.length]!);
     if (tag.rules !== null) this.#rules.pop();
-    if (tag.id >= 0) this.#known[tag.id]!--;
-    else this.#others.set(tag.name, this.#count(tag) - 1);
-    this.#onClose();
+    if (this.#formatting.length > 0) this.#notePopped(isOwnEnd);
+    if (this.isPending) {
+      if (tag.isScope) this.#takeInterrupted();
+      if (tag === HEAD && this.#stage === 'head') this.#stage = 'after-head';
+    }
+    this.#events.close();
+  }
+
+  #notePopped(isOwnEnd: boolean): void {
+    const last = this.#formatting.at(-1)!;
+    if (last.at !== this.#stack.length) return;
+    this.#formatting.pop();
+    if (last.reopens && !isOwnEnd) this.#interrupt(last);
   }
 
   /** Ends the innermost element if its name stands there, which is so of nearly every end tag. */
   popIfNamed(text: string, start: number, end: number): boolean {
-    // Inside svg and math a name may be another in a different case.
-    if (this.#stack.length === 0 || this.#rules.length > 1) return false;
-    if (!isAt(text, start, end, this.#stack[this.#stack.length - 1]!.name)) return false;
-    this.pop();
+    // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
+    if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
+    if (!isAt(text, start, end, this.#top!.name)) return false;
+    this.pop(true);
     return true;
   }
 
-  /** Ends the innermost element of this name and all inside it; false when none is open. */
-  popTo(tag: Tag): boolean {
-    if (this.#count(tag) === 0) return false;
-    while (this.#stack[this.#stack.length - 1]!.name !== tag.name) this.pop();
-    this.pop();
+  /** Ends the element that an end tag of this name ends, and all inside it; false when there is none. */
+  end(tag: Tag): boolean {
+    if (tag === HTML || tag === BODY) {
+      // They end with the page: what follows belongs to the body, too.
+      if (this.#stage !== 'body' && this.#isAtFrame()) this.#enter(null);
+      return false;
+    }
+    if (tag.isFormatting && this.#forget(tag)) return true;
+    const at = this.#endOf(tag);
+    if (at < 0) return false;
+    this.#popAbove(at);
+    this.pop(true);
     return true;
   }
 
-  #count(tag: Tag): number {
-    return tag.id >= 0 ? this.#known[tag.id]! : (this.#others.get(tag.name) ?? 0);
+  /** Ends an open paragraph; what it cuts off of formatting elements opens again behind it. */
+  endParagraph(): void {
+    const at = this.#innermost(PARAGRAPH);
+    if (at < 0 || at < this.#innermostOf(SCOPE_TAGS) || at < this.#innermost(BUTTON)) return;
+    for (const element of this.#formatting) if (element.at > at) element.reopens = true;
+    this.#popAbove(at);
+    this.pop();
   }
+
+  /** Where the element is that such an end tag ends; -1 for a stray one. */
+  #endOf(tag: Tag): number {
+    // The end tag of any heading ends the one that is open.
+    const at = HEADINGS.includes(tag) ? this.#innermostOf(HEADINGS) : this.#innermost(tag);
+    if (at < 0) return -1;
+    if (tag.rules !== null && tag.rules !== 'html') return at;
+    if (tag === TABLE || tag.contexts !== null) {
+      const outside = tag === TABLE ? TEMPLATE : TABLE;
+      return at > this.#innermost(outside) ? at : -1;
+    }
+    if (tag.name === 'template' || tag.isScope) return at;
+    if (!tag.isSpecial && !tag.isFormatting) return at > this.#innermostOf(SPECIAL_TAGS) ? at : -1;
+    let from = this.#innermostOf(SCOPE_TAGS);
+    if (tag.name === 'li') from = Math.max(from, this.#innermostOf(LISTS));
+    if (tag === PARAGRAPH) from = Math.max(from, this.#innermost(BUTTON));
+    return at > from ? at : -1;
+  }
+
+  /** Ends the item before this one, unless it belongs to a list further out. */
+  #endItem(followed: ReadonlySet<string>): void {
+    if (LISTS.includes(this.#top!)) return;
+    const at = this.#innermostOf(ITEM_BOUNDS);
+    if (at < 0 || !followed.has(this.#stack[at]!.name)) return;
+    this.#popAbove(at);
+    this.pop();
+  }
+
+  #isInTable(): boolean {
+    return this.#innermost(TABLE) > this.#innermost(TEMPLATE);
+  }
+
+  #openTableParts(tag: Tag): void {
+    if (tag === COL) {
+      if (this.#top === TABLE) this.#openImplied(COLGROUP);
+      return;
+    }
+    if (tag !== TR && !isCell(tag)) return;
+    if (this.#top === TABLE) this.#openImplied(TBODY);
+    if (isCell(tag) && this.#top !== TR) this.#openImplied(TR);
+  }
+
+  /** Opens what of html, head and body has to be open before this one, or before text (null); false when it makes no element. */
+  #enter(tag: Tag | null): boolean {
+    if (tag === HTML) {
+      if (this.#stage !== 'start') return false;
+      this.#stage = 'html';
+      return true;
+    }
+    // Inside of noscript or a template in the head.
+    if (!this.#isAtFrame()) return tag === null || !isFrame(tag);
+    if (tag === HEAD && this.#stage !== 'start' && this.#stage !== 'html') return false;
+    if (this.#stage === 'start') this.#openImplied(HTML);
+    if (this.#stage === 'start' || this.#stage === 'html') {
+      this.#stage = 'head';
+      if (tag === HEAD) return true;
+      this.#openImplied(HEAD);
+    }
+    if (tag?.isMetadata === true) return true;
+    // A switch of the stage by pop() is not seen by the compiler.
+    if ((this.#stage as Stage) === 'head') this.pop();
+    this.#stage = 'body';
+    this.#notePending();
+    if (tag !== BODY && tag !== FRAMESET) this.#openImplied(BODY);
+    return true;
+  }
+
+  /** Nothing is open but what frames the page. */
+  #isAtFrame(): boolean {
+    const top = this.#top;
+    return top === undefined || top === HTML || top === HEAD;
+  }
+
+  #openImplied(tag: Tag): void {
+    this.push(tag, '');
+    this.#events.open(tag, '');
+  }
+
+  /** Of equal ones the standard opens three again; the other bound keeps each paragraph of a hostile page cheap. */
+  #interrupt(element: Formatting): void {
+    const all = this.#interrupted;
+    const equal = all.filter((i) => i.tag === element.tag && i.source === element.source).length;
+    if (equal < MAX_EQUAL && all.length < MAX_INTERRUPTED) all.unshift(element);
+    this.#notePending();
+  }
+
+  #reopen(): void {
+    for (const { tag, source } of this.#takeInterrupted()) {
+      this.push(tag, source);
+      this.#formatting.at(-1)!.reopens = true;
+      this.#events.open(tag, source);
+    }
+  }
+
+  /** It does not open again; false when it was not to. */
+  #forget(tag: Tag): boolean {
+    const at = this.#interrupted.findLastIndex((i) => i.tag === tag);
+    if (at >= 0) this.#interrupted.splice(at, 1);
+    this.#notePending();
+    return at >= 0;
+  }
+
+  #takeInterrupted(): Formatting[] {
+    const all = this.#interrupted.splice(0);
+    this.#notePending();
+    return all;
+  }
+
+  #notePending(): void {
+    this.isPending = this.#stage !== 'body' || this.#interrupted.length > 0;
+  }
+
+  #popAbove(at: number): void {
+    while (this.#stack.length > at + 1) this.pop();
+  }
+
+  get #top(): Tag | undefined {
+    return this.#stack[this.#stack.length - 1];
+  }
+
+  #innermostOf(tags: readonly Tag[]): number {
+    let innermost = -1;
+    for (const { id } of tags) if (this.#known[id]! > innermost) innermost = this.#known[id]!;
+    return innermost;
+  }
+
+  #innermost(tag: Tag): number {
+    return tag.id >= 0 ? this.#known[tag.id]! : (this.#others.get(tag.name) ?? -1);
+  }
+
+  #setInnermost(tag: Tag, at: number): void {
+    if (tag.id >= 0) this.#known[tag.id] = at;
+    else if (at >= 0) this.#others.set(tag.name, at);
+    else this.#others.delete(tag.name);
+  }
+}
+
+const isFrame = (tag: Tag): boolean => tag === BODY || tag === HEAD || tag === HTML || tag === FRAMESET;
+
+const isCell = (tag: Tag): boolean => tag.name === 'td' || tag.name === 'th';
+
+function isBlank(text: string, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const code = text.charCodeAt(i);
+    if (!isSpace(code) && code !== 0xfeff) return false;
+  }
+  return true;
 }

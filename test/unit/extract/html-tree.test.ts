@@ -1,0 +1,121 @@
+/** The parser of pages opens and closes the elements of the standard's tree: in generated pages, as parse5 builds it. */
+import fc from 'fast-check';
+import type { DefaultTreeAdapterTypes } from 'parse5';
+import { parse } from 'parse5';
+import { describe, expect, it } from 'vitest';
+import { HtmlParser } from '../../../crawl-api/extract/markup/html-parser.ts';
+
+/** The tree as text: `div(p(x))`, with the attribute k where there is one. White space between elements is left out. */
+function treeOf(page: string): string {
+  let out = '';
+  const parser = new HtmlParser({
+    wantsText: true,
+    wantsComments: false,
+    open: (name, attributes) => void (out += `${name}${attributes.get('k') ?? ''}(`),
+    close: () => void (out += ')'),
+    text: (text) => void (out += text.replaceAll(' ', '')),
+    comment: () => undefined,
+  });
+  for (let at = 0; at < page.length; at += 7) parser.write(page.slice(at, at + 7));
+  parser.end();
+  return out;
+}
+
+type Node = DefaultTreeAdapterTypes.ChildNode;
+
+function referenceOf(page: string): string {
+  const write = (node: Node): string => {
+    if ('value' in node) return node.value.replaceAll(' ', '');
+    if (!('childNodes' in node)) return '';
+    const key = node.attrs.find((a) => a.name === 'k')?.value ?? '';
+    return `${node.tagName}${key}(${node.childNodes.map(write).join('')})`;
+  };
+  return parse(page, { scriptingEnabled: false }).childNodes.map(write).join('');
+}
+
+const BLOCKS = 'p div section ul ol li dl dd dt h1 h2 h3 blockquote button address';
+const INLINE = 'span label x-y';
+const open = (names: string) => fc.constantFrom(...names.split(' ').map((name) => `<${name}>`));
+const close = (names: string) => fc.constantFrom(...names.split(' ').map((name) => `</${name}>`));
+const text = fc.constantFrom('x', 'y', ' ', 'z');
+const empty = fc.constantFrom('<br>', '<hr>', '<img>', '<input>');
+
+/** Elements that start and end in any order, many of them never. */
+const flow = fc
+  .array(
+    fc.oneof(
+      { weight: 5, arbitrary: open(`${BLOCKS} ${INLINE}`) },
+      { weight: 3, arbitrary: close(`${BLOCKS} ${INLINE} em`) },
+      { weight: 3, arbitrary: text },
+      { weight: 1, arbitrary: empty },
+    ),
+    { maxLength: 14 },
+  )
+  .map((parts) => parts.join(''));
+
+const maybe = (tag: string) => fc.constantFrom(tag, '');
+const parts = (...of: fc.Arbitrary<string>[]) => fc.tuple(...of).map((all) => all.join(''));
+const several = (of: fc.Arbitrary<string>) => fc.array(of, { maxLength: 3 }).map((all) => all.join(''));
+/** Tables whose optional tags are there or not, with what starts and ends in any order in their cells. */
+const cell = parts(fc.constantFrom('<td>', '<th>'), flow, maybe('</td>'), maybe('</tr>'));
+const row = parts(maybe('<tr>'), cell, several(cell), maybe('</tr>'));
+const rows = several(row);
+const body = fc.oneof(
+  rows,
+  ...['tbody', 'thead', 'tfoot'].map((name) => parts(fc.constant(`<${name}>`), rows, maybe(`</${name}>`))),
+);
+const table = parts(
+  fc.constant('<table>'),
+  maybe('<caption>c</caption>'),
+  maybe('<colgroup>'),
+  fc.constantFrom('<col>', ''),
+  several(body),
+  fc.constant('</table>'),
+);
+/** The frame of a page, its tags there or not. */
+const page = parts(
+  maybe('<!doctype html>'),
+  maybe('<html>'),
+  maybe('<head>'),
+  several(fc.constantFrom('<title>t</title>', '<meta>', '<link>', ' ', '<script>s</script>', '<style>c</style>')),
+  maybe('</head>'),
+  maybe(' '),
+  maybe('<body>'),
+  flow,
+  several(parts(fc.oneof(table, flow), flow)),
+  maybe('</body>'),
+  maybe('</html>'),
+  flow,
+  // Without any text, the standard has an empty body, and this parser none.
+  fc.constant('.'),
+);
+
+describe('the tree of a page', () => {
+  it('is that of parse5, whatever tags are left out or stray', () => {
+    fc.assert(
+      fc.property(page, (source) => {
+        expect(treeOf(source)).toBe(referenceOf(source));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([
+    ['rows without a body', '<table><tr><td>x'],
+    ['cells without a row', '<table><td>x<th>y</table>'],
+    ['columns without a group', '<table><col><tr><td>x'],
+    ['parts of a table whose ends are left out', '<table><thead><tr><th>a<tbody><tr><td>b<td>c<tfoot><tr><td>d'],
+    ['a paragraph around a link around a block', '<p><a k=1>x<div>y<h2>z</h2></div>w</a>v</p>u'],
+    ['a bold start of a paragraph that never ends', '<p>x <b>y<div>z</div>w'],
+    ['the end of a list item in an inner list', '<ul><li>x<ul></li>y<li>z</ul>w</ul>'],
+    ['a heading that ends as another', '<h1>x</h2>y<h3>z<h4>w'],
+    ['a stray end in a cell', '<div><table><tr><td>x</div>y</td></tr></table>z'],
+    ['no body', '<title>t</title><p>x'],
+    ['nothing but text', 'x'],
+    ['what follows the end of the page', '<body><div>x</body></html><p>y'],
+    ['pixels in the head', '<head><noscript><link></noscript><meta></head><p>x'],
+    ['a paragraph in a button', '<p>x<button><p>y</button>z'],
+  ])('is that of parse5 with %s', (_, source) => {
+    expect(treeOf(source)).toBe(referenceOf(source));
+  });
+});
