@@ -63,7 +63,8 @@ const SYMBOLS: Record<string, string> = {
   GEL: '₾',
   GHS: '₵ GH₵',
   HKD: 'HK$',
-  HUF: 'Ft ft FT',
+  // Not `ft`: `1.250 ft` are feet.
+  HUF: 'Ft',
   IDR: 'Rp rp RP',
   ILS: '₪',
   INR: '₹',

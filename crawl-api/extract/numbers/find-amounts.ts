@@ -9,8 +9,9 @@ export interface Amount {
   reading: Reading;
   isNegative: boolean;
   currency: Currency | null;
-  /** It is a price by weight or measure (`1,25 €/100 g`), or stands in brackets. */
-  isAside: boolean;
+  /** It is a price by weight or measure: `1,25 €/100 g`. */
+  isMeasured: boolean;
+  isInBrackets: boolean;
   isPercent: boolean;
   /** The digits do not give the value: `1.5M`, `3 Mio`, `2万`, cents (`75¢`), or pieces that may be two numbers (`118, 99`). */
   isUnclear: boolean;
@@ -21,7 +22,7 @@ export interface Amount {
 
 // Thousands by spaces or apostrophes, else digits with marks; a mark without digits before it only behind no letter or digit.
 const NUMBER = new RegExp(
-  String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,])[.,]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
+  String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,])[.,${DEFINITE}]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
   'gu',
 );
 const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
@@ -31,7 +32,9 @@ const SPLIT_CENTS = /^(?: ?([.,]) ?| )(\d{2})(?!\d|[.,%]\d)/;
 const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
 const LARGE =
-  /^(?:[kKMB](?![\p{L}\d])| ?(?:million|mio|mrd|mln|billion|bn|lakh|lac|crore|thousand|tsd|тыс|млн|млрд|ribu|rb|juta|jt|triệu|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
+  /^(?:\^|[kmb](?![\p{L}\d])| ?(?:thousand|million|billion|lakh|lac|crore)s?(?!\p{L})| ?(?:tsd|tys|tis|mil|mio|mill|mrd|mld|mln|bn|cr|millionen|milliarden|millions|millones|milhões|milioni|тыс|хил|млн|млрд|ribu|rb|juta|jt|nghìn|ngàn|triệu|tr|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
+/** Beside a currency these multiply, behind a space too: `Rp 169 k`, `Rs 1.5L`. Alone they may be a size or a unit. */
+const LARGE_PRICE = /^ ?[kKMBL](?![\p{L}\d])/u;
 const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
 
 /** `own`: the currency of amounts that have none beside them. */
@@ -57,7 +60,7 @@ function amountAt(
   const before = text.slice(0, start);
   let end = start + digits.length;
   let number = digits;
-  const unsigned = before.replace(/[-−]$/, '');
+  const unsigned = before.replace(/[-−–]$/, '');
   const ahead = currencyBefore(before) ?? currencyBefore(unsigned);
   const isClosed = CLOSING.test(text.slice(end));
   if (isClosed) end += CLOSING.exec(text.slice(end))![0].length;
@@ -77,22 +80,38 @@ function amountAt(
       end += split[0].length;
       behind = after;
     }
+  } else if (split && ahead !== null && /[.,]\d{3}$/.test(number)) {
+    // `€ 1.234 .50`: the same mark cannot be both.
+    isUnclear = true;
   }
   const currency = pick(ahead?.currency ?? null, behind?.currency ?? null);
   const rest = text.slice(end + (euro ? 0 : (behind?.chars ?? 0)));
-  const isMeasured = MEASURE.test(rest);
+  const isMeasured = MEASURE.test(rest) && !isSecondPrice(rest);
   const style = isMeasured ? null : (currency ?? (own === null ? null : currencyOf(own)))?.style;
   return {
     reading: readMarks(number, { decimal, style: style ?? null, isClosed }),
     isNegative: isNegative(text, start, ahead?.chars ?? 0),
     currency,
-    isAside: (isMeasured && currency !== null) || before.lastIndexOf('(') > before.lastIndexOf(')'),
+    isMeasured: isMeasured && currency !== null,
+    isInBrackets: before.lastIndexOf('(') > before.lastIndexOf(')'),
     isPercent: /^ ?[%٪]/.test(text.slice(end)),
     isUnclear:
-      isUnclear || LARGE.test(text.slice(end)) || (behind === null && ahead === null && CENTS.test(text.slice(end))),
+      isUnclear ||
+      LARGE.test(text.slice(end)) ||
+      (ahead !== null && behind === null && LARGE_PRICE.test(text.slice(end))) ||
+      (behind === null && ahead === null && CENTS.test(text.slice(end))),
     start,
     end,
   };
+}
+
+/** In `14,73 лв. / 7,53 €` the slash stands between two prices. */
+function isSecondPrice(rest: string): boolean {
+  const next = /^ ?\/ ?(.*)$/u.exec(rest)?.[1] ?? '';
+  const number = /^\d[\d.,' ]*/.exec(next);
+  if (number) return currencyBehind(next.slice(number[0].trimEnd().length)) !== null;
+  const ahead = currencyBehind(next);
+  return ahead !== null && /^[.:]?\s?\d/.test(next.slice(ahead.chars));
 }
 
 /** The one that says more: of `$ 5 USD` the code. */
@@ -106,18 +125,21 @@ function pick(ahead: Currency | null, behind: Currency | null): Currency | null 
  * space behind it (`- $44.99`) separates: pages use it for ranges and between name and price.
  */
 function isNegative(text: string, start: number, currencyChars: number): boolean {
-  const isSign = (at: number): boolean => /[-−]/.test(text[at] ?? '') && !/[\p{L}\d.,)€$£%]/u.test(text[at - 1] ?? '');
+  const isSign = (at: number): boolean => /[-−–]/.test(text[at] ?? '') && !/[\p{L}\d.,)€$£%]/u.test(text[at - 1] ?? '');
   if (isSign(start - 1)) return true;
   // `$-5` and `-$5`.
-  return currencyChars > 0 && (/[-−]/.test(text[start - 1] ?? '') || isSign(start - 1 - currencyChars));
+  return currencyChars > 0 && (/[-−–]/.test(text[start - 1] ?? '') || isSign(start - 1 - currencyChars));
 }
 
-/** Of `10 - 20 €` both are amounts of that currency. */
+const RANGE =
+  /^(?:[^\p{L}\d]{0,3}[-–—−~][^\p{L}\d]{0,3}|[^\p{L}\d]{0,3} (?:to|till|bis|à|tot|til|do|до) [^\p{L}\d]{0,3})$/iu;
+
+/** Of `10 - 20 €` and `10 bis 20 €` both are amounts of that currency. */
 function joinRanges(text: string, amounts: readonly Amount[]): void {
   for (const [i, second] of amounts.entries()) {
     const first = amounts[i - 1];
     if (!first || first.isPercent || second.isPercent) continue;
-    if (!/^[^\p{L}\d]{0,3}[-–—~][^\p{L}\d]{0,3}$/u.test(text.slice(first.end, second.start))) continue;
+    if (!RANGE.test(text.slice(first.end, second.start))) continue;
     first.currency ??= second.currency;
     second.currency ??= first.currency;
   }

@@ -15,17 +15,25 @@ const ZEROS = [
 const HALVES: Record<string, string> = { '½': '5', '¼': '25', '¾': '75' };
 
 export function toPlainText(text: string): string {
-  return text
-    .slice(0, MAX_CHARS)
-    .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
-    .replace(/(\d)([¹²³⁰⁴-⁹]{2})(?![¹²³⁰⁴-⁹])/g, (_, digit: string, cents: string) => digit + DEFINITE + cents)
-    .replace(/(\d?) ?([½¼¾])/g, (_, digit: string, part: string) => `${digit || '0'}${DEFINITE}${HALVES[part]}`)
-    .normalize('NFKC')
-    .replace(/[\p{Nd}--[0-9]]/gv, toAscii)
-    .replace(/[’ʼ´`′٬]/g, "'")
-    .replace(/،/g, ',')
-    .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
-    .replace(/\s+/g, ' ');
+  return (
+    text
+      .slice(0, MAX_CHARS)
+      .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
+      .replace(/(\d)([¹²³⁰⁴-⁹]{2})(?![¹²³⁰⁴-⁹])/g, (_, digit: string, cents: string) => digit + DEFINITE + cents)
+      // `m²`, `CO₂` and the footnote of `19,99 €¹` are no numbers. Behind a whole number it may be a power (`10³`) or a footnote.
+      .replace(/(?<=[\p{L}\p{Sc}*)])[¹²³⁰⁴-⁹₀-₉]+/gu, '')
+      .replace(/(?<=\d)(?<![.,]\d+)[¹²³⁰⁴-⁹]+/g, '^')
+      .replace(/(\d?) ?([½¼¾])/g, (_, digit: string, part: string) => `${digit || '0'}${DEFINITE}${HALVES[part]}`)
+      // Before NFKC, which makes a space and an accent of the acute.
+      .replace(/[’ʼ´`′٬]/g, "'")
+      .normalize('NFKC')
+      .replace(/[\p{Nd}--[0-9]]/gv, toAscii)
+      .replace(/[‐‒]/g, '-')
+      .replace(/[〜∼]/g, '~')
+      .replace(/،/g, ',')
+      .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
+      .replace(/\s+/g, ' ')
+  );
 }
 
 function toAscii(digit: string): string {

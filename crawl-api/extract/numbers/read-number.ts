@@ -69,11 +69,15 @@ export function readCurrency(text: string, fallback: string | null): string | nu
 /** The number that is meant; `several` when prices differ and nothing says which is. */
 function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
   const all = findAmounts(text, decimal, price?.currency ?? null);
-  const main = all.filter((amount) => !amount.isAside);
-  const amounts = main.length > 0 ? main : all;
+  const hasPrice = all.some(({ currency, isMeasured }) => currency !== null && !isMeasured);
+  // A price by measure does not count beside another price; beside mere numbers (`1,25 €/100 g`) it is the one that is meant.
+  const main = hasPrice ? all.filter(({ isMeasured }) => !isMeasured) : all;
+  const outside = main.filter(({ isInBrackets }) => !isInBrackets);
+  const amounts = outside.length > 0 ? outside : main;
   const [first] = amounts;
   if (first === undefined) return null;
-  const priced = amounts.filter((amount) => amount.currency !== null);
+  const isPrice = ({ currency }: Amount): boolean => currency !== null;
+  const priced = amounts.some(isPrice) || !price ? amounts.filter(isPrice) : main.filter(isPrice);
   // A number before the prices is one of its own for `number`: `4 for $10`.
   if (!price) return first.currency !== null && differ(priced) ? 'several' : first;
   const candidates = priced.length > 0 ? priced : amounts.filter((amount) => !amount.isPercent);

@@ -138,7 +138,21 @@ export const SURE: readonly [text: string, amount: number, currency: string | nu
   ['KWD 1.250', 1.25, 'KWD'],
   ['1,250.500 OMR', 1250.5, 'OMR'],
   ['₪1,299.90', 1299.9, 'ILS'],
+  ['٫٥ ر.س', 0.5, 'SAR'],
   ['12 500 FCFA', 12500, null],
+  // By weight and measure: never the measure
+  ['12.99€/m²', 12.99, 'EUR'],
+  ['1,25 €/100 g', 1.25, 'EUR'],
+  ['19,99 € / 2 Stück', 19.99, 'EUR'],
+  ['100 g (1,25 €)', 1.25, 'EUR'],
+  ['$10.00 per month for 24 months', 10, null],
+  ['1,25 €/kg 2,50 €', 2.5, 'EUR'],
+  ['19,99 €¹', 19.99, 'EUR'],
+  // Signs and marks of other keyboards
+  ['–5,00 €', -5, 'EUR'],
+  ['\u20115,00 €', -5, 'EUR'],
+  ['1´234.50 CHF', 1234.5, 'CHF'],
+  ['1,000円〜', 1000, 'JPY'],
   ['12.500 FCFA', 12500, null],
 ];
 
@@ -163,6 +177,19 @@ export const OPEN: readonly [text: string, point: number | null, comma: number |
   ['99p', null, null],
   ['$119 95', null, null],
   ['119 95 €', null, null],
+  ['€ 1.234 .50', null, null],
+  ['14,73 лв. / 7,53 €', null, null],
+  ['€10 / $12', null, null],
+  ['10\u201120 €', null, null],
+  ['10−20 €', null, null],
+  ['1,000〜2,000円', null, null],
+  ['ab 5 bis 10 €', null, null],
+  ['Rs 5 lakhs', null, null],
+  ['Rs. 2.5 Cr', null, null],
+  ['Rp 169 k', null, null],
+  ['12 tys. zł', null, null],
+  ['12¹ €', null, null],
+  ['1.250 ft', 1.25, 1250],
 ];
 
 export const NONE: readonly string[] = ['', 'sold out', 'Preis auf Anfrage', '$', '€ -', '2026.05.01', '1,2,3', '20%'];

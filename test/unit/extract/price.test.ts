@@ -44,6 +44,17 @@ describe('A price text', () => {
     expect(machine('1.727 Ft')).toBe(1727);
   });
 
+  it.each<[string, unknown]>([
+    ['1,25 €/100 g', 1.25],
+    ['19,95 €/m²', 19.95],
+    ['m² 12,99', 12.99],
+    ['CO₂ 120 g', 120],
+    ['100 g (1,25 €)', 100],
+    ['10³', { text: '10³', point: null, comma: null }],
+  ])('as a mere number: %s is %j', (text, expected) => {
+    expect(readNumber(text, { decimal: null, isMachine: false, price: null }).value).toEqual(expected);
+  });
+
   it('is never NaN or infinite, and never takes long, whatever the text', () => {
     const chars = fc.constantFrom(...Array.from("0123456789.,' -–€$kr%()KM¢½⁹٫١"), ' kr ', 'EUR', '1.234');
     const text = fc.oneof(
