@@ -24,6 +24,9 @@ export interface UnreadColumns {
   comma: string;
 }
 
+/** `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that nothing can wait there for the whole column. */
+export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
+
 export function unreadColumns(mapping: Mapping): UnreadColumns[] {
   return numberPlaces(mapping).map((place) => ({
     place,
@@ -71,22 +74,55 @@ const readingColumn = (own: UnreadColumns, mark: DecimalMark): string => (mark =
 /** Counts what was decided and what was left empty, field by field, into the run's row. */
 export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisions: Decisions): Promise<void> {
   const reports: NumberReport[] = [];
-  for (const own of shape.unread) {
-    const mark = decisions.marks.get(own.place) ?? null;
-    const reading = mark && readingColumn(own, mark);
-    const unread = (): Knex.QueryBuilder =>
-      trx(shape.staging).whereNotNull(own.text).options({ timeout: LONG_STATEMENT_MS });
-    const open = reading === null ? unread() : unread().whereNull(reading);
-    const count = async (rows: Knex.QueryBuilder): Promise<number> =>
-      toNumber((await rowOf<{ found: SqlNumber }>(rows.clone().count({ found: '*' }).first()))?.found);
-    const [all, empty] = [await count(unread()), await count(open)];
+  for (const { own, all, empty } of await countUnread(trx, shape, decisions)) {
     if (all === 0) continue;
-    const example = empty === 0 ? undefined : await rowOf<{ text: string }>(open.first({ text: own.text }));
+    const mark = decisions.marks.get(own.place) ?? null;
     const field = shape.columns[own.place]!.name;
     const shown = decisions.shown[field.toLowerCase()] ?? NO_MARKS;
-    reports.push({ field, mark, shown, decided: all - empty, empty, example: example?.text ?? null });
+    const example = empty === 0 ? null : await firstEmpty(trx, shape, own, mark);
+    reports.push({ field, mark, shown, decided: all - empty, empty, example });
   }
   await trx('crawlfleet_runs')
     .where({ id: runId })
     .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
+}
+
+/** By field how many values their texts do not decide, and how many nothing does. One pass over the staging table. */
+async function countUnread(
+  trx: Knex,
+  { unread, staging }: Shape,
+  { marks }: Decisions,
+): Promise<{ own: UnreadColumns; all: number; empty: number }[]> {
+  if (unread.length === 0) return [];
+  const counts = unread.flatMap((own, i) => {
+    const mark = marks.get(own.place);
+    // COUNT leaves out what is NULL.
+    const decided =
+      mark === undefined
+        ? trx.raw('0 as ??', [`decided_${i}`])
+        : trx.raw('count(??) as ??', [readingColumn(own, mark), `decided_${i}`]);
+    return [trx.raw('count(??) as ??', [own.text, `all_${i}`]), decided];
+  });
+  const row = await rowOf<Record<string, SqlNumber>>(
+    trx(staging)
+      .select(...counts)
+      .first()
+      .options({ timeout: LONG_STATEMENT_MS }),
+  );
+  return unread.map((own, i) => {
+    const all = toNumber(row?.[`all_${i}`]);
+    return { own, all, empty: all - toNumber(row?.[`decided_${i}`]) };
+  });
+}
+
+async function firstEmpty(
+  trx: Knex,
+  { staging }: Shape,
+  own: UnreadColumns,
+  mark: DecimalMark | null,
+): Promise<string | null> {
+  const open = trx(staging).whereNotNull(own.text);
+  if (mark !== null) void open.whereNull(readingColumn(own, mark));
+  const row = await rowOf<{ text: string }>(open.first({ text: own.text }).options({ timeout: LONG_STATEMENT_MS }));
+  return row?.text ?? null;
 }

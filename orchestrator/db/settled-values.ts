@@ -8,21 +8,18 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 
 /** The first number in the value that is not read yet; null when all are. */
 export function findUnread(value: FieldValue): UnreadNumber | null {
-  return listOf(value).find(isUnread) ?? null;
+  if (!Array.isArray(value)) return isUnread(value) ? value : null;
+  return value.find(isUnread) ?? null;
 }
 
 /** The value with this decimal mark; `null`: without what is not read. */
 export function settle(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
-  const read = listOf(value)
-    .map((one) => (isUnread(one) ? readAs(one, mark) : one))
-    .filter((one) => one !== null);
+  const read = (one: ChainValue | null): Scalar | null => (isUnread(one) ? readAs(one, mark) : one);
+  // Every value of every row comes by here, and nearly all of them are single.
+  if (!Array.isArray(value)) return read(value);
+  const list = value.map(read).filter((one) => one !== null);
   // A list in which nothing is open stays as it is, an empty one too.
-  if (Array.isArray(value)) return read.length > 0 || value.length === 0 ? read : null;
-  return read[0] ?? null;
-}
-
-function listOf(value: FieldValue): readonly ChainValue[] {
-  return Array.isArray(value) ? value : value === null ? [] : [value];
+  return list.length > 0 || value.length === 0 ? list : null;
 }
 
 /** The places among the columns of the mapping whose fields read numbers. */
