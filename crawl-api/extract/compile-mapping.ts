@@ -1,7 +1,7 @@
 /** Turns a mapping into what pages are read by: done once per process, used for every page. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Field, Mapping, PageMapping, Step } from '../../shared/domain/mapping.ts';
-import { fieldType, isSelectStep } from '../../shared/domain/mapping.ts';
+import { fieldType, isMachineRead, isSelectStep } from '../../shared/domain/mapping.ts';
 import type { StepChecks } from '../../shared/adapters/step-faults.ts';
 import { findFaultsOfPage } from '../../shared/adapters/step-faults.ts';
 import type { CompiledChain, Source } from './chain.ts';
@@ -109,22 +109,6 @@ function compileChain(
     operations: rest.map((step) => compileOperation(step, libraries, allByTree, maxChars)),
     isSingle,
     type: fieldType({ steps: [...steps] }),
-    isMachine: isMachine(steps),
+    isMachine: isMachineRead(steps),
   };
-}
-
-/** By the last step that selects; what a pattern cuts out of a value is as its source is. */
-function isMachine(steps: readonly Step[]): boolean {
-  const last = steps.filter(isSelectStep).findLast(({ type }) => type !== 'regex');
-  switch (last?.type) {
-    case 'json_ld':
-    case 'jsonpath':
-      return true;
-    case 'css':
-      return last.attribute !== undefined;
-    case 'xpath':
-      return /(?:@|attribute::)[\w:.-]+\s*$/.test(last.expression);
-    default:
-      return false;
-  }
 }

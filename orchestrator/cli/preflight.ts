@@ -7,6 +7,7 @@ import { quotaCodeOf } from '../plan/quota-codes.ts';
 import type { Database } from '../db/connect.ts';
 import { openDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
+import { noRoomForNumbers } from '../db/no-room-for-numbers.ts';
 import { checkResultTable } from '../db/result-table.ts';
 import { checkResultRights } from '../db/result-rights.ts';
 import { checkRights } from '../db/rights.ts';
@@ -99,7 +100,9 @@ export async function preflight(config: Config, target: Target, options: { migra
           quotaOf(config, target),
           browserBootOf(config, target),
         ]);
-        return makePlan(config, target, products, robots, prices, quota, browser);
+        const plan = makePlan(config, target, products, robots, prices, quota, browser);
+        const open = await noRoomForNumbers(database, config.values.results.table, config.mapping);
+        return { ...plan, warnings: [...plan.warnings, ...open] };
       },
     };
   } catch (error) {

@@ -6,7 +6,7 @@ import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import type { UnreadColumns } from './number-columns.ts';
+import type { StagedNumber } from './number-columns.ts';
 import { unreadColumns } from './number-columns.ts';
 import { stagingName } from './staging.ts';
 import type { ColumnInfo } from './table-info.ts';
@@ -21,7 +21,7 @@ export interface RunShape {
   /** Where in `columns` a field goes, by every spelling the mapping has of it. */
   columnOf: ReadonlyMap<string, number>;
   /** Where numbers that are not read yet are kept; empty for a staging table from before there were any. */
-  unread: UnreadColumns[];
+  unread: StagedNumber[];
   /** What row_key makes of keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
   crawledAt: ColumnInfo;
@@ -41,7 +41,9 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     results: settings.results,
     staging,
     columns,
-    unread: unreadColumns(settings.mapping).filter(({ text }) => findColumn(info, text)),
+    unread: unreadColumns(settings.mapping)
+      .filter(({ text }) => findColumn(info, text))
+      .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     crawledAt,

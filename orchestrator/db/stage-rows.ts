@@ -30,10 +30,13 @@ const LIST = 1_000;
 export async function stageRows(
   trx: Knex.Transaction,
   db: Database,
-  shape: RunShape,
+  given: RunShape,
   results: readonly StoredResult[],
 ): Promise<Staged> {
   const staged: Staged = { rows: new Map(), refused: new Map() };
+  // Columns that no row of the part fills would only make its statements larger.
+  const unread = results.some(hasUnread) ? given.unread : [];
+  const shape = { ...given, unread };
   /** The product of each row handed to the database. */
   const owners: number[] = [];
   function* rows(): Generator<SqlValue[]> {
@@ -71,6 +74,9 @@ export async function stageRows(
   if (many) for (const piece of inPieces(begun, LIST)) await trx(shape.staging).whereIn('product_id', piece).delete();
   return staged;
 }
+
+const hasUnread = ({ rows }: StoredResult): boolean =>
+  rows.some(({ row }) => Object.values(row).some((value) => findUnread(value) !== null));
 
 /** The rows of one product in the order of their keys; of two with the same key the first one is taken. */
 function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {
@@ -121,8 +127,9 @@ function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, a
     if (findUnread(value) !== null) (unread ??= new Map()).set(place, value);
   }
   values.push(url, at);
-  for (const { place } of shape.unread) {
+  for (const { place, mayBeEmpty } of shape.unread) {
     const value = unread?.get(place);
+    if (value !== undefined && !mayBeEmpty) return noRoom(shape.columns[place]!);
     const readings = value === undefined ? [null, null, null] : readingsOf(shape.columns[place]!, value);
     for (const bound of readings) {
       if (bound instanceof UnfitValue) return bound;
@@ -131,6 +138,11 @@ function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, a
   }
   return null;
 }
+
+const noRoom = ({ name }: Column): UnfitValue =>
+  new UnfitValue(
+    `a number that its text does not decide in column ${name}, which is NOT NULL; let the column be empty, or name the decimal mark in the mapping`,
+  );
 
 /** The text of a value that can be read in two ways, and both readings. */
 function readingsOf(column: Column, value: FieldValue): (SqlValue | UnfitValue)[] {

@@ -161,6 +161,22 @@ export function readsNumbers({ steps }: Pick<Field, 'steps'>): boolean {
   return steps.some(({ type }) => type === 'number' || type === 'integer' || type === 'price');
 }
 
+/** True for values of attributes, JSON and JSON-LD, where a plain number has the point. By the last step that selects; what a pattern cuts out of a value is as its source is. */
+export function isMachineRead(steps: readonly Step[]): boolean {
+  const last = steps.filter(isSelectStep).findLast(({ type }) => type !== 'regex');
+  switch (last?.type) {
+    case 'json_ld':
+    case 'jsonpath':
+      return true;
+    case 'css':
+      return last.attribute !== undefined;
+    case 'xpath':
+      return /(?:@|attribute::)[\w:.-]+\s*$/.test(last.expression);
+    default:
+      return false;
+  }
+}
+
 /** True when one product may have many rows, told apart by row_key. */
 export function hasRows(mapping: Mapping): boolean {
   return mapping.pages.some((page) => page.rows !== null);

@@ -4,6 +4,8 @@ import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { itemResultSchema } from '../../../shared/wire/part.ts';
+import type { Field } from '../../../shared/domain/mapping.ts';
+import { noRoomForNumbers } from '../../../orchestrator/db/no-room-for-numbers.ts';
 import type { Bench } from './harness.ts';
 import {
   NOW,
@@ -136,6 +138,49 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
       await publish(bench(), id);
       expect(await weights(bench(), table)).toEqual([2.5]);
       expect((await bench().stores.work.outcomes(id)).reasons).toEqual({ load: 1 });
+      const [failed] = await knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' }).select('detail');
+      expect(failed).toEqual({
+        detail: expect.stringMatching(/column weight, which is NOT NULL; .* name the decimal mark/) as string,
+      });
+      const check = (weight: Field) => noRoomForNumbers(bench().db, own, mappingOf([weight]));
+      expect(await check(field('weight', { type: 'number' }))).toEqual([
+        expect.stringMatching(/column weight of number_strict_\w+ is NOT NULL.*decimal/),
+      ]);
+      expect(await check(field('weight', { type: 'number', decimal: ',' }))).toEqual([]);
+      expect(
+        await check({ ...field('weight'), steps: [{ type: 'json_ld', path: 'weight' }, { type: 'number' }] }),
+      ).toEqual([]);
     },
   );
+
+  itWithSql(engine)('are decided anew, and alike, when a publish dies before its commit', async () => {
+    const { knex } = bench().db;
+    const { stores, fence } = bench();
+    const { id, table } = await createRun(bench(), 3);
+    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ','), weighs(3, null)]);
+    // The upsert, after the numbers were noted.
+    await knex.schema.alterTable(table, (t) => void t.renameColumn('url', 'elsewhere'));
+    await expect(publish(bench(), id)).rejects.toThrow();
+    expect(await allRows(bench(), table)).toEqual([]);
+    const undone = await stores.runs.get(id);
+    expect([undone?.phase, undone?.numbers]).toEqual(['loading', undefined]);
+    await knex.schema.alterTable(table, (t) => void t.renameColumn('elsewhere', 'url'));
+    for (let times = 0; times < 2; times++) {
+      const { rows } = await stores.results.publish(id, 'completed', COMPLETE, fence, NOW);
+      expect(rows).toBe(3);
+      expect(await weights(bench(), table)).toEqual([1234, 12.5, null]);
+      expect((await stores.runs.get(id))?.numbers).toMatchObject([{ mark: ',', decided: 1, empty: 0 }]);
+    }
+  });
+
+  it('come to nothing in a run that was cancelled', async () => {
+    const { results, runs } = bench().stores;
+    const { id, table } = await createRun(bench(), 2);
+    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ',')]);
+    await runs.setRequest(id, 'cancel');
+    await toLoading(bench(), id);
+    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({ rows: 0 });
+    expect(await allRows(bench(), table)).toEqual([]);
+    expect((await runs.get(id))?.phase).toBe('cancelled');
+  });
 });

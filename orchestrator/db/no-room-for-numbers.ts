@@ -1,0 +1,26 @@
+/** Columns of the user's table that are NOT NULL, and whose numbers may have to wait for the whole column of the run. */
+import type { Field, Mapping } from '../../shared/domain/mapping.ts';
+import { isMachineRead } from '../../shared/domain/mapping.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import { findColumn, readTable } from './table-info.ts';
+
+/** A warning for each such column; none without the table. */
+export async function noRoomForNumbers(db: Database, table: string, mapping: Mapping): Promise<string[]> {
+  const info = await inQuery(db, (knex) => readTable(knex, db, table));
+  if (!info) return [];
+  const fields = mapping.pages.flatMap((page) => page.fields.filter(mayBeOpen));
+  const columns = new Map(fields.map(({ name }) => [name.toLowerCase(), findColumn(info, name)]));
+  return [...columns.values()]
+    .filter((column) => column?.nullable === false)
+    .map(
+      (column) =>
+        `column ${column!.name} of ${table} is NOT NULL: a product whose number can be read in two ways (1.234) will be failed(load). ` +
+        'Let the column be empty, or name the decimal mark in the mapping: number: { decimal: "," }',
+    );
+}
+
+/** Attributes, JSON and JSON-LD rarely leave a number open. */
+const mayBeOpen = ({ steps }: Field): boolean =>
+  !isMachineRead(steps) &&
+  steps.some((step) => (step.type === 'number' || step.type === 'price') && step.decimal === undefined);
