@@ -40,6 +40,25 @@ function spoilMapping(): void {
   writeFileSync(fleet.configPath, stringify(config));
 }
 
+/**
+ * Two fields that show prices as `12,345`, which can be read in two ways: `bare` always, `mixed` beside others that have their `¥`, so that
+ * its column shows the decimal mark.
+ */
+function addOpenNumbers(): void {
+  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
+  Object.assign(config.site.mapping.fields, {
+    bare: { css: '.product .price', regex: '([0-9,]+)', number: true },
+    mixed: { css: '.product .price', regex: '(¥[1-4][0-9,]*|[0-9,]+)', number: true },
+  });
+  writeFileSync(fleet.configPath, stringify(config));
+}
+
+interface Numbers {
+  price: number;
+  bare: number | null;
+  mixed: number | null;
+}
+
 describe('results', () => {
   it('F35: are held when the layout has changed, and published when a person says so', async () => {
     expect((await fleet.dryRun()).exitCode).toBe(0);
@@ -109,14 +128,30 @@ describe('results', () => {
     expect(list).toMatchObject({ exitCode: 0, document: { verdict: 'feasible' } });
   });
 
-  it('F46, F50: are loaded from the bucket when the database has lost the run, once', async () => {
+  it('F46, F50: are loaded from the bucket when the database has lost the run, once; open numbers are decided as before', async () => {
+    addOpenNumbers();
     const { report } = await fleet.dryRun();
     const rows = await fleet.query('select * from product_snapshots order by product_id');
+    const numbers = rows as unknown as Numbers[];
+    const large = numbers.filter(({ price }) => price >= 1_000);
+    const decided = large.filter(({ price }) => !/^[1-4]/.test(String(price)));
+    expect(decided.length * (large.length - decided.length)).toBeGreaterThan(0);
+    for (const { price, bare, mixed } of numbers) expect([mixed, bare]).toEqual([price, price < 1_000 ? price : null]);
+    const shown = { '.': large.length - decided.length, ',': 0 };
+    const example = expect.stringMatching(/^\d{1,2},\d{3}$/) as string;
+    expect(report.numbers).toEqual([
+      { field: 'bare', mark: null, shown: { '.': 0, ',': 0 }, decided: 0, empty: large.length, example },
+      { field: 'mixed', mark: '.', shown, decided: decided.length, empty: 0, example: null },
+    ]);
+    expect(report.notes.join('\n')).toMatch(new RegExp(`field bare: ${large.length} values were left empty`));
     const tables = await fleet.query(`select name from sqlite_master where type = 'table' and name like 'crawlfleet%'`);
     for (const { name } of tables) await fleet.query(`drop table "${String(name)}"`);
     await fleet.query('drop table product_snapshots');
     const loaded = await json('load', report.run);
     expect(loaded.document).toMatchObject({ run: report.run, state: 'completed', products: report.products });
+    expect(loaded.document.numbers).toMatchObject(
+      (report.numbers ?? []).map(({ field, decided, empty }) => ({ field, decided, empty })),
+    );
     expect(await fleet.query('select * from product_snapshots order by product_id')).toEqual(rows);
     expect((await json('verify', report.run)).exitCode).toBe(0);
     const again = await json('load', report.run);

@@ -19,6 +19,7 @@ import {
   openBench,
   partRef,
   stored,
+  storedRows,
   toLoading,
 } from './harness.ts';
 
@@ -72,21 +73,24 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: 299, gone: 1, open: 0 });
   });
 
-  it('of a publish: it is published, and its move is told once', async () => {
+  it('of a publish: it is published, its move is told once, and open numbers are decided as without it', async () => {
     const { id, table } = await createRun(bench, 20);
-    await load(
-      bench,
-      id,
-      { slot: 0, seq: 0 },
-      Array.from({ length: 20 }, (_, i) => stored(i + 1)),
-    );
+    const open = { text: '1.234', point: 1.234, comma: 1234 };
+    const weighs = (n: number, weight: number | typeof open, marks?: { weight: ',' }) =>
+      storedRows(n, [{ key: null, row: { weight }, ...(marks ? { marks } : {}) }]);
+    const first = [weighs(1, open), weighs(2, 12.5, { weight: ',' })];
+    const others = Array.from({ length: 18 }, (_, i) => stored(i + 3));
+    await load(bench, id, { slot: 0, seq: 0 }, [...first, ...others]);
     await toLoading(bench, id);
     const before = (await events(id)).length;
     const end = { exitCode: 0, reason: 'complete' } as const;
     const published = await cutting(() => hurt.stores.results.publish(id, 'completed', end, bench.fence, NOW));
     expect(published).toEqual({ rows: 20 });
-    expect(await allRows(bench, table)).toHaveLength(20);
-    expect((await bench.stores.runs.get(id))?.phase).toBe('completed');
+    const rows = await allRows(bench, table);
+    expect(rows).toHaveLength(20);
+    const weightOf = (product: string) => rows.find(({ product_id }) => product_id === product)?.weight;
+    expect([weightOf('p1'), weightOf('p2')]).toEqual([1234, 12.5]);
+    expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'completed', numbers: [{ decided: 1, empty: 0 }] });
     expect((await events(id)).length).toBe(before + 1);
   });
 
