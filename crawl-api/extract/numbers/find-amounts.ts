@@ -48,8 +48,12 @@ export function findAmounts(text: string, decimal: DecimalMark | null, own: stri
     amounts.push(amountAt(text, match[0], match.index, { decimal, own }));
   }
   joinRanges(text, amounts);
-  return amounts;
+  return amounts.filter(({ start }, i) => !isQuantity(text, amounts[i - 1], start));
 }
+
+/** The 100 of `1,25 €/100 g`. */
+const isQuantity = (text: string, before: Amount | undefined, start: number): boolean =>
+  before?.isMeasured === true && /(?:\/|per|pro|je) ?$/i.test(text.slice(before.end, start));
 
 function amountAt(
   text: string,

@@ -69,19 +69,32 @@ export function readCurrency(text: string, fallback: string | null): string | nu
 /** The number that is meant; `several` when prices differ and nothing says which is. */
 function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
   const all = findAmounts(text, decimal, price?.currency ?? null);
-  const hasPrice = all.some(({ currency, isMeasured }) => currency !== null && !isMeasured);
-  // A price by measure does not count beside another price; beside mere numbers (`1,25 €/100 g`) it is the one that is meant.
-  const main = hasPrice ? all.filter(({ isMeasured }) => !isMeasured) : all;
-  const outside = main.filter(({ isInBrackets }) => !isInBrackets);
-  const amounts = outside.length > 0 ? outside : main;
+  const amounts = withoutAsides(all, price !== null);
+  if (amounts === 'several') return amounts;
   const [first] = amounts;
   if (first === undefined) return null;
-  const isPrice = ({ currency }: Amount): boolean => currency !== null;
-  const priced = amounts.some(isPrice) || !price ? amounts.filter(isPrice) : main.filter(isPrice);
+  const priced = amounts.filter(isPriced);
   // A number before the prices is one of its own for `number`: `4 for $10`.
   if (!price) return first.currency !== null && differ(priced) ? 'several' : first;
   const candidates = priced.length > 0 ? priced : amounts.filter((amount) => !amount.isPercent);
   return differ(candidates) ? 'several' : (candidates[0] ?? null);
+}
+
+const isPriced = ({ currency }: Amount): boolean => currency !== null;
+
+/**
+ * Prices by measure and what stands in brackets do not count beside another price. Beside mere numbers (`$10 per month for 24 months`)
+ * nothing says which is meant, but for a price by measure in brackets.
+ */
+function withoutAsides(all: readonly Amount[], isPrice: boolean): readonly Amount[] | 'several' {
+  const main = all.filter(({ isMeasured, isInBrackets }) => !isMeasured && !isInBrackets);
+  if (main.some(isPriced)) return main;
+  const rivals = all.filter(
+    (one) => isPriced(one) && !(one.isMeasured && one.isInBrackets) && (isPrice || one.isMeasured),
+  );
+  if (main.every(({ isPercent }) => isPercent))
+    return rivals.length > 0 || main.length === 0 ? all.filter((one) => !main.includes(one)) : main;
+  return rivals.length > 0 ? 'several' : main;
 }
 
 function differ(amounts: readonly Amount[]): boolean {
