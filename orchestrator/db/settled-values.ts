@@ -16,7 +16,7 @@ export function findUnread(value: FieldValue): UnreadNumber | null {
 export function settle(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
   const read = (one: ChainValue | null): Scalar | null => (isUnread(one) ? readAs(one, mark) : one);
   // Every value of every row comes by here, and nearly all of them are single.
-  if (!Array.isArray(value)) return read(value);
+  if (!Array.isArray(value)) return read(value) ?? null;
   const list = value.map(read).filter((one) => one !== null);
   // A list in which nothing is open stays as it is, an empty one too.
   return list.length > 0 || value.length === 0 ? list : null;
