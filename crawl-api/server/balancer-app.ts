@@ -6,6 +6,7 @@ import express from 'express';
 import type { Request, Response } from 'express';
 import type { KeyObject } from 'node:crypto';
 import { BodyBudget } from '../../shared/adapters/http/body-budget.ts';
+import { markProved } from '../../shared/adapters/http/connection-limit.ts';
 import { HEALTH_PATH, MAX_OFFER_BYTES, offerPath, offerSchema } from '../../shared/wire/instance-api.ts';
 import type { Offer, Receipt, Refusal } from '../../shared/wire/instance-api.ts';
 import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
@@ -58,6 +59,7 @@ async function judgeOffer(
     response.status(401).json({ error: 'the offer is not signed by the run' });
     return;
   }
+  markProved(request.socket);
   response.setHeader(HEADER.instance, instanceId);
   if (!isReady()) {
     response.status(503).json({ error: 'the main server has not accepted this instance yet' });

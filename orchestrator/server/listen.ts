@@ -5,8 +5,11 @@ import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import { limitConnections } from './connection-limit.ts';
+import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { findPortHolder } from './port-holder.ts';
+
+/** Connections that have proved nothing, all together: twice what the largest fleet opens at its first word. */
+const MAX_CONNECTIONS = 4_096;
 
 export interface Listener {
   host: string;
@@ -24,7 +27,7 @@ export async function listen(app: Express, address: string, setting: string): Pr
   server.headersTimeout = 70_000;
   server.keepAliveTimeout = 65_000;
   server.requestTimeout = 30_000;
-  limitConnections(server);
+  limitConnections(server, { ofAll: MAX_CONNECTIONS });
   try {
     server.listen(port, host);
     await once(server, 'listening');

@@ -5,7 +5,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { limitConnections, markProved } from '../../../orchestrator/server/connection-limit.ts';
+import { limitConnections, markProved } from '../../../shared/adapters/http/connection-limit.ts';
 import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
 import type { CallbackStage } from './callback-stage.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
@@ -100,7 +100,7 @@ describe('F40: connections', () => {
   });
 
   it.each([
-    ['one address', { ofOne: 3 }],
+    ['one address', { ofOne: 3, ofAll: 100 }],
     ['all', { ofAll: 3 }],
   ])(
     'beyond the bound of %s the oldest that has proved nothing makes room, and one that has stays',
