@@ -8,6 +8,8 @@ import { ENOUGH_CHARS } from '../politeness/page-shape.ts';
 
 /** Enough of the scripts to see what they do. */
 const SCRIPT_CHARS = 20_000;
+/** A challenge behind its style is a few kilobytes. */
+const TAIL_CHARS = 16_384;
 /** What stands inside is no text of the page, and no part of it. */
 const UNSEEN = new Set(['script', 'style', 'noscript', 'title', 'template', 'textarea']);
 const FRAME_ELEMENTS = new Set(
@@ -24,6 +26,7 @@ export class ShapeReader implements MarkupHandler {
     hasMetaRefresh: false,
     hasPasswordField: false,
     otherElements: 0,
+    tail: '',
   };
   #depth = 0;
   /** The outermost open element whose content is not seen, and how deep it is. */
@@ -31,7 +34,11 @@ export class ShapeReader implements MarkupHandler {
 
   /** The next piece of the page; nothing more is read once it has enough text. */
   write(text: string): void {
-    if (!this.#hasEnough) this.#parser.write(text);
+    if (this.#hasEnough) return;
+    this.#shape.tail += text;
+    // Not at every piece: they may be a byte each.
+    if (this.#shape.tail.length > 2 * TAIL_CHARS) this.#shape.tail = this.#shape.tail.slice(-TAIL_CHARS);
+    this.#parser.write(text);
   }
 
   /** Nothing follows. */

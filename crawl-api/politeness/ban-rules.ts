@@ -90,9 +90,15 @@ function judgeContent(
   withEmbeddable: boolean,
   url: string,
 ): Judgement | null {
-  const challenge = findChallengeMark(reply.body.toLowerCase(), withEmbeddable);
+  const challenge = findChallengeMark(markedSource(reply, shape), withEmbeddable);
   if (challenge !== null) return accused('refusal', challengeRule(challenge), url, reply);
   return shape !== null && isScriptShell(reply.body, shape) ? accused('refusal', 'script-shell', url, reply) : null;
+}
+
+/** Where marks are looked for: the beginning, and of a page with hardly any text its end, too. */
+function markedSource(reply: SeenReply, shape: PageShape | null): string {
+  const source = reply.body.toLowerCase();
+  return shape !== null && isSmall(shape) ? `${source}\n${shape.tail.toLowerCase()}` : source;
 }
 
 /** The whole page has hardly any text; false where that is not known. */
@@ -106,8 +112,8 @@ function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, url: string):
   const moved = judgeMove(url, reply);
   if (moved === null && retryAfterMs !== null && (status === 429 || status === 503)) return unremarkable('wait');
   if (status === 429 && moved === null) return accused('banned', 'status-429', url, reply);
-  const challenge =
-    status >= 300 ? findChallengeMark(reply.body.toLowerCase(), isRefusing || isSmall(reply.shape())) : null;
+  const shape = status >= 300 ? reply.shape() : null;
+  const challenge = status >= 300 ? findChallengeMark(markedSource(reply, shape), isRefusing || isSmall(shape)) : null;
   if (challenge !== null) return accused('refusal', challengeRule(challenge), url, reply);
   if (moved !== null) return moved;
   return REFUSING_STATUSES.has(status) ? accused('refusal', `status-${status}`, url, reply) : unremarkable('failed');

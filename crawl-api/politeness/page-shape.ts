@@ -13,6 +13,8 @@ export interface PageShape {
   hasPasswordField: boolean;
   /** Elements other than html, head, body, script, noscript, style, title, link, meta and base. */
   otherElements: number;
+  /** The last 16 to 32 K characters of the source: of a large page the beginning may be style alone. Of use only while the page has less than ENOUGH_CHARS. */
+  tail: string;
 }
 
 /** A page with this much text has room for a product: it is none of the pages that the rules look for, whatever else it holds. */

@@ -89,6 +89,16 @@ describe('the ban rules on ordinary pages', () => {
       `<h1>Are you human?</h1><div class="g-recaptcha"></div><script>${CODE}</script>`,
       'captcha',
     ],
+    [
+      'a captcha behind 200 KB of style',
+      `<style>${'a{b:c}'.repeat(33_000)}</style><form><div class="g-recaptcha"></div></form>`,
+      'captcha',
+    ],
+    [
+      "a vendor's challenge behind 200 KB of style",
+      `<style>${'a{b:c}'.repeat(33_000)}</style><script src="https://ct.captcha-delivery.com/c.js"></script>`,
+      'challenge-datadome',
+    ],
   ])('make a question of %s', (_what, html, rule) => {
     expect(judged(html, 200, 'required')).toMatchObject({ kind: 'refusal', verdict: 'suspect', rule });
   });
