@@ -76,8 +76,6 @@ export interface Marks {
   unanswered: UnansweredOffers | null;
   /** What keeps the run from getting on, as far as it is known and not over. */
   faults: Map<StallCause, KnownFault>;
-  /** The site was down when it was last looked at. */
-  siteDown: boolean;
   /** Alarms that are raised once, by their keys. */
   told: Set<string>;
 }
@@ -112,7 +110,6 @@ export const noMarks = (): Marks => ({
   balancerLeft: true,
   unanswered: null,
   faults: new Map(),
-  siteDown: false,
   told: new Set(),
 });
 

@@ -20,10 +20,12 @@ import { LOSS } from './loss.ts';
 import { isShortOfMoney } from './money.ts';
 import { lostRights } from './rights.ts';
 import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
+import { endNote } from './rest-reason.ts';
 import { isDraining, isReleaseOver, powerOffAtMs } from './schedule-of-run.ts';
 import { shardsOf } from './shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-tries.ts';
 import type { InstanceRecord } from './stores.ts';
+import { isDown } from './site-watch.ts';
 import { isStallCause, stallFacts } from './stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from './world.ts';
@@ -81,7 +83,12 @@ function decideFleet(world: World): Action[] {
   }
   if (isFleetFinished(world, latest)) {
     actions.push(...notesOfOpenEpochs(world));
-    actions.push({ kind: 'move-run', from: world.run.phase, to: 'releasing', reason: endReason(world) });
+    actions.push({
+      kind: 'move-run',
+      from: world.run.phase,
+      to: 'releasing',
+      reason: endNote(endReason(world), isDown(world.site)),
+    });
   }
   return actions;
 }
@@ -194,7 +201,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   return world.instances.every((r) => isClosed(r));
 }
 
-/** Why products may be left without an outcome: kept as the run's reason until they are settled. */
+/** Why products may be left without an outcome: noted with the run until they are settled. */
 function endReason(world: World): FailureReason | null {
   const { request } = world.run;
   if (request === 'banned' || request === 'site-changed') return request;

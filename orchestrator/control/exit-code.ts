@@ -20,7 +20,7 @@ export interface EndInput {
   /** Share of failed products that is still fine. */
   maxFailed: number;
   /** The site was down when the crawl ended. */
-  siteDown?: boolean;
+  siteDown: boolean;
   /** Why the launches came to nothing; null when they did not. It counts where products were left to nobody. */
   noInstances: LaunchEnd | null;
   /** Why the rows must not be published unseen; null or left out when they may. */
@@ -90,7 +90,7 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
     };
   if (isStallCause(request) && left > 0)
     return { state: 'failed', exitCode: stallFacts(request).exitCode, reason: stallReason(request, left) };
-  if (input.siteDown === true && request === null && input.failed > input.maxFailed * input.planned)
+  if (input.siteDown && request === null && input.failed > input.maxFailed * input.planned)
     return {
       state: 'completed',
       exitCode: EXIT.siteDown,

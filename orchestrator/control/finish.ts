@@ -11,7 +11,7 @@ import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from './report.ts';
 import { numberNotes } from './number-report.ts';
-import { openReason, restReason } from './rest-reason.ts';
+import { endedSiteDown, openReason, restReason } from './rest-reason.ts';
 import { intervalUnder } from './robots-keeper.ts';
 import { REBUILT } from './run-description.ts';
 import { hadBalancer } from './cost-of-run.ts';
@@ -48,7 +48,7 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     restReason: rest,
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
-    siteDown: core.marks.siteDown,
+    siteDown: endedSiteDown(run),
     noInstances: launchEndOf(run, instances, core.marks.rights),
     suspicion: await judge(core, run, outcomes),
   });

@@ -12,7 +12,7 @@ import { ManifestPoll } from './manifest-poll.ts';
 import type { Outlook } from './outlook.ts';
 import { outlookOf } from './outlook.ts';
 import { ProgressWatch } from './progress-watch.ts';
-import { SiteWatch, isDown } from './site-watch.ts';
+import { SiteWatch } from './site-watch.ts';
 import { setFault } from './stall-causes.ts';
 import { allRights, noteRefused } from './rights.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
@@ -109,7 +109,6 @@ export class Observer {
     const site = this.#siteWatch.look(world, clock.monotonic());
     const wasSlow = this.#isSlow;
     this.#isSlow = site.slowdown > 1;
-    marks.siteDown = isDown(site);
     world.site = site;
     setFault(marks.faults, 'site-down', site.detail ?? site.suspicion, world.nowMs);
     const { unanswered } = marks;

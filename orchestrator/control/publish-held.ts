@@ -2,8 +2,7 @@
 import { AppError } from '../../shared/domain/errors.ts';
 import { endOf } from './exit-code.ts';
 import type { FinishCore } from './finish.ts';
-import type { FailureReason } from '../../shared/domain/outcome.ts';
-import { restReason } from './rest-reason.ts';
+import { endedSiteDown, restReason } from './rest-reason.ts';
 import type { RunRecord } from './stores.ts';
 
 /** A run has a state once, and there are fewer of them. */
@@ -28,13 +27,15 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
     });
   }
   const outcomes = await core.work.outcomes(run.id);
+  const noted = await noteOfEnd(core, run.id);
   const { exitCode, reason } = endOf({
     ...outcomes,
     request: run.request,
-    restReason: await restOf(core, run.id),
+    restReason: restReason(noted),
     // The crawl was, whatever time somebody took to look at it.
     onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
+    siteDown: endedSiteDown(noted),
     noInstances: null,
   });
   const end = { exitCode, reason, held: true, overNewer };
@@ -44,8 +45,8 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
   return published;
 }
 
-/** Why products were left: `held` has taken the place of that in the run's row, but its move to `releasing` told it. */
-async function restOf(core: FinishCore, runId: string): Promise<FailureReason> {
+/** What was noted when crawling ended: `held` has taken its place in the run's row, but the event of the move to `releasing` has it. */
+async function noteOfEnd(core: FinishCore, runId: string): Promise<{ reason: string | null }> {
   const moves = await core.runs.events(runId, MAX_MOVES, 'run');
-  return restReason({ reason: moves.find((e) => e.to === 'releasing')?.detail ?? null });
+  return { reason: moves.find((e) => e.to === 'releasing')?.detail ?? null };
 }

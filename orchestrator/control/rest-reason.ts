@@ -1,4 +1,4 @@
-/** Why products were left without an outcome when the crawl ended. Pure. */
+/** What is noted with the run when its crawl ends, and why products were left without an outcome then. Pure. */
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { FAILURE_REASONS } from '../../shared/domain/outcome.ts';
 import { LOSS } from './slot-tries.ts';
@@ -6,10 +6,26 @@ import type { InstanceRecord } from './stores.ts';
 
 type Settled = { slot: number; epoch: number } & OutcomeCounts;
 
-/** The reason noted when crawling ended. */
-export function restReason(run: { reason: string | null }): FailureReason {
-  return FAILURE_REASONS.find((r) => r === run.reason) ?? 'lost-instance';
+type Noted = { reason: string | null };
+
+const SITE_DOWN = 'site-down';
+
+/** The note for the run's row and its events: main servers that take the run up after this one go by it. Null: nothing to note. */
+export function endNote(rest: FailureReason | null, isSiteDown: boolean): string | null {
+  const words = [...(rest === null ? [] : [rest]), ...(isSiteDown ? [SITE_DOWN] : [])];
+  return words.length === 0 ? null : words.join(' ');
 }
+
+/** The reason noted when crawling ended. */
+export function restReason(run: Noted): FailureReason {
+  const words = wordsOf(run);
+  return FAILURE_REASONS.find((r) => words.includes(r)) ?? 'lost-instance';
+}
+
+/** True when the site was down when crawling ended. */
+export const endedSiteDown = (run: Noted): boolean => wordsOf(run).includes(SITE_DOWN);
+
+const wordsOf = ({ reason }: Noted): string[] => reason?.split(' ') ?? [];
 
 /**
  * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their instances

@@ -307,6 +307,7 @@ export class FakeInstance {
     this.#progress.requests++;
     this.#progress.tried++;
     if (result.outcome !== 'failed') this.#progress.served++;
+    else if (result.reason === 'network') this.#progress.unavailable++;
     this.#progress.pending--;
     this.#progress[result.outcome]++;
     this.#poked ||= this.#queue.length === 0;

@@ -1,8 +1,9 @@
 /** Whole runs in which nothing comes in: what each cause costs, when the run ends, which alarms it raises. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { useBase } from './use-base.ts';
-import { WholeRun } from './whole-run.ts';
+import { WholeRun, usualResult } from './whole-run.ts';
 
 /** Eight minutes: the alarm after one without progress, the end after two. */
 const SHAPE: RunShape = { products: 300, instances: 2, chunkSize: 3, deadlineMs: 480_000, intervalMs: 1_000 };
@@ -65,6 +66,23 @@ describe('a site that is down', () => {
     expect(alarms()).toContain('the site answers again');
     const last = whole.fleet.instances[0]!.requestsAt.slice(-2);
     expect(last[1]! - last[0]!).toBeLessThan(2_000);
+  });
+
+  it('ends the run with 17 though the main server is killed between the crawl and the end', async () => {
+    const refused = (product: { n: number; id: string }): ItemResult => ({
+      ...usualResult(product),
+      outcome: 'failed',
+      reason: 'network',
+      detail: 'ECONNREFUSED',
+    });
+    whole = await WholeRun.open(base, { ...SHAPE, products: 30, deadlineMs: 240_000 }, refused);
+    await whole.start();
+    await whole.until('the end of the crawl', async () => (await whole.record()).phase === 'releasing');
+    whole.server!.kill();
+    await whole.start();
+    await whole.untilEnd();
+    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 17, request: null });
+    expect((await whole.record()).reason).toBe('the site is down: 30 of 30 products failed');
   });
 });
 

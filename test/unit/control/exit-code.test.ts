@@ -12,6 +12,7 @@ const fine: EndInput = {
   restReason: 'deadline',
   onTime: true,
   maxFailed: 0.05,
+  siteDown: false,
   noInstances: null,
 };
 

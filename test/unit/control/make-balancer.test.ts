@@ -91,6 +91,7 @@ describe('a balancer that ELBv2 refuses', () => {
       restReason: 'lost-instance',
       onTime: true,
       maxFailed: 0.05,
+      siteDown: false,
       noInstances: null,
     });
     expect(end).toMatchObject({ state: 'failed', exitCode: 4 });

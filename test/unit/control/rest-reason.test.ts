@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openReason, restReason } from '../../../orchestrator/control/rest-reason.ts';
+import { endNote, endedSiteDown, openReason, restReason } from '../../../orchestrator/control/rest-reason.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { anInstance } from './builders.ts';
 
@@ -12,6 +12,14 @@ describe('products that are left', () => {
     expect(restReason({ reason: 'robots' })).toBe('robots');
     expect(restReason({ reason: null })).toBe('lost-instance');
     expect(openReason('robots', 3, [crawled(0, 10)], [])).toBe('robots');
+  });
+
+  it('have it beside a site that is down', () => {
+    expect(restReason({ reason: endNote('deadline', true) })).toBe('deadline');
+    expect(endedSiteDown({ reason: endNote('deadline', true) })).toBe(true);
+    expect(endedSiteDown({ reason: endNote(null, true) })).toBe(true);
+    expect(endedSiteDown({ reason: endNote('deadline', false) })).toBe(false);
+    expect(endNote(null, false)).toBeNull();
   });
 
   it.each<[string, number, ReturnType<typeof crawled>[], ReturnType<typeof arrived>[], string]>([

@@ -19,6 +19,7 @@ const fine: EndInput = {
   restReason: 'lost-instance',
   onTime: true,
   maxFailed: 0.05,
+  siteDown: false,
   noInstances: null,
 };
 
