@@ -1,4 +1,5 @@
 /** How a machine comes by its program: one archive by a presigned URL, nothing from any registry. */
+import { NODE_FLAGS } from '../shared/domain/instance-process.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { PROGRAM_NAME, RUNTIME_NAME } from './archive.ts';
 import { HOME, quote } from './bash.ts';
@@ -63,4 +64,4 @@ fi
 }
 
 /** What the unit starts, in terms of `node_bin`. */
-export const EXEC_START = `$node_bin ${PROGRAM}`;
+export const EXEC_START = ['$node_bin', ...NODE_FLAGS, PROGRAM].join(' ');

@@ -1,8 +1,13 @@
 /** The crawl API as a systemd service, with as few rights as it can do with. */
+import { INSTANCE_ENVIRONMENT } from '../shared/domain/instance-process.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { USER } from './bash.ts';
 import { browserUnitLines } from './browser-setup.ts';
 import { EXEC_START } from './fetch-bundle.ts';
+
+const ENVIRONMENT = Object.entries(INSTANCE_ENVIRONMENT)
+  .map(([name, value]) => `${name}=${value}`)
+  .join(' ');
 
 /**
  * Lines for bash, run as root: write the unit and start it. Exit code 0 of the program means that the machine is not needed any
@@ -22,8 +27,7 @@ ExecStart=${EXEC_START}
 User=${USER}
 StateDirectory=crawlfleet
 StateDirectoryMode=0700
-# One arena: the C library would otherwise keep one for every thread, 9 MB in all.
-Environment=NODE_ENV=production MALLOC_ARENA_MAX=1
+Environment=${ENVIRONMENT}
 Restart=on-failure
 RestartSec=1
 MemoryMax=75%

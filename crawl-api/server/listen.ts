@@ -4,7 +4,7 @@ import type { RequestListener, Server } from 'node:http';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 
-/** Connections that have proved nothing, all together: 30 MB at most. A balancer needs a few for each of its nodes. */
+/** Connections that have proved nothing, all together: a balancer needs a few for each of its nodes, strangers hold no more memory than these. */
 export const MAX_CONNECTIONS = 512;
 
 /**

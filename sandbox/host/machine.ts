@@ -4,6 +4,7 @@
  */
 import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-process.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
@@ -144,14 +145,12 @@ export class Machine {
     const service = new Service({
       clock: this.#options.clock,
       command: node,
-      args,
+      args: [...NODE_FLAGS, ...args],
       folder: this.folder,
       environment: {
         ...this.#options.environment,
         HOME: this.folder,
-        // As the service unit of the user data has them.
-        NODE_ENV: 'production',
-        MALLOC_ARENA_MAX: '1',
+        ...INSTANCE_ENVIRONMENT,
         AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
         STATE_DIRECTORY: join(this.folder, 'state'),
       },

@@ -20,8 +20,8 @@ export function markProved(socket: Socket): void {
 export const isProved = (socket: Socket): boolean => proved.has(socket);
 
 /**
- * Beyond `ofOne` connections of one address that have proved nothing, or `ofAll` of all, the oldest of them is reset. A stranger's connection
- * holds up to 27 kB, with a body that has begun 60 kB, as measured.
+ * Beyond `ofOne` connections of one address that have proved nothing, or `ofAll` of all, the oldest of them is reset. A connection with an
+ * unfinished request took 27 kB where it was measured (8,000 of them, docs/decisions/call-backs.md).
  */
 export function limitConnections(
   server: Server,

@@ -126,8 +126,8 @@ function settings(): InstanceSettings {
 function programProcess(): { program: string; user: string } {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      const [file, script] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      if (script !== '/opt/crawlfleet/crawl-api.mjs') continue;
+      const [file, ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      if (args.find((arg) => !arg.startsWith('-')) !== '/opt/crawlfleet/crawl-api.mjs') continue;
       const uid = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]!;
       const names = readFileSync(join(root, 'etc/passwd'), 'utf8').split('\n');
       const user = names.find((line) => line.split(':')[2] === uid)?.split(':')[0] ?? uid;
