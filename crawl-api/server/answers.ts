@@ -1,20 +1,22 @@
 /** What both listeners answer when no route fits, or when reading a request fails: always one JSON object. */
 import type { NextFunction, Request, Response } from 'express';
-import { BodyRefused } from '../../shared/adapters/http/body-budget.ts';
+import { BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
+import { MAX_OFFER_BYTES } from '../../shared/wire/instance-api.ts';
 
 export function answerUnknownPaths(_request: Request, response: Response): void {
   response.status(404).json({ error: 'no such path' });
 }
 
 /** Express knows an error handler by its four parameters. */
-export function answerFaults(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+export function answerFaults(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
     next(error);
     return;
   }
   if (error instanceof BodyRefused) {
-    // The rest of the body cannot be told from a next request.
-    response.set('connection', 'close').status(error.status).json({ error: error.message });
+    // Room was needed, or the sender has gone: nothing more is taken.
+    closeUnlessRead(request, response, error.status === 413 ? 2 * MAX_OFFER_BYTES : 0);
+    response.status(error.status).json({ error: error.message });
     return;
   }
   const status = statusOf(error);

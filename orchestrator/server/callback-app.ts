@@ -5,7 +5,7 @@
 import type { Express, NextFunction, Request, Response } from 'express';
 import express from 'express';
 import type { Logger } from 'pino';
-import { BodyBudget, BodyRefused } from '../../shared/adapters/http/body-budget.ts';
+import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
@@ -42,7 +42,7 @@ export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   app.use((_request, response) => void response.status(404).json({ ok: false, error: 'no such route' }));
   app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) return next(error);
-    closeUnlessRead(request, response);
+    closeUnlessRead(request, response, MAX_SMALL_BYTES);
     if (error instanceof BodyRefused) {
       response.status(error.status).json({ ok: false, error: error.message });
       return;
@@ -54,12 +54,6 @@ export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
   return app;
 }
 
-/** What is left of a body cannot be told from a next request, so the connection goes with it, unless that is next to nothing. */
-function closeUnlessRead(request: Request, response: Response): void {
-  const isShort = Number(request.get('content-length') ?? Infinity) <= MAX_SMALL_BYTES;
-  if (!request.complete && !isShort) response.set('connection', 'close');
-}
-
 function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: BodyBudget; own: BodyBudget }) {
   return async (request: Request, response: Response): Promise<void> => {
     const [budget, most] = isProved(request.socket)
@@ -67,7 +61,7 @@ function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: 
       : [budgets.strangers, mostBytes.unproved];
     const callback = readHeaders(request, isCounted, () => budget.read(request, most));
     if (!callback) {
-      closeUnlessRead(request, response);
+      closeUnlessRead(request, response, MAX_SMALL_BYTES);
       response.status(400).json({ ok: false, error: 'the x-crawlfleet- headers are missing or malformed' });
       return;
     }
@@ -76,7 +70,7 @@ function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: 
       markProved(request.socket);
       response.set(HEADER.signature, reply.signature);
     }
-    closeUnlessRead(request, response);
+    closeUnlessRead(request, response, MAX_SMALL_BYTES);
     response.status(reply.status).type('application/json').send(reply.body);
   };
 }

@@ -2,7 +2,7 @@
  * Reads bodies of requests within a total of bytes: those that a listener has in flight over all connections never hold more, however
  * many senders begin one and stall.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Why a body was not read to its end. Whoever answers with `status` closes the connection: the rest of the body may still come. */
 export class BodyRefused extends Error {
@@ -115,4 +115,13 @@ export class BodyBudget {
     theirs?.delete(reading);
     if (theirs?.size === 0) this.#underWay.delete(address);
   }
+}
+
+/**
+ * Before an answer to a body that was not read. What is left of it cannot be told from a next request, so the connection goes with it,
+ * unless that is at most `mostBytes`: closing on a sender that still writes would take the answer with it, so Node reads past the rest.
+ */
+export function closeUnlessRead(request: IncomingMessage, response: ServerResponse, mostBytes: number): void {
+  const isShort = Number(request.headers['content-length'] ?? Infinity) <= mostBytes;
+  if (!request.complete && !isShort) response.setHeader('connection', 'close');
 }
