@@ -244,7 +244,7 @@ function tellRights(
   refused: { cause: 'credentials' | 'denied'; message: string },
   at?: { slot: number; epoch: number },
 ): Promise<void> {
-  const said = `AWS refuses to launch: ${refused.message}. It is tried again; ${rightsRemedy(refused)}`;
+  const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. It is tried again; ${rightsRemedy(refused)}`;
   return alarmOnce(core, refused.cause, said, at);
 }
 

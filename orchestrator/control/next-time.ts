@@ -1,8 +1,11 @@
 /** What a run of the same products would need, from what this one has met. Pure. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
+import { deathAtLaunch } from './launch-deaths.ts';
 import { LOSS } from './loss.ts';
 import { placesOf } from './places.ts';
+import { rightsRemedy } from './rights.ts';
 import { isStallCause, stallFacts } from './stall-causes.ts';
+import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, TroubleRecord } from './stores.ts';
 import { tailMs, limitsOf } from './schedule-of-run.ts';
 
@@ -46,13 +49,12 @@ export function nextTime(input: NextTimeInput): string[] {
     );
   if (wasLate && needed === null)
     advice.push('no instance has crawled long enough to say what it takes: look at the losses above first');
-  const refused = records.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry).length;
-  if (refused > 0)
-    advice.push(
-      `${refused} ${refused === 1 ? 'launch was' : 'launches were'} refused: name more types in aws.instance_types and subnets of more zones in aws.subnets`,
-    );
+  advice.push(...refusals(records), ...deaths(launched));
   const lost = launched.filter(
-    (r) => r.reason !== null && !([LOSS.notNeeded, LOSS.banned, LOSS.renewed] as string[]).includes(r.reason),
+    (r) =>
+      r.reason !== null &&
+      deathAtLaunch(r) === null &&
+      !([LOSS.notNeeded, LOSS.banned, LOSS.renewed] as string[]).includes(r.reason),
   ).length;
   if (lost > 0)
     advice.push(
@@ -60,6 +62,47 @@ export function nextTime(input: NextTimeInput): string[] {
     );
   if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) does it again`);
   return advice;
+}
+
+/** By what would mend them, the most frequent first: more types bring nothing where keys have run out. */
+function refusals(records: readonly InstanceRecord[]): string[] {
+  const refused = records.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry);
+  return byRemedy(refused, ({ answer }) => {
+    if (answer?.kind !== 'refused') return MORE_POOLS;
+    const { cause, message } = answer;
+    if (cause === 'credentials' || cause === 'denied')
+      return { remedy: rightsRemedy({ cause, message }), said: message };
+    if (cause === 'invalid') return { remedy: 'correct that parameter', said: message };
+    return MORE_POOLS;
+  }).map(({ count, words }) => `${count} ${count === 1 ? 'launch was' : 'launches were'} refused${words}`);
+}
+
+const MORE_POOLS = {
+  remedy: 'name more types in aws.instance_types and subnets of more zones in aws.subnets',
+  said: null,
+};
+
+/** A reserve would have died as well. */
+function deaths(launched: readonly InstanceRecord[]): string[] {
+  const dead = launched.filter((r) => deathAtLaunch(r) !== null);
+  return byRemedy(dead, (r) => {
+    const death = deathAtLaunch(r)!;
+    return { remedy: stateReasonRemedy(death), said: stateReasonText(death) };
+  }).map(({ count, words }) => `${instances(count)} ${count === 1 ? 'was' : 'were'} ended by EC2 at launch${words}`);
+}
+
+/** How many have each remedy, with what AWS said last about them. */
+function byRemedy(
+  records: readonly InstanceRecord[],
+  judge: (record: InstanceRecord) => { remedy: string; said: string | null },
+): { count: number; words: string }[] {
+  const groups = new Map<string, { count: number; words: string }>();
+  for (const record of records) {
+    const { remedy, said } = judge(record);
+    const count = (groups.get(remedy)?.count ?? 0) + 1;
+    groups.set(remedy, { count, words: `${said === null ? '' : ` (${said})`}: ${remedy}` });
+  }
+  return [...groups.values()].sort((a, b) => b.count - a.count);
 }
 
 const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;

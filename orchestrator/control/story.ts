@@ -71,9 +71,15 @@ const PLURALS: Readonly<Record<string, string>> = {
   stands: 'stand',
 };
 
-/** The verb that begins the text, in the number of its subject. */
+/** The verb that begins the text, and what belongs to its subject, in the number of the subject. */
 const agreeing = (text: string, slots: number): string =>
-  slots === 1 ? text : text.replace(/^\w+/, (verb) => PLURALS[verb] ?? verb);
+  slots === 1
+    ? text
+    : text
+        .replace(/^\w+/, (verb) => PLURALS[verb] ?? verb)
+        .replace('its manifest is', 'their manifests are')
+        .replace('its results', 'their results')
+        .replace('its address', 'their addresses');
 
 interface Said {
   /** What has the same key may be one line. */

@@ -35,6 +35,18 @@ describe('storyOf', () => {
     ]);
   });
 
+  it('speaks of several slots in the plural', () => {
+    const done = [0, 1].map((slot) => move(0, slot, 'uploading', 'done'));
+    const overdue = [2, 3].map((slot) => move(10, slot, 'uploading', 'lost', 'overdue'));
+    const banned = [4, 5].map((slot) => move(20, slot, 'crawling', 'banned'));
+    expect(texts([...done, ...overdue, ...banned])).toEqual([
+      'slots 0-1 are done: their manifests are checked',
+      'slots 2-3 did not bring their results to the bucket in time',
+      'slots 4-5 stand still: the site refuses their addresses',
+    ]);
+    expect(texts([move(0, 0, 'uploading', 'done')])).toEqual(['slot 0 is done: its manifest is checked']);
+  });
+
   it('says why an instance was given up and that another one takes its place', () => {
     expect(
       texts([
@@ -122,5 +134,34 @@ describe('nextTime', () => {
     expect(said).toMatch(/1 address was banned: make site.interval longer than 10s/);
     expect(said).toMatch(/1 launch was refused/);
     expect(said).toMatch(/1 of 3 instances was lost/);
+  });
+
+  it.each([
+    ['keys that have run out', 'credentials', /2 launches were refused \(.*expired.*\): renew the keys/i],
+    [
+      'a right that is missing',
+      'denied',
+      /2 launches were refused \(.*expired.*\): allow what orchestrator doctor names/i,
+    ],
+    ['a parameter that is wrong', 'invalid', /2 launches were refused \(.*expired.*\): correct that parameter/i],
+    ['a type that the account may not have', 'type', /2 launches were refused: name more types/],
+  ] as const)('names the remedy of launches that were refused for %s', (_name, cause, advice) => {
+    const answer = { kind: 'refused', cause, message: 'RequestExpired: Request has expired.' } as const;
+    const refused = [2, 3].map((slot) =>
+      anInstance(slot, { instanceId: null, reason: 'launch-refused', phase: 'terminated', answer }),
+    );
+    const said = nextTime({ ...base, instances: [...instances, ...refused] });
+    expect(said).toEqual([expect.stringMatching(advice)]);
+  });
+
+  it('names the remedy of machines that EC2 ended at launch, and no reserve for them', () => {
+    const stateReason = { code: 'Client.InvalidKMSKey.InvalidState', message: 'the key is in an incorrect state' };
+    const dead = [2, 3].map((slot) =>
+      anInstance(slot, { phase: 'terminated', reason: 'ec2-terminated', publicKey: null, stateReason }),
+    );
+    const said = nextTime({ ...base, instances: [...instances, ...dead] });
+    expect(said).toEqual([
+      expect.stringMatching(/2 instances were ended by EC2 at launch \(Client.InvalidKMSKey.*KMS key/),
+    ]);
   });
 });
