@@ -26,8 +26,8 @@ const MAX_AT_ONCE = 50;
 export function extraLaunches(world: World): Action[] {
   const latestMs = drainAtMs(world.run);
   if (world.outlook === null || !isLate(world, world.outlook.projection, latestMs)) return [];
-  // Another address would get on no better than those that are there.
-  if (isStalled(world) || isDown(world.site)) return [];
+  // Another address would get on no better than those that are there: also while it is not certain yet that the site is down.
+  if (isStalled(world) || isDown(world.site) || (world.site?.suspicion ?? null) !== null) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
   const now = project(world);
   if (!isLate(world, now, latestMs)) return [];

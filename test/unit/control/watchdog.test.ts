@@ -251,5 +251,8 @@ describe('launches beside the plan', () => {
     expect(claims({})).toBeGreaterThan(0);
     expect(claims({ stall: { ms: 3 * MINUTE_MS, sinceMs: START_MS } })).toBe(0);
     expect(claims({ site: { slowdown: 2, detail: 'down', suspicion: null } })).toBe(0);
+    // Too few requests so far to call it down, and none of them has brought a page.
+    expect(claims({ site: { slowdown: 1, detail: null, suspicion: '12 of the last 12 requests' } })).toBe(0);
+    expect(claims({ site: { slowdown: 1, detail: null, suspicion: null } })).toBeGreaterThan(0);
   });
 });
