@@ -34,7 +34,8 @@ export async function withUnknownBucket<T>(
 ): Promise<T> {
   const folder = stateDirOf(config.file).sandbox(runId);
   if (!existsSync(folder)) {
-    const { region, bucket, endpoint } = chooseTarget(config, false, environment);
+    const hint = `For a dry run look at its name: \`orchestrator status\` lists the runs, and ${folder} is not there.`;
+    const { region, bucket, endpoint } = chooseTarget(config, false, environment, hint);
     return inBucket({ region, bucket, endpoint }, false, (objects) => work(objects, null));
   }
   const { region, bucket, endpoint } = chooseTarget(config, true, environment);

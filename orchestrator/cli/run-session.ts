@@ -1,5 +1,4 @@
 /** One main server at work on one run: the core with its adapters, the call-back listener and the loop. */
-import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { destination, pino } from 'pino';
@@ -31,6 +30,7 @@ import { listen } from '../server/listen.ts';
 import { onLostOutput } from './closed-output.ts';
 import type { CloudAccess } from './cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
+import { makeStateFolder } from './state-folder.ts';
 
 export interface Stores {
   runs: RunStore;
@@ -172,7 +172,7 @@ function createCore(
 
 /** A full disk costs log lines, never the run: all that it needs to know is in the database. Says so once. */
 export function openLog(file: string, runId: string, onAlarm: SessionOptions['onAlarm']): Logger {
-  mkdirSync(dirname(file), { recursive: true });
+  makeStateFolder(dirname(file));
   const target = destination({ dest: file, sync: true });
   let said = false;
   // Without a listener the first line that cannot be written would end the main server.

@@ -1,10 +1,11 @@
 /** Starts the sandbox as a process of its own, which outlives this one, and speaks to its control routes. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
+import { makeStateFolder } from './state-folder.ts';
 
 export interface SandboxHandle {
   endpoint: string;
@@ -54,9 +55,9 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   ];
 }
 
-/** Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log. */
+/** Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable` where it has no folder. */
 export async function startSandbox(options: SandboxOptions): Promise<SandboxHandle> {
-  mkdirSync(options.dataDir, { recursive: true });
+  makeStateFolder(options.dataDir);
   const logFile = join(options.dataDir, 'sandbox.log');
   const log = openSync(logFile, 'a');
   // Its own session: a Ctrl-C in the terminal is for us, and we end it when the fleet is gone.

@@ -39,11 +39,15 @@ export function assumedTarget(
   }
 }
 
-/** Where the run is to go. Throws when a real run lacks what only the user can say, and when a dry run would leave this machine. */
+/**
+ * Where the run is to go. Throws when a real run lacks what only the user can say, and when a dry run would leave this machine.
+ * @param hint what to do where settings are missing
+ */
 export function chooseTarget(
   config: Config,
   dryRun: boolean,
   environment: Readonly<Record<string, string | undefined>>,
+  hint = 'To try everything on this machine first, add --dry-run.',
 ): Target {
   const { aws } = config.values;
   const region = regionOf(config, environment);
@@ -61,7 +65,6 @@ export function chooseTarget(
         ...(missing.length > 0 ? [`${missing.join(', ')} in ${config.file}`] : []),
         ...(nameless ? [`a site.user_agent with a link in ${config.file}: ${WHO_TO_SAY}`] : []),
       ];
-      const hint = 'To try everything on this machine first, add --dry-run.';
       throw new AppError(
         'config-invalid',
         `a run on AWS needs ${needed.join('; and ')}`,

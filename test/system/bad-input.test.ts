@@ -1,5 +1,7 @@
 /** Bad input: a clear message, the right exit code, nothing launched, nothing lost. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -49,6 +51,17 @@ describe('configuration', () => {
       'site.nonsense: unknown key',
     ])
       expect(text).toContain(part);
+  });
+
+  it.each(['.crawlfleet', '.crawlfleet/sandbox'])('refuses a state folder in which %s is a file', async (name) => {
+    const fleet = await aFleet({ config: { site: { robots: 'ignore' } } });
+    const path = join(fleet.dir, name);
+    rmSync(path, { recursive: true, force: true });
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, '');
+    const { exitCode, code, text } = await refusal(fleet);
+    expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'folder-unwritable' });
+    expect(text).toContain(`${path} is not a folder`);
   });
 
   it('refuses a deadline that is not one', async () => {

@@ -1,8 +1,9 @@
-/** Room for logs, reports and, in a dry run, the sandbox's objects, beside the configuration. */
+/** A folder that can be written, and room for logs, reports and, in a dry run, the sandbox's objects, beside the configuration. */
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { stateDirOf } from '../run-session.ts';
+import { STATE_FOLDER_REMEDY, whyUnwritable } from '../state-folder.ts';
 import type { Check } from './check.ts';
 import { failed, ok, warning } from './check.ts';
 import { nodeToFetch } from './node-for-instances.ts';
@@ -22,7 +23,11 @@ export const diskSpace: Check = {
   beforeLaunch: true,
   async run(context) {
     const { config } = context;
-    const folder = stateDirOf(config.file).root;
+    const state = stateDirOf(config.file);
+    const folder = state.root;
+    const places = [state.run('next'), state.sandbox('next'), state.cache];
+    const unwritable = new Set(places.map(whyUnwritable).filter((why) => why !== null));
+    if (unwritable.size > 0) return [...unwritable].map((why) => failed('folder-unwritable', why, STATE_FOLDER_REMEDY));
     // It is made by the first run; until then the disk is that of the folder it will be in.
     const { bavail, bsize } = await statfs(existsSync(folder) ? folder : dirname(folder));
     const free = bavail * bsize;

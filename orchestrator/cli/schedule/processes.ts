@@ -3,12 +3,13 @@
  * and are in groups of their own, so a daemon that is killed, or a Ctrl-C in its terminal, does not take a run along.
  */
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Child, Processes } from '../../schedule/ports.ts';
 import { isDeadHere, isSurelyAlive, processName } from '../process-name.ts';
+import { makeStateFolder } from '../state-folder.ts';
 
 export interface ProcessOptions {
   /** `node` and the program that this very process runs. */
@@ -58,7 +59,7 @@ export function outputFolder(configFile: string): string {
 
 function startChild({ node, launcher, configFile, environment }: ProcessOptions, name: string, args: string[]): Child {
   const folder = outputFolder(configFile);
-  mkdirSync(folder, { recursive: true });
+  makeStateFolder(folder);
   for (const old of readdirSync(folder).sort().slice(0, -KEPT_FILES)) rmSync(join(folder, old), { force: true });
   const files = ['json', 'log'].map((kind) => openSync(join(folder, `${name}.${kind}`), 'a'));
   const child = spawn(node, [launcher, ...args], {

@@ -1,0 +1,40 @@
+/** Folders of a run that cannot be made, on the real file system. A right that is missing is not: who has all rights could not see it. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { withUnknownBucket } from '../../../orchestrator/cli/run-bucket.ts';
+import { makeStateFolder, whyUnwritable } from '../../../orchestrator/cli/state-folder.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+it('a file in the way is named, wherever it is, and nothing is made for the answer', () => {
+  using folder = tempDir();
+  const state = folder.file('.crawlfleet');
+  expect(whyUnwritable(`${state}/runs/one`)).toBeNull();
+  expect(existsSync(state)).toBe(false);
+  mkdirSync(state);
+  writeFileSync(`${state}/runs`, '');
+  for (const path of [`${state}/runs`, `${state}/runs/one`, `${state}/runs/one/more`]) {
+    expect(whyUnwritable(path)).toBe(`${state}/runs is not a folder`);
+    expect(() => makeStateFolder(path)).toThrow(
+      expect.objectContaining({ code: 'folder-unwritable', message: `${state}/runs is not a folder` }) as AppError,
+    );
+  }
+  makeStateFolder(`${state}/sandbox/one`);
+  expect(whyUnwritable(`${state}/sandbox/one`)).toBeNull();
+});
+
+it('a load of a run that has left nothing advises no flag that load lacks', async () => {
+  using folder = tempDir();
+  const file = folder.file('fleet.yaml');
+  writeFileSync(
+    file,
+    'site: { product_url: "http://127.0.0.1:9/{id}", mapping: { fields: { title: { css: h1 } } } }\n' +
+      'products: { query: select id from products }\ndatabase: { url: "sqlite:./fleet.db" }\n',
+  );
+  const loading = withUnknownBucket(loadConfig(file, {}), 'nonsense', {}, () => Promise.resolve(null));
+  const error = (await loading.catch((thrown: unknown) => thrown)) as AppError;
+  expect(error).toBeInstanceOf(AppError);
+  expect(error.hint).toContain(`${folder.file('.crawlfleet')}/sandbox/nonsense is not there`);
+  expect(error.hint).not.toContain('--dry-run');
+});
