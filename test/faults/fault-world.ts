@@ -83,8 +83,8 @@ export class FaultWorld {
   readonly bans = new Map<string, number>();
   /** Nothing on any page can be read. */
   isLayoutChanged = false;
-  /** Hears call-backs that were answered. */
-  onAnswered: (path: string, callback: Callback) => void = () => undefined;
+  /** Called for each callback that was answered. */
+  onAnswered: (path: string, callback: Callback, status: number) => void = () => undefined;
   /** Parts that were damaged in the bucket: the ledger says so, and they count as not uploaded. */
   readonly spoiled = new Set<string>();
   readonly intruders: SeenIntruder[] = [];
@@ -135,9 +135,9 @@ export class FaultWorld {
     this.fleet.mood = (i) => (this.isBanned(i.address) ? 'ban' : 'fine');
     this.fleet.onRequest = (i, product) => this.#onRequest(i, product);
     this.fleet.onBoot = () => this.reach('B');
-    this.fleet.onAnswer = (path, callback) => {
+    this.fleet.onAnswer = (path, callback, status) => {
       if (path === COMPLETION_PATH) this.reach('K');
-      this.onAnswered(path, callback);
+      this.onAnswered(path, callback, status);
     };
     const { onOffer } = this.fleet;
     this.fleet.onOffer = (result) => {

@@ -61,6 +61,8 @@ describe('a run keeps its invariants', () => {
     '2026112209118 F7@P+3384 F30@C+5510 F39@K+4780',
     // A launch without an answer, asked for again and refused: its machine came up all the same.
     '1618033903543 F2@P+0 F6@L+0 F8@L+0',
+    // A heartbeat that was answered with 503 and said again is no replay.
+    '2645751309456 F36@K+0 F3@R+4343 F39@B+4887',
     // A machine whose user data never ran has no timer: without its main server, gc ends it.
     '2026112209093 F10@P+0 F42@U+4605',
     '2026112209518 F10@C+2793 F42@U+4104',

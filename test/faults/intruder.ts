@@ -49,11 +49,14 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
   void attempt();
 }
 
-/** Hears the next heartbeats and says each of them again when it has been answered. */
+/**
+ * Says each of the next heartbeats again when it has been taken. One that was answered with 503 was not: its counter is unused, and the
+ * instance itself may say it again.
+ */
 function listen(world: FaultWorld): void {
   let left = 5;
-  world.onAnswered = (path, callback) => {
-    if (path !== HEARTBEAT_PATH || left <= 0) return;
+  world.onAnswered = (path, callback, status) => {
+    if (path !== HEARTBEAT_PATH || status !== 200 || left <= 0) return;
     left--;
     world.later(30, () => say(world, 'a replayed heartbeat', path, callback));
   };

@@ -51,7 +51,7 @@ export class FakeFleet implements OfferSender {
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
   /** Called when a call-back was answered, before its instance goes on. */
-  onAnswer: (path: string, callback: Callback) => void = () => undefined;
+  onAnswer: (path: string, callback: Callback, status: number) => void = () => undefined;
   /** What the network does to the next call-back. */
   network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
   /** Sees every request to the site. */
@@ -181,7 +181,7 @@ export class FakeFleet implements OfferSender {
             : Promise.reject(new Error(`no route ${path}`));
     // A failing database is a 500 to an instance: it says it again.
     const reply = await Promise.race([answer.catch(() => null), death]);
-    if (reply) this.onAnswer(path, callback);
+    if (reply) this.onAnswer(path, callback, reply.status);
     return reply;
   }
 }
