@@ -1,4 +1,8 @@
-/** F40 on real processes: a run goes on while others send its call-back listener storms, drips and floods. */
+/**
+ * F40 on real processes: a run goes on while others send its call-back listener storms, drips and floods.
+ *
+ * @module-tag nightly
+ */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';

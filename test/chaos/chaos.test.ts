@@ -1,4 +1,8 @@
-/** Eight rounds of `npm run chaos`: each kills, freezes or cuts off another part of a run on real processes. */
+/**
+ * Eight rounds of `npm run chaos`: each kills, freezes or cuts off another part of a run on real processes.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';

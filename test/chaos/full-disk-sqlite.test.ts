@@ -1,4 +1,8 @@
-/** F54 on real processes where everything of a dry run is on one disk: a run that cannot go on ends by itself and says why. */
+/**
+ * F54 on real processes where everything of a dry run is on one disk: a run that cannot go on ends by itself and says why.
+ *
+ * @module-tag nightly
+ */
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

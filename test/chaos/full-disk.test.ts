@@ -1,4 +1,8 @@
-/** F54 on real processes: the main server's disk is full. Its log suffers, the run does not. */
+/**
+ * F54 on real processes: the main server's disk is full. Its log suffers, the run does not.
+ *
+ * @module-tag nightly
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

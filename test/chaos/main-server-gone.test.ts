@@ -1,4 +1,8 @@
-/** F42 on real processes: the main server is killed and nobody resumes the run until long after its deadline. */
+/**
+ * F42 on real processes: the main server is killed and nobody resumes the run until long after its deadline.
+ *
+ * @module-tag nightly
+ */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,8 @@
-/** F12 on real processes: the wall clocks of main server and instances differ by twenty minutes. */
+/**
+ * F12 on real processes: the wall clocks of main server and instances differ by twenty minutes.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';

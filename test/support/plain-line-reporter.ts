@@ -1,21 +1,28 @@
 /**
  * Prints one plain line after everything else: `N passed, N failed`. A file that cannot be loaded, a hook that fails and
- * an error nobody caught count as failed; skipped tests are counted and named, so that none is skipped in silence.
+ * an uncaught error count as failed; skipped tests are counted and named, so that none is skipped in silence. Nightly
+ * tests that `--tags-filter` leaves out are counted on a line of their own.
  */
 import { relative } from 'node:path';
-import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from 'vitest/node';
+import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vitest } from 'vitest/node';
 
 export interface Tally {
   passed: number;
   failed: number;
   /** Full names of skipped tests. */
   skipped: string[];
+  /** Nightly tests that the tags filter left out. */
+  nightly: number;
 }
 
-export class PlainLineReporter implements Reporter {
-  #tally: Tally = { passed: 0, failed: 0, skipped: [] };
+const NOTHING: Tally = { passed: 0, failed: 0, skipped: [], nightly: 0 };
 
-  onInit(): void {
+export class PlainLineReporter implements Reporter {
+  #tally = NOTHING;
+  #filtered = false;
+
+  onInit(vitest: Vitest): void {
+    this.#filtered = (vitest.config.tagsFilter ?? []).length > 0;
     // At the very end, because other reporters and the teardown print until then.
     process.once('exit', (exitCode) => {
       process.stdout.write(formatEnd(this.#tally, exitCode));
@@ -23,7 +30,7 @@ export class PlainLineReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
-    this.#tally = countTests(modules);
+    this.#tally = countTests(modules, this.#filtered);
     this.#tally.failed += unhandledErrors.length;
   }
 }
@@ -31,17 +38,18 @@ export class PlainLineReporter implements Reporter {
 /** The skipped tests by name, and the plain line. A run that fails never says `0 failed`, whatever made it fail. */
 export function formatEnd(tally: Tally, exitCode: number): string {
   const failed = exitCode !== 0 && tally.failed === 0 ? 1 : tally.failed;
-  const { passed, skipped } = tally;
+  const { passed, skipped, nightly } = tally;
   const names =
     skipped.length === 0 ? '' : `\nSKIPPED, so nothing was proved by:\n${skipped.map((n) => `  ${n}\n`).join('')}\n`;
-  return `${names}${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}\n`;
+  const left = nightly === 0 ? '' : `\n${nightly} nightly tests left to npm run test:all\n`;
+  return `${names}${left}${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}\n`;
 }
 
-export function countTests(modules: readonly TestModule[]): Tally {
-  const tally: Tally = { passed: 0, failed: 0, skipped: [] };
+function countTests(modules: readonly TestModule[], filtered: boolean): Tally {
+  const tally: Tally = { ...NOTHING, skipped: [] };
   for (const module of modules) {
     const before = tally.failed;
-    for (const test of module.children.allTests()) addTest(tally, module, test);
+    for (const test of module.children.allTests()) addTest(tally, module, test, filtered);
     for (const suite of module.children.allSuites()) tally.failed += ownErrors(suite);
     tally.failed += ownErrors(module);
     // Whatever else makes a file fail, such as having no tests in it.
@@ -55,7 +63,7 @@ function ownErrors(suite: TestSuite | TestModule): number {
   return suite.errors().length > 0 ? 1 : 0;
 }
 
-function addTest(tally: Tally, module: TestModule, test: TestCase): void {
+function addTest(tally: Tally, module: TestModule, test: TestCase, filtered: boolean): void {
   switch (test.result().state) {
     case 'passed':
       tally.passed++;
@@ -65,7 +73,8 @@ function addTest(tally: Tally, module: TestModule, test: TestCase): void {
       return;
     case 'skipped':
     case 'pending':
-      tally.skipped.push(`${relative(process.cwd(), module.moduleId)} > ${test.fullName}`);
+      if (filtered && test.tags.includes('nightly')) tally.nightly++;
+      else tally.skipped.push(`${relative(process.cwd(), module.moduleId)} > ${test.fullName}`);
   }
 }
 

@@ -1,4 +1,8 @@
-/** F28 and F29 on real parts: the shop bans addresses or asks for patience, and judges what the fleet does then. */
+/**
+ * F28 and F29 on real parts: the shop bans addresses or asks for patience, and judges what the fleet does then.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/report.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';

@@ -1,4 +1,8 @@
-/** F23, F24 and F32 with a real Chromium: pages that scripts build, and pages that attack who renders them. */
+/**
+ * F23, F24 and F32 with a real Chromium: pages that scripts build, and pages that attack who renders them.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { LURE_NAMES } from '../support/shop/behaviours/outward.ts';
 import { waitFor } from '../support/processes.ts';

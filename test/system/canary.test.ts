@@ -1,4 +1,8 @@
-/** `npm run canary` as somebody with an account would start it, on endpoints that cost nothing. */
+/**
+ * `npm run canary` as somebody with an account would start it, on endpoints that cost nothing.
+ *
+ * @module-tag nightly
+ */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';

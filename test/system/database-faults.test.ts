@@ -1,4 +1,8 @@
-/** F46 to F51 on real parts: whole runs on a MariaDB of their own that dies, freezes, refuses, and loses connections. */
+/**
+ * F46 to F51 on real parts: whole runs on a MariaDB of their own that dies, freezes, refuses, and loses connections.
+ *
+ * @module-tag nightly
+ */
 import type { Connection } from 'mysql2/promise';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

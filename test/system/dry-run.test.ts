@@ -15,124 +15,125 @@ const GOOD = productIds(120);
 const KNOWN = GOOD[0]!;
 const BAD = ['404-a', '410-b', '500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'];
 
-describe.each(ENGINES)('a dry run on %s', (engine) => {
-  let shop: Shop;
-  let fleet: Fleet;
-  let exitCode: number | null;
-  let report: RunReport;
-  let stderr: string;
+for (const engine of ENGINES)
+  describe(`a dry run on ${engine}`, { tags: engine === 'sqlite' ? ['nightly'] : [] }, () => {
+    let shop: Shop;
+    let fleet: Fleet;
+    let exitCode: number | null;
+    let report: RunReport;
+    let stderr: string;
 
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: 120 });
-    await shop.addProducts(BAD);
-    fleet = await makeFleet({
-      engine,
-      productUrl: shop.productUrl,
-      ids: [...GOOD, ...STRANGE_IDS, ...BAD, GOOD[0]!, GOOD[1]!],
-      config: { site: { canaries: [{ id: KNOWN, fields: { title: expectedRow(SEED, KNOWN).title } }] } },
+    beforeAll(async () => {
+      shop = await startShop({ seed: SEED, products: 120 });
+      await shop.addProducts(BAD);
+      fleet = await makeFleet({
+        engine,
+        productUrl: shop.productUrl,
+        ids: [...GOOD, ...STRANGE_IDS, ...BAD, GOOD[0]!, GOOD[1]!],
+        config: { site: { canaries: [{ id: KNOWN, fields: { title: expectedRow(SEED, KNOWN).title } }] } },
+      });
+      ({ exitCode, report, stderr } = await fleet.dryRun());
+      report = withoutSlowBoots(report);
     });
-    ({ exitCode, report, stderr } = await fleet.dryRun());
-    report = withoutSlowBoots(report);
-  });
-  afterAll(async () => {
-    await fleet.remove();
-    await shop.stop();
-  });
-
-  it('ends complete, on time, with every product accounted for', () => {
-    const planned = GOOD.length + STRANGE_IDS.length + BAD.length;
-    expect(report, stderr).toMatchObject({
-      state: 'completed',
-      exitCode: 0,
-      onTime: true,
-      products: {
-        planned,
-        duplicates: 2,
-        stored: GOOD.length + STRANGE_IDS.length + 1,
-        gone: 2,
-        failed: 4,
-        reasons: { 'http-status': 1, timeout: 1, network: 1, parse: 1 },
-      },
-      instances: { planned: 3, launched: 3, replaced: 0, terminated: 3 },
+    afterAll(async () => {
+      await fleet.remove();
+      await shop.stop();
     });
-    expect(exitCode).toBe(0);
-  });
 
-  it('puts the very values of the pages into the result table, one row a product', async () => {
-    const rows = await fleet.query('select * from product_snapshots');
-    const stored = [...GOOD, ...STRANGE_IDS, 'once-500-d'];
-    expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...stored].sort());
-    for (const row of rows) {
-      const id = String(row.product_id);
-      // A JSON column comes parsed from MySQL, as text from SQLite.
-      const crumbs: unknown =
-        typeof row.crumbs === 'string' && row.crumbs.startsWith('[') ? JSON.parse(row.crumbs) : row.crumbs;
-      expect({ ...row, crumbs }, id).toMatchObject({ ...expectedRow(SEED, id), run_id: report.run });
-      expect(decodeURIComponent(new URL(String(row.url)).pathname), id).toBe(`/item/${id}`);
-    }
-  });
+    it('ends complete, on time, with every product accounted for', () => {
+      const planned = GOOD.length + STRANGE_IDS.length + BAD.length;
+      expect(report, stderr).toMatchObject({
+        state: 'completed',
+        exitCode: 0,
+        onTime: true,
+        products: {
+          planned,
+          duplicates: 2,
+          stored: GOOD.length + STRANGE_IDS.length + 1,
+          gone: 2,
+          failed: 4,
+          reasons: { 'http-status': 1, timeout: 1, network: 1, parse: 1 },
+        },
+        instances: { planned: 3, launched: 3, replaced: 0, terminated: 3 },
+      });
+      expect(exitCode).toBe(0);
+    });
 
-  it('never comes closer to the shop than the interval, as the shop itself measures', async () => {
-    const { addresses } = await shop.stats();
-    const gaps = Object.values(addresses).flatMap((a) => (a.minGapMs === null ? [] : [a.minGapMs]));
-    expect(gaps).toHaveLength(3);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(200);
-  });
+    it('puts the very values of the pages into the result table, one row a product', async () => {
+      const rows = await fleet.query('select * from product_snapshots');
+      const stored = [...GOOD, ...STRANGE_IDS, 'once-500-d'];
+      expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...stored].sort());
+      for (const row of rows) {
+        const id = String(row.product_id);
+        // A JSON column comes parsed from MySQL, as text from SQLite.
+        const crumbs: unknown =
+          typeof row.crumbs === 'string' && row.crumbs.startsWith('[') ? JSON.parse(row.crumbs) : row.crumbs;
+        expect({ ...row, crumbs }, id).toMatchObject({ ...expectedRow(SEED, id), run_id: report.run });
+        expect(decodeURIComponent(new URL(String(row.url)).pathname), id).toBe(`/item/${id}`);
+      }
+    });
 
-  it('gives every instance an address of its own and crawls from it', async () => {
-    const { addresses } = await shop.stats();
-    const crawled = Object.keys(addresses).sort();
-    expect(crawled).toEqual(report.shards.map((s) => String(s.address)).sort());
-    expect(new Set(crawled).size).toBe(3);
-  });
+    it('never comes closer to the shop than the interval, as the shop itself measures', async () => {
+      const { addresses } = await shop.stats();
+      const gaps = Object.values(addresses).flatMap((a) => (a.minGapMs === null ? [] : [a.minGapMs]));
+      expect(gaps).toHaveLength(3);
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(200);
+    });
 
-  it('keeps shards even to within one chunk', async () => {
-    const sizes = report.shards.map((s) => s.assigned);
-    const [run] = await fleet.query('select plan from crawlfleet_runs');
-    const { chunkSize } = JSON.parse(String(run!.plan)) as { chunkSize: number };
-    expect(sizes.reduce((a, b) => a + b)).toBe(report.products.planned);
-    expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(chunkSize);
-  });
+    it('gives every instance an address of its own and crawls from it', async () => {
+      const { addresses } = await shop.stats();
+      const crawled = Object.keys(addresses).sort();
+      expect(crawled).toEqual(report.shards.map((s) => String(s.address)).sort());
+      expect(new Set(crawled).size).toBe(3);
+    });
 
-  it('tries what failed for a passing reason once more, and nothing else', async () => {
-    const asked = new Map<string, number>();
-    for (const { path } of await shop.log()) asked.set(path, (asked.get(path) ?? 0) + 1);
-    for (const id of ['500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'])
-      expect(asked.get(`/item/${id}`), id).toBe(2);
-    const once = [...GOOD, '404-a', '410-b'].filter((id) => id !== KNOWN);
-    for (const id of once) expect(asked.get(`/item/${id}`), id).toBe(1);
-    expect(asked.get(`/item/${KNOWN}`)).toBeGreaterThanOrEqual(1);
-  });
+    it('keeps shards even to within one chunk', async () => {
+      const sizes = report.shards.map((s) => s.assigned);
+      const [run] = await fleet.query('select plan from crawlfleet_runs');
+      const { chunkSize } = JSON.parse(String(run!.plan)) as { chunkSize: number };
+      expect(sizes.reduce((a, b) => a + b)).toBe(report.products.planned);
+      expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(chunkSize);
+    });
 
-  it('is proved by verify', async () => {
-    const verified = await fleet.run('verify', '--json');
-    expect(JSON.parse(verified.stdout)).toMatchObject({ holds: true, run: report.run, differences: [] });
-    expect(verified.exitCode).toBe(0);
-  });
+    it('tries what failed for a passing reason once more, and nothing else', async () => {
+      const asked = new Map<string, number>();
+      for (const { path } of await shop.log()) asked.set(path, (asked.get(path) ?? 0) + 1);
+      for (const id of ['500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'])
+        expect(asked.get(`/item/${id}`), id).toBe(2);
+      const once = [...GOOD, '404-a', '410-b'].filter((id) => id !== KNOWN);
+      for (const id of once) expect(asked.get(`/item/${id}`), id).toBe(1);
+      expect(asked.get(`/item/${KNOWN}`)).toBeGreaterThanOrEqual(1);
+    });
 
-  it('finds what was tampered with', async () => {
-    await fleet.query(`delete from product_snapshots where product_id = '${GOOD[5]}'`);
-    const verified = await fleet.run('verify', report.run, '--json');
-    expect(verified.exitCode).toBe(13);
-    expect(verified.stdout).toContain(GOOD[5]);
-  });
+    it('is proved by verify', async () => {
+      const verified = await fleet.run('verify', '--json');
+      expect(JSON.parse(verified.stdout)).toMatchObject({ holds: true, run: report.run, differences: [] });
+      expect(verified.exitCode).toBe(0);
+    });
 
-  it('shows the run in status', async () => {
-    const status = await fleet.run('status', '--json');
-    expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ run: report.run, state: 'completed', exitCode: 0 }] });
-  });
+    it('finds what was tampered with', async () => {
+      await fleet.query(`delete from product_snapshots where product_id = '${GOOD[5]}'`);
+      const verified = await fleet.run('verify', report.run, '--json');
+      expect(verified.exitCode).toBe(13);
+      expect(verified.stdout).toContain(GOOD[5]);
+    });
 
-  it('tells the story of the run, and what the next one would need', async () => {
-    const told = await fleet.run('explain', report.run);
-    expect(told.stdout).toMatch(/plan: \d+ products by \d+ x /);
-    expect(told.stdout).toMatch(/slots? [\d, -]+ said hello/);
-    expect(told.stdout).toContain('the rows are published');
-    const document = JSON.parse((await fleet.run('explain', report.run, '--json')).stdout) as Record<string, unknown>;
-    expect(document).toMatchObject({ run: report.run, state: 'completed', notCrawled: 0 });
-    expect(document.nextTime).not.toEqual([]);
-  });
+    it('shows the run in status', async () => {
+      const status = await fleet.run('status', '--json');
+      expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ run: report.run, state: 'completed', exitCode: 0 }] });
+    });
 
-  it('leaves no process behind', () => {
-    expect(fleet.leftovers()).toEqual([]);
+    it('tells the story of the run, and what the next one would need', async () => {
+      const told = await fleet.run('explain', report.run);
+      expect(told.stdout).toMatch(/plan: \d+ products by \d+ x /);
+      expect(told.stdout).toMatch(/slots? [\d, -]+ said hello/);
+      expect(told.stdout).toContain('the rows are published');
+      const document = JSON.parse((await fleet.run('explain', report.run, '--json')).stdout) as Record<string, unknown>;
+      expect(document).toMatchObject({ run: report.run, state: 'completed', notCrawled: 0 });
+      expect(document.nextTime).not.toEqual([]);
+    });
+
+    it('leaves no process behind', () => {
+      expect(fleet.leftovers()).toEqual([]);
+    });
   });
-});

@@ -1,4 +1,8 @@
-/** F21, F26 and F27 on real parts: an instance that is killed again and again, damaged on disk, or without room on it. */
+/**
+ * F21, F26 and F27 on real parts: an instance that is killed again and again, damaged on disk, or without room on it.
+ *
+ * @module-tag nightly
+ */
 import { execFileSync } from 'node:child_process';
 import {
   closeSync,

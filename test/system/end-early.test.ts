@@ -66,28 +66,36 @@ describe('ending a run early from another terminal', () => {
     expect(fleet.leftovers()).toEqual([]);
   });
 
-  it('F42 a cancel that is left before the run has ended says so, and can be given again', async () => {
-    const { run, id } = await begin();
-    run.kill('SIGKILL');
-    await run.finished;
-    const left = fleet.start('cancel', id, '--yes', '--json');
-    await waitFor(() => left.stderr().includes('goes on from'), { what: 'the cancel to take up the run' });
-    left.kill('SIGTERM');
-    expect((await left.finished).exitCode).toBe(11);
-    const again = await fleet.run('cancel', id, '--yes', '--json');
-    expect(readReport(again)).toMatchObject({ run: id, state: 'cancelled', reason: 'cancelled' });
-    expect(again.exitCode).toBe(0);
-    expect(fleet.leftovers()).toEqual([]);
-  });
+  it(
+    'F42 a cancel that is left before the run has ended says so, and can be given again',
+    { tags: ['nightly'] },
+    async () => {
+      const { run, id } = await begin();
+      run.kill('SIGKILL');
+      await run.finished;
+      const left = fleet.start('cancel', id, '--yes', '--json');
+      await waitFor(() => left.stderr().includes('goes on from'), { what: 'the cancel to take up the run' });
+      left.kill('SIGTERM');
+      expect((await left.finished).exitCode).toBe(11);
+      const again = await fleet.run('cancel', id, '--yes', '--json');
+      expect(readReport(again)).toMatchObject({ run: id, state: 'cancelled', reason: 'cancelled' });
+      expect(again.exitCode).toBe(0);
+      expect(fleet.leftovers()).toEqual([]);
+    },
+  );
 
-  it('F42 stop takes the place of a main server that is gone, and keeps what there is', async () => {
-    const { run, id } = await begin();
-    run.kill('SIGKILL');
-    await run.finished;
-    const stopped = await fleet.run('stop', '--json');
-    expect(readReport(stopped)).toMatchObject({ run: id, state: 'cancelled', reason: 'stopped' });
-    expect(stopped.exitCode).toBe(0);
-    expect((await fleet.query('select product_id from product_snapshots')).length).toBeGreaterThan(10);
-    expect(fleet.leftovers()).toEqual([]);
-  });
+  it(
+    'F42 stop takes the place of a main server that is gone, and keeps what there is',
+    { tags: ['nightly'] },
+    async () => {
+      const { run, id } = await begin();
+      run.kill('SIGKILL');
+      await run.finished;
+      const stopped = await fleet.run('stop', '--json');
+      expect(readReport(stopped)).toMatchObject({ run: id, state: 'cancelled', reason: 'stopped' });
+      expect(stopped.exitCode).toBe(0);
+      expect((await fleet.query('select product_id from product_snapshots')).length).toBeGreaterThan(10);
+      expect(fleet.leftovers()).toEqual([]);
+    },
+  );
 });

@@ -1,4 +1,8 @@
-/** What goes wrong with instances and launches, on real parts: the sandbox is told to misbehave. */
+/**
+ * What goes wrong with instances and launches, on real parts: the sandbox is told to misbehave.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import { buildBundle } from '../../userdata/bundle.ts';

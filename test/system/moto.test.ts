@@ -100,16 +100,20 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     await expectAllStored();
   });
 
-  it('boots no machine twice when the stand-in is killed: its instances are replaced', async () => {
-    const run = fleet.start('run', '--dry-run', '--json', '--deadline', '90s');
-    await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    const standIn = fleet.leftovers().find(({ command }) => command.includes(`--stand-in-for ${moto.endpoint}`));
-    process.kill(standIn!.pid, 'SIGKILL');
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
-    expect(report.instances.launched).toBeGreaterThan(2);
-    expect(result.stderr).toContain('another one takes its place');
-    await expectAllStored();
-  });
+  it(
+    'boots no machine twice when the stand-in is killed: its instances are replaced',
+    { tags: ['nightly'] },
+    async () => {
+      const run = fleet.start('run', '--dry-run', '--json', '--deadline', '90s');
+      await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
+      const standIn = fleet.leftovers().find(({ command }) => command.includes(`--stand-in-for ${moto.endpoint}`));
+      process.kill(standIn!.pid, 'SIGKILL');
+      const result = await run.finished;
+      const report = readReport(result);
+      expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
+      expect(report.instances.launched).toBeGreaterThan(2);
+      expect(result.stderr).toContain('another one takes its place');
+      await expectAllStored();
+    },
+  );
 });

@@ -61,21 +61,25 @@ describe('a night without progress', () => {
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
-  it('whose site answers every page with HTTP 500 ends early with 17, and buys no machine beside the plan', async () => {
-    await prepare();
-    await shop.setRules([{ prefix: '', do: { type: 'status', status: 500 } }]);
-    const { exitCode, report, stderr } = await fleet.dryRun();
-    expect(exitCode, stderr).toBe(17);
-    expect(report).toMatchObject({ exitCode: 17, products: { stored: 0 }, instances: { planned: 3, launched: 3 } });
-    expect(report.notes.join('\n')).toMatch(/the site is down: \d+ of the last \d+ requests/);
-    expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
-    // Real instances have followed the order: eight times the interval between the last two requests of each.
-    const log = (await shop.log()).filter((entry) => entry.kind === 'page');
-    for (const address of new Set(log.map((entry) => entry.address))) {
-      const [last, before] = log.filter((entry) => entry.address === address).toReversed();
-      expect(last!.atMs - before!.atMs).toBeGreaterThanOrEqual(8 * 300);
-    }
-  });
+  it(
+    'whose site answers every page with HTTP 500 ends early with 17, and buys no machine beside the plan',
+    { tags: ['nightly'] },
+    async () => {
+      await prepare();
+      await shop.setRules([{ prefix: '', do: { type: 'status', status: 500 } }]);
+      const { exitCode, report, stderr } = await fleet.dryRun();
+      expect(exitCode, stderr).toBe(17);
+      expect(report).toMatchObject({ exitCode: 17, products: { stored: 0 }, instances: { planned: 3, launched: 3 } });
+      expect(report.notes.join('\n')).toMatch(/the site is down: \d+ of the last \d+ requests/);
+      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
+      // Real instances have followed the order: eight times the interval between the last two requests of each.
+      const log = (await shop.log()).filter((entry) => entry.kind === 'page');
+      for (const address of new Set(log.map((entry) => entry.address))) {
+        const [last, before] = log.filter((entry) => entry.address === address).toReversed();
+        expect(last!.atMs - before!.atMs).toBeGreaterThanOrEqual(8 * 300);
+      }
+    },
+  );
 
   it('whose balancer cannot be reached ends early with 4, and says so with its URL', async () => {
     await (await withSandbox()).control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
@@ -89,20 +93,24 @@ describe('a night without progress', () => {
     expect((await shop.stats()).requests).toBe(0);
   });
 
-  it('whose bucket is lost ends early with 4, with what had come in, and names the bucket', async () => {
-    const lossy = await withSandbox();
-    await prepare();
-    const run = fleet.start('run', '--dry-run', '--json');
-    const rows = () => fleet.query("select count(*) as n from crawlfleet_items where outcome = 'stored'");
-    await waitFor(async () => Number((await rows())[0]!.n) >= 10, { what: 'the first rows', timeoutMs: 60_000 });
-    await lossy.control('POST', 'faults', [{ what: 'lost-bucket', count: 1 }]);
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(result.exitCode, result.stderr).toBe(4);
-    expect(report.products.stored).toBeGreaterThanOrEqual(10);
-    expect(report.notes.join('\n')).toMatch(/the bucket cannot be used.*bucket \S+ .*NoSuchBucket/);
-    expect(result.stderr).not.toContain('still shows it');
-    expect(result.stderr).not.toContain('ETA 0ms');
-    expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS);
-  });
+  it(
+    'whose bucket is lost ends early with 4, with what had come in, and names the bucket',
+    { tags: ['nightly'] },
+    async () => {
+      const lossy = await withSandbox();
+      await prepare();
+      const run = fleet.start('run', '--dry-run', '--json');
+      const rows = () => fleet.query("select count(*) as n from crawlfleet_items where outcome = 'stored'");
+      await waitFor(async () => Number((await rows())[0]!.n) >= 10, { what: 'the first rows', timeoutMs: 60_000 });
+      await lossy.control('POST', 'faults', [{ what: 'lost-bucket', count: 1 }]);
+      const result = await run.finished;
+      const report = readReport(result);
+      expect(result.exitCode, result.stderr).toBe(4);
+      expect(report.products.stored).toBeGreaterThanOrEqual(10);
+      expect(report.notes.join('\n')).toMatch(/the bucket cannot be used.*bucket \S+ .*NoSuchBucket/);
+      expect(result.stderr).not.toContain('still shows it');
+      expect(result.stderr).not.toContain('ETA 0ms');
+      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS);
+    },
+  );
 });

@@ -122,37 +122,41 @@ describe('pages', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('F33: bombs, floods and pages without an end fail with a reason, in bounded memory', async () => {
-    const bad = {
-      'bomb-1': 'too-large',
-      'endless-1': 'too-large',
-      'huge-1': 'too-large',
-      'huge50-1': 'too-large',
-      'nested-1': 'too-large',
-      'loris-1': 'timeout',
-      'stall-1': 'timeout',
-      'hang-1': 'timeout',
-      'cutgzip-1': 'network',
-      'realpdf-1': 'content-type',
-      'hiddenpdf-1': 'content-type',
-      'video-1': 'content-type',
-      '500-1': 'http-status',
-    };
-    const weapons = ['nodes-1', 'redos-1'];
-    const ids = [...GOOD, ...weapons, ...Object.keys(bad)];
-    const evil = { regex: '((a+)+)!|(?:( +)+x)|(?:(\\d,)+)+y' };
-    await prepare(ids, { timeout: '2s', mapping: { fields: { ...SHOP_MAPPING.fields, evil } } });
-    const watch = watchMemory(fleet);
-    const { report, stderr } = await fleet.dryRun();
-    watch.stop();
-    expect(await failures(), stderr).toEqual(bad);
-    expect(report).toMatchObject({ products: { stored: GOOD.length + weapons.length }, bans: [], onTime: true });
-    await expectTrueRows(fleet, SEED, [...GOOD, ...weapons]);
-    const peak = watch.peakOf('instance');
-    expect(peak).toBeGreaterThan(0);
-    expect(peak).toBeLessThan(MEMORY_CEILING);
-    await expectSound(fleet, report, shop);
-  });
+  it(
+    'F33: bombs, floods and pages without an end fail with a reason, in bounded memory',
+    { tags: ['nightly'] },
+    async () => {
+      const bad = {
+        'bomb-1': 'too-large',
+        'endless-1': 'too-large',
+        'huge-1': 'too-large',
+        'huge50-1': 'too-large',
+        'nested-1': 'too-large',
+        'loris-1': 'timeout',
+        'stall-1': 'timeout',
+        'hang-1': 'timeout',
+        'cutgzip-1': 'network',
+        'realpdf-1': 'content-type',
+        'hiddenpdf-1': 'content-type',
+        'video-1': 'content-type',
+        '500-1': 'http-status',
+      };
+      const weapons = ['nodes-1', 'redos-1'];
+      const ids = [...GOOD, ...weapons, ...Object.keys(bad)];
+      const evil = { regex: '((a+)+)!|(?:( +)+x)|(?:(\\d,)+)+y' };
+      await prepare(ids, { timeout: '2s', mapping: { fields: { ...SHOP_MAPPING.fields, evil } } });
+      const watch = watchMemory(fleet);
+      const { report, stderr } = await fleet.dryRun();
+      watch.stop();
+      expect(await failures(), stderr).toEqual(bad);
+      expect(report).toMatchObject({ products: { stored: GOOD.length + weapons.length }, bans: [], onTime: true });
+      await expectTrueRows(fleet, SEED, [...GOOD, ...weapons]);
+      const peak = watch.peakOf('instance');
+      expect(peak).toBeGreaterThan(0);
+      expect(peak).toBeLessThan(MEMORY_CEILING);
+      await expectSound(fleet, report, shop);
+    },
+  );
 
   it('F32: redirects to other places are not followed: nobody visits the canary', async () => {
     const bad = ['offsite-1', 'imds-1', 'tofile-1', 'todata-1', 'loop-1', 'chain6-1'];
@@ -164,7 +168,7 @@ describe('pages', () => {
     await expectTrueRows(fleet, SEED, GOOD);
   });
 
-  it('F32: pages full of lures are read as they are: nobody visits the canary', async () => {
+  it('F32: pages full of lures are read as they are: nobody visits the canary', { tags: ['nightly'] }, async () => {
     const ids = ['lure-1', 'lure-2', ...GOOD];
     await prepare(ids);
     const { report, stderr } = await fleet.dryRun();
@@ -176,22 +180,26 @@ describe('pages', () => {
     expect((await shop.stats()).assets).toEqual({});
   });
 
-  it('F31: a name that does not exist fails as network, once for good', async () => {
+  it('F31: a name that does not exist fails as network, once for good', { tags: ['nightly'] }, async () => {
     await prepare(GOOD.slice(0, 3), { product_url: 'http://no-such-shop.invalid/item/{id}', robots: 'ignore' });
     await fleet.dryRun();
     expect(new Set(Object.values(await failures()))).toEqual(new Set(['network']));
     expect(await storedRows(fleet)).toEqual([]);
   });
 
-  it('F31: a name that leads to a private address is not visited, unless it is allowed', async () => {
-    const byName = shop.productUrl.replace('127.0.0.1', 'localhost');
-    await prepare(GOOD.slice(0, 3), { product_url: byName, robots: 'ignore' });
-    await fleet.dryRun();
-    expect(Object.values(await failures())).toEqual(['network', 'network', 'network']);
-    expect((await shop.stats()).requests).toBe(0);
-    await fleet.remove();
-    await prepare(GOOD.slice(0, 3), { product_url: byName, robots: 'ignore', allow_private: true });
-    const { report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({ exitCode: 0, products: { stored: 3 } });
-  });
+  it(
+    'F31: a name that leads to a private address is not visited, unless it is allowed',
+    { tags: ['nightly'] },
+    async () => {
+      const byName = shop.productUrl.replace('127.0.0.1', 'localhost');
+      await prepare(GOOD.slice(0, 3), { product_url: byName, robots: 'ignore' });
+      await fleet.dryRun();
+      expect(Object.values(await failures())).toEqual(['network', 'network', 'network']);
+      expect((await shop.stats()).requests).toBe(0);
+      await fleet.remove();
+      await prepare(GOOD.slice(0, 3), { product_url: byName, robots: 'ignore', allow_private: true });
+      const { report, stderr } = await fleet.dryRun();
+      expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({ exitCode: 0, products: { stored: 3 } });
+    },
+  );
 });

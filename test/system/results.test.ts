@@ -1,4 +1,8 @@
-/** What becomes of results, by the real command line: held, published, tried again, recovered from the bucket. */
+/**
+ * What becomes of results, by the real command line: held, published, tried again, recovered from the bucket.
+ *
+ * @module-tag nightly
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';

@@ -12,66 +12,67 @@ const IDS = productIds(150);
 /** A crawl that lasts longer than another main server takes to be refused. */
 const MANY_IDS = productIds(270);
 
-describe.each(ENGINES)('resume on %s', (engine) => {
-  let shop: Shop;
-  let fleet: Fleet;
+for (const engine of ENGINES)
+  describe(`resume on ${engine}`, { tags: engine === 'sqlite' ? ['nightly'] : [] }, () => {
+    let shop: Shop;
+    let fleet: Fleet;
 
-  beforeEach(async () => {
-    shop = await startShop({ products: MANY_IDS.length });
-    fleet = await makeFleet({ engine, productUrl: shop.productUrl, ids: IDS });
-  });
-  afterEach(async () => {
-    await fleet.remove();
-    await shop.stop();
-  });
-
-  /** Kills the main server when the shop has had so many requests. */
-  async function killAfter(requests: number): Promise<void> {
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= requests, {
-      what: `${requests} requests`,
-      timeoutMs: 60_000,
+    beforeEach(async () => {
+      shop = await startShop({ products: MANY_IDS.length });
+      fleet = await makeFleet({ engine, productUrl: shop.productUrl, ids: IDS });
     });
-    run.kill('SIGKILL');
-    expect((await run.finished).signal).toBe('SIGKILL');
-  }
-
-  it('F41: takes a killed run up and ends with every row, none twice', async () => {
-    await killAfter(30);
-    const resumed = await fleet.run('resume', '--json');
-    const report = readReport(resumed);
-    expect(report, resumed.stderr).toMatchObject({
-      state: 'completed',
-      exitCode: 0,
-      products: { planned: 150, stored: 150, failed: 0 },
+    afterEach(async () => {
+      await fleet.remove();
+      await shop.stop();
     });
-    const rows = await fleet.query('select product_id from product_snapshots');
-    expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...IDS].sort());
-    // Instances went on by themselves: nothing was asked of the shop twice.
-    const asked = (await shop.log()).filter((a) => a.id !== null).map((a) => a.path);
-    expect(asked).toHaveLength(new Set(asked).size);
-    expect(fleet.leftovers()).toEqual([]);
-    expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+
+    /** Kills the main server when the shop has had so many requests. */
+    async function killAfter(requests: number): Promise<void> {
+      const run = fleet.start('run', '--dry-run', '--json');
+      await waitFor(async () => (await shop.stats()).requests >= requests, {
+        what: `${requests} requests`,
+        timeoutMs: 60_000,
+      });
+      run.kill('SIGKILL');
+      expect((await run.finished).signal).toBe('SIGKILL');
+    }
+
+    it('F41: takes a killed run up and ends with every row, none twice', async () => {
+      await killAfter(30);
+      const resumed = await fleet.run('resume', '--json');
+      const report = readReport(resumed);
+      expect(report, resumed.stderr).toMatchObject({
+        state: 'completed',
+        exitCode: 0,
+        products: { planned: 150, stored: 150, failed: 0 },
+      });
+      const rows = await fleet.query('select product_id from product_snapshots');
+      expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...IDS].sort());
+      // Instances went on by themselves: nothing was asked of the shop twice.
+      const asked = (await shop.log()).filter((a) => a.id !== null).map((a) => a.path);
+      expect(asked).toHaveLength(new Set(asked).size);
+      expect(fleet.leftovers()).toEqual([]);
+      expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+    });
+
+    it('F41: refuses a second main server while the first one lives', { tags: ['nightly'] }, async () => {
+      await fleet.addProducts(MANY_IDS.slice(IDS.length));
+      const run = fleet.start('run', '--dry-run', '--json', '--deadline', '90s');
+      await waitFor(async () => (await shop.stats()).requests >= 5, { what: 'the crawl to begin', timeoutMs: 60_000 });
+      const second = await fleet.run('resume', '--json');
+      expect(second.exitCode).toBe(20);
+      expect(JSON.parse(second.stdout)).toMatchObject({ error: { code: 'lock-held' } });
+      expect((await run.finished).exitCode).toBe(0);
+    });
+
+    it('says so when there is nothing to resume', async () => {
+      const nothing = await fleet.run('resume', '--json');
+      expect(nothing.exitCode).toBe(2);
+      expect(JSON.parse(nothing.stdout)).toMatchObject({ error: { code: 'run-unknown' } });
+    });
   });
 
-  it('F41: refuses a second main server while the first one lives', async () => {
-    await fleet.addProducts(MANY_IDS.slice(IDS.length));
-    const run = fleet.start('run', '--dry-run', '--json', '--deadline', '90s');
-    await waitFor(async () => (await shop.stats()).requests >= 5, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    const second = await fleet.run('resume', '--json');
-    expect(second.exitCode).toBe(20);
-    expect(JSON.parse(second.stdout)).toMatchObject({ error: { code: 'lock-held' } });
-    expect((await run.finished).exitCode).toBe(0);
-  });
-
-  it('says so when there is nothing to resume', async () => {
-    const nothing = await fleet.run('resume', '--json');
-    expect(nothing.exitCode).toBe(2);
-    expect(JSON.parse(nothing.stdout)).toMatchObject({ error: { code: 'run-unknown' } });
-  });
-});
-
-describe('a main server that has lost its lock', () => {
+describe('a main server that has lost its lock', { tags: ['nightly'] }, () => {
   it('leaves the sandbox to the one that takes the run up', async () => {
     const shop = await startShop({ products: 60 });
     const fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: productIds(60) });
@@ -106,7 +107,7 @@ describe('Ctrl-C', () => {
     await shop.stop();
   });
 
-  it('once stops the run and keeps what it has', async () => {
+  it('once stops the run and keeps what it has', { tags: ['nightly'] }, async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
     run.kill('SIGINT');
@@ -120,7 +121,7 @@ describe('Ctrl-C', () => {
     expect(fleet.leftovers()).toEqual([]);
   });
 
-  it('is what `orchestrator stop` does from another terminal', async () => {
+  it('is what `orchestrator stop` does from another terminal', { tags: ['nightly'] }, async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 10, {
       what: 'the crawl to begin',
@@ -135,7 +136,7 @@ describe('Ctrl-C', () => {
     expect((await fleet.run('stop', '--json')).exitCode).toBe(2);
   });
 
-  it('with SIGTERM leaves at once, and resume takes the run up', async () => {
+  it('with SIGTERM leaves at once, and resume takes the run up', { tags: ['nightly'] }, async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 10, { what: 'the crawl to begin', timeoutMs: 60_000 });
     run.kill('SIGTERM');

@@ -1,4 +1,8 @@
-/** F30 on real parts: robots.txt in every state, and changing under way. */
+/**
+ * F30 on real parts: robots.txt in every state, and changing under way.
+ *
+ * @module-tag nightly
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';

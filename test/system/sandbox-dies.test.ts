@@ -1,4 +1,8 @@
-/** The sandbox is killed in mid-run: EC2, the balancer and every instance are gone at once. */
+/**
+ * The sandbox is killed in mid-run: EC2, the balancer and every instance are gone at once.
+ *
+ * @module-tag nightly
+ */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';

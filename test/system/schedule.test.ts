@@ -1,4 +1,8 @@
-/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, and two daemons on one database. */
+/**
+ * The daemon with real processes: dry runs on the sandbox, a crash in the middle, and two daemons on one database.
+ *
+ * @module-tag nightly
+ */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';

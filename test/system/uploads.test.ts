@@ -1,4 +1,8 @@
-/** F36 to F38 on real parts: a bucket that refuses, loses and spoils what is brought to it. */
+/**
+ * F36 to F38 on real parts: a bucket that refuses, loses and spoils what is brought to it.
+ *
+ * @module-tag nightly
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

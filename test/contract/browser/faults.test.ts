@@ -1,7 +1,6 @@
 /** A browser that hangs, crashes or grows is killed and replaced, and nothing of it stays behind. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -60,16 +59,8 @@ function zombieChildren(): string[] {
 }
 
 describe('F23: a browser that does not go on', () => {
-  it.each([
-    ['a reply that never begins', () => {}],
-    [
-      'a page that never ends',
-      (_: unknown, response: ServerResponse) => void response.write('<h1>x</h1>'.padEnd(2_000)),
-    ],
-    ['a script that never ends', '<h1>x</h1><script>for (;;) {}</script>'],
-    ['a flood of dialogs', '<script>for (;;) alert(1)</script>'],
-    ['a flood of windows', '<script>for (;;) open("/p/good?" + Math.random())</script>'],
-  ] as [string, Page][])('times out on %s and goes on with the next product', async (_, page) => {
+  /** One product on such a page, and a good one after it. */
+  async function expectTimeout(page: Page): Promise<void> {
     // Also for the good page behind it, from a browser that was started a moment ago.
     const get = await open({ timeoutMs: 6_000 });
     site.pages.set('/p/bad', page);
@@ -78,7 +69,17 @@ describe('F23: a browser that does not go on', () => {
     expect(performance.now() - startMs).toBeLessThan(14_000);
     expect(titleOf(await get('/p/good'))).toBe('good');
     await expectNoZombies();
-  });
+  }
+
+  it('times out on a script that never ends and goes on with the next product', () =>
+    expectTimeout('<h1>x</h1><script>for (;;) {}</script>'));
+
+  it.each<[string, Page]>([
+    ['a reply that never begins', () => {}],
+    ['a page that never ends', (_, response) => void response.write('<h1>x</h1>'.padEnd(2_000))],
+    ['a flood of dialogs', '<script>for (;;) alert(1)</script>'],
+    ['a flood of windows', '<script>for (;;) open("/p/good?" + Math.random())</script>'],
+  ])('times out on %s and goes on with the next product', { tags: ['nightly'] }, (_, page) => expectTimeout(page));
 
   it.each([
     ['the renderer', '--type=renderer'],
@@ -104,16 +105,21 @@ describe('F23: a browser that does not go on', () => {
     expect(titleOf(await get('/p/good'))).toBe('good');
   });
 
-  it.each(['about:crash', 'chrome://crash', 'file:///etc/passwd', 'data:text/html,%3Ch1%3Edata%3C/h1%3E'])(
+  async function expectNotLed(target: string): Promise<void> {
+    const get = await open();
+    site.pages.set('/p/crash', `<script>location = ${JSON.stringify(target)}</script>`);
+    const result = await get('/p/crash');
+    expect(titleOf(result)).not.toEqual(expect.stringMatching(/root|data/));
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    expect(stage!.source.counts.restarts).toBe(0);
+  }
+
+  it('a page cannot lead the browser to a file', () => expectNotLed('file:///etc/passwd'));
+
+  it.each(['about:crash', 'chrome://crash', 'data:text/html,%3Ch1%3Edata%3C/h1%3E'])(
     'a page cannot lead the browser to %s',
-    async (target) => {
-      const get = await open();
-      site.pages.set('/p/crash', `<script>location = ${JSON.stringify(target)}</script>`);
-      const result = await get('/p/crash');
-      expect(titleOf(result)).not.toEqual(expect.stringMatching(/root|data/));
-      expect(titleOf(await get('/p/good'))).toBe('good');
-      expect(stage!.source.counts.restarts).toBe(0);
-    },
+    { tags: ['nightly'] },
+    expectNotLed,
   );
 });
 

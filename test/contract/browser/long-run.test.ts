@@ -1,4 +1,8 @@
-/** F24: after hundreds of pages, what is held is what was held after the first ones. */
+/**
+ * F24: after hundreds of pages, what is held is what was held after the first ones.
+ *
+ * @module-tag nightly
+ */
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';

@@ -166,7 +166,7 @@ describe('F46 the lock on MariaDB', () => {
     expect(await namedHolder()).toBeNull();
   });
 
-  it('ends the connection of a frozen holder before it takes over', async () => {
+  it('ends the connection of a frozen holder before it takes over', { tags: ['nightly'] }, async () => {
     const first = startHolder(test.url);
     await says(first, 'held');
     const id = await namedHolder();
@@ -179,27 +179,31 @@ describe('F46 the lock on MariaDB', () => {
     await lock.release();
   });
 
-  it('takes over within a minute from one that is frozen in a write', { timeout: 180_000 }, async () => {
-    const other = await createTestDatabase('mysql');
-    const otherDb = await openDatabase(other.url);
-    const idle = createLockGuard(otherDb).connection!;
-    await idle.acquire();
-    const id = await namedHolder(otherDb);
-    const first = startHolder(test.url, 0, 'writing');
-    await says(first, 'writing');
-    first.kill('SIGSTOP');
-    const startedMs = performance.now();
-    const lock = await waitFor(() => take().catch(() => null), { what: 'the lock', timeoutMs: 120_000 });
-    expect(performance.now() - startedMs).toBeLessThan(60_000);
-    await lock.release();
-    // A named lock of which nobody has said a word in all that time stands: its connection idles on purpose.
-    expect(await namedHolder(otherDb)).toBe(id);
-    await idle.release();
-    await otherDb.close();
-    await other.drop();
-  });
+  it(
+    'takes over within a minute from one that is frozen in a write',
+    { timeout: 180_000, tags: ['nightly'] },
+    async () => {
+      const other = await createTestDatabase('mysql');
+      const otherDb = await openDatabase(other.url);
+      const idle = createLockGuard(otherDb).connection!;
+      await idle.acquire();
+      const id = await namedHolder(otherDb);
+      const first = startHolder(test.url, 0, 'writing');
+      await says(first, 'writing');
+      first.kill('SIGSTOP');
+      const startedMs = performance.now();
+      const lock = await waitFor(() => take().catch(() => null), { what: 'the lock', timeoutMs: 120_000 });
+      expect(performance.now() - startedMs).toBeLessThan(60_000);
+      await lock.release();
+      // A named lock of which nobody has said a word in all that time stands: its connection idles on purpose.
+      expect(await namedHolder(otherDb)).toBe(id);
+      await idle.release();
+      await otherDb.close();
+      await other.drop();
+    },
+  );
 
-  it('outlives a database that is down for longer than the lease', async () => {
+  it('outlives a database that is down for longer than the lease', { tags: ['nightly'] }, async () => {
     const server = await startCut(test.url);
     const first = startHolder(server.url);
     await says(first, 'held');

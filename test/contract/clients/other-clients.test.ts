@@ -1,6 +1,8 @@
 /**
  * The sandbox read by clients that nobody here wrote: aws-cli, boto3 and Terraform's AWS provider. They ask for more than our
  * adapters do and believe less; what they need is in the sandbox for their sake.
+ *
+ * @module-tag nightly
  */
 import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs';

@@ -96,7 +96,7 @@ describe('the balancer', () => {
     expect(await healthOf(at, far)).toBe('unused');
   });
 
-  it('F13: shows a target that flaps as it is, down and up again', async () => {
+  it('F13: shows a target that flaps as it is, down and up again', { tags: ['nightly'] }, async () => {
     const flapping = await target();
     const at = await withTargets(flapping);
     await cloud.misbehave({ what: 'failed-check', instance: flapping.id, count: 2 });
@@ -171,13 +171,17 @@ describe('the balancer', () => {
     expect(Math.max(...holdings.map((h) => h.length))).toBe(4);
   });
 
-  it('F19: gives a frozen instance up, and delivers to it again when it is thawed', async () => {
-    const frozen = await target();
-    const at = await withTargets(frozen);
-    await cloud.befall(frozen.id, 'freeze');
-    await inHealth(at, frozen, 'unhealthy');
-    await cloud.befall(frozen.id, 'thaw');
-    await inHealth(at, frozen, 'healthy');
-    expect((await offer(at))[0]!.result.kind).toBe('taken');
-  }, 90_000);
+  it(
+    'F19: gives a frozen instance up, and delivers to it again when it is thawed',
+    { timeout: 90_000, tags: ['nightly'] },
+    async () => {
+      const frozen = await target();
+      const at = await withTargets(frozen);
+      await cloud.befall(frozen.id, 'freeze');
+      await inHealth(at, frozen, 'unhealthy');
+      await cloud.befall(frozen.id, 'thaw');
+      await inHealth(at, frozen, 'healthy');
+      expect((await offer(at))[0]!.result.kind).toBe('taken');
+    },
+  );
 });

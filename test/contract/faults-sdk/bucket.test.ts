@@ -50,15 +50,19 @@ describe('the bucket', () => {
     }
   }
 
-  it('F36: gets a part through twenty SlowDowns by trying again, and stores it once', async () => {
-    const key = newKey();
-    await refuse('SlowDown', 20);
-    const { result, tries } = await putAtLast(key);
-    expect(result).toBe('created');
-    expect(tries).toBeGreaterThan(1);
-    expect(await cloud.unmet()).toEqual([]);
-    expect(Buffer.from((await objects.get(key))!)).toEqual(BYTES);
-  }, 90_000);
+  it(
+    'F36: gets a part through twenty SlowDowns by trying again, and stores it once',
+    { timeout: 90_000, tags: ['nightly'] },
+    async () => {
+      const key = newKey();
+      await refuse('SlowDown', 20);
+      const { result, tries } = await putAtLast(key);
+      expect(result).toBe('created');
+      expect(tries).toBeGreaterThan(1);
+      expect(await cloud.unmet()).toEqual([]);
+      expect(Buffer.from((await objects.get(key))!)).toEqual(BYTES);
+    },
+  );
 
   it.each(['AccessDenied', 'ExpiredToken'])(
     'F36: never takes %s for a success or for an object that exists',

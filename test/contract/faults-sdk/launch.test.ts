@@ -122,7 +122,7 @@ describe('a launch through the SDK', () => {
     });
   });
 
-  it('F7: is throttled, not refused for good, when RunInstances comes too often', async () => {
+  it('F7: is throttled, not refused for good, when RunInstances comes too often', { tags: ['nightly'] }, async () => {
     // A burst of one, and one more each second: what 5 and 2 a second are to a large fleet.
     await cloud.be({ requestLimits: 0.2 });
     const requests = [1, 2, 3].map(() => cloud.request());

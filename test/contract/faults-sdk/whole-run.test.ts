@@ -1,4 +1,8 @@
-/** Whole runs on a cloud that misbehaves: the real command, the real SDK, real instances; each ends with every product accounted for. */
+/**
+ * Whole runs on a cloud that misbehaves: the real command, the real SDK, real instances; each ends with every product accounted for.
+ *
+ * @module-tag nightly
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DescribeLoadBalancersCommand } from '@aws-sdk/client-elastic-load-balancing-v2';

@@ -69,26 +69,33 @@ describe('as Terraform', () => {
     }
   });
 
-  it('is applied without an error, and makes what it lists', { timeout: 300_000 }, async ({ skip }) => {
-    put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
-    put('test_override.tf', 'provider "aws" {\n  skip_credentials_validation = true\n  s3_use_path_style = true\n}\n');
-    moto = await startMoto();
-    if (!moto) return skip('no moto_server');
-    const terraform = await initTerraform(folder.path, { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint });
-    if (!terraform) return leaveOut(skip, NO_TERRAFORM);
-    // The provider waits most of a minute until a lifecycle has settled; the aws-cli case sets the same one.
-    const withoutLifecycle = terraformText(valuesOf(VARIANTS[0]![1])).replace(
-      /resource "aws_s3_bucket_lifecycle_configuration"[\s\S]*?\n}\n/,
-      '',
-    );
-    put('crawlfleet.tf', withoutLifecycle);
-    const applied = await terraform('apply', '-auto-approve', '-input=false', '-no-color');
-    expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
-    expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
-    await expectMade(moto, BASE.region!);
-    // What is there already is left as it is.
-    expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
-  });
+  it(
+    'is applied without an error, and makes what it lists',
+    { timeout: 300_000, tags: ['nightly'] },
+    async ({ skip }) => {
+      put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
+      put(
+        'test_override.tf',
+        'provider "aws" {\n  skip_credentials_validation = true\n  s3_use_path_style = true\n}\n',
+      );
+      moto = await startMoto();
+      if (!moto) return skip('no moto_server');
+      const terraform = await initTerraform(folder.path, { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint });
+      if (!terraform) return leaveOut(skip, NO_TERRAFORM);
+      // The provider waits most of a minute until a lifecycle has settled; the aws-cli case sets the same one.
+      const withoutLifecycle = terraformText(valuesOf(VARIANTS[0]![1])).replace(
+        /resource "aws_s3_bucket_lifecycle_configuration"[\s\S]*?\n}\n/,
+        '',
+      );
+      put('crawlfleet.tf', withoutLifecycle);
+      const applied = await terraform('apply', '-auto-approve', '-input=false', '-no-color');
+      expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
+      expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
+      await expectMade(moto, BASE.region!);
+      // What is there already is left as it is.
+      expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
+    },
+  );
 });
 
 describe('as aws-cli lines', () => {
@@ -105,7 +112,7 @@ describe('as aws-cli lines', () => {
     }
   });
 
-  it('all succeed, and make what they list', { timeout: 300_000 }, async ({ skip }) => {
+  it('all succeed, and make what they list', { timeout: 300_000, tags: ['nightly'] }, async ({ skip }) => {
     if (!(await findProgram('aws')))
       return leaveOut(skip, 'aws-cli is not on this machine (pip install awscli): the lines of setup were not run.');
     moto = await startMoto();

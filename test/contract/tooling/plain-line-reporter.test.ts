@@ -56,6 +56,19 @@ it('is loud about skipped tests', async () => {
   expect(stdout).toContain('a.test.js > left out');
 });
 
+it('counts nightly tests that the tags filter leaves out, and still names skipped ones', async () => {
+  const { stdout, last } = await runVitest(
+    {
+      'vitest.config.mjs': `export default { test: { tags: [{ name: 'nightly' }] } };`,
+      'a.test.js': `${PASSES} it('long', { tags: ['nightly'] }, () => {}); it.skip('left out', () => {});`,
+    },
+    ['--tags-filter=!nightly'],
+  );
+  expect(last).toBe('1 passed, 0 failed, 1 skipped');
+  expect(stdout).toContain('1 nightly tests left to npm run test:all');
+  expect(stdout).not.toContain('a.test.js > long');
+});
+
 it('says failed when the set-up of all tests fails', async () => {
   const { exitCode, last } = await runVitest({
     'a.test.js': PASSES,

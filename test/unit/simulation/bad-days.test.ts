@@ -20,18 +20,22 @@ describe('instances that die', () => {
     expect(result.reassignedAfterMs).toHaveLength(5);
   });
 
-  it('F19: from the last heartbeat of a dying instance until others have all of its products it takes at most 3 min 15 s', () => {
-    const latencies: (number | null)[] = [];
-    for (let seed = 1; seed <= 12; seed++) {
-      const faults = [3, 11, 19].map((tens) => {
-        const atMs = tens * 5 * MINUTE + seed * 1_234;
-        return { kind: 'kill' as const, atMs, whom: { count: 1 }, silent: true };
-      });
-      latencies.push(...play({ input: ROOMY, seed, scenario: { faults } }).reassignedAfterMs);
-    }
-    expect(latencies.length).toBeGreaterThanOrEqual(30);
-    for (const ms of latencies) expect(ms).toBeLessThanOrEqual(195_000);
-  }, 60_000);
+  it(
+    'F19: from the last heartbeat of a dying instance until others have all of its products it takes at most 3 min 15 s',
+    { timeout: 60_000, tags: ['nightly'] },
+    () => {
+      const latencies: (number | null)[] = [];
+      for (let seed = 1; seed <= 12; seed++) {
+        const faults = [3, 11, 19].map((tens) => {
+          const atMs = tens * 5 * MINUTE + seed * 1_234;
+          return { kind: 'kill' as const, atMs, whom: { count: 1 }, silent: true };
+        });
+        latencies.push(...play({ input: ROOMY, seed, scenario: { faults } }).reassignedAfterMs);
+      }
+      expect(latencies.length).toBeGreaterThanOrEqual(30);
+      for (const ms of latencies) expect(ms).toBeLessThanOrEqual(195_000);
+    },
+  );
 
   it('every one of them at once: all are replaced', () => {
     const faults = [{ kind: 'kill' as const, atMs: AT, whom: 'all' as const, silent: false }];
@@ -63,12 +67,16 @@ describe('launches that fail', () => {
     expect(play({ input: { products: 5_000 }, scenario: { faults } })).toMatchObject({ exitCode: 0, onTime: true });
   });
 
-  it('F5: no capacity at all ends as such, and costs nothing for instances', () => {
-    const faults = [{ kind: 'dry' as const, atMs: 0, forMs: 5 * HOUR }];
-    const result = play({ input: { products: 2_000, deadlineMs: HOUR }, scenario: { faults } });
-    expect(result).toMatchObject({ state: 'failed', exitCode: 19 });
-    expect(result.instances.launched).toBe(0);
-  }, 60_000);
+  it(
+    'F5: no capacity at all ends as such, and costs nothing for instances',
+    { timeout: 60_000, tags: ['nightly'] },
+    () => {
+      const faults = [{ kind: 'dry' as const, atMs: 0, forMs: 5 * HOUR }];
+      const result = play({ input: { products: 2_000, deadlineMs: HOUR }, scenario: { faults } });
+      expect(result).toMatchObject({ state: 'failed', exitCode: 19 });
+      expect(result.instances.launched).toBe(0);
+    },
+  );
 
   it('F6: a quota for half of the fleet: those that run crawl what they can, and the rest is told', () => {
     const result = play({ scenario: { outside: { vcpuQuota: 22 } } });
