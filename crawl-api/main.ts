@@ -3,7 +3,7 @@
  * STATE_DIRECTORY. Exit code 0 means that the machine is not needed any more and should power off; any other, that the program should be
  * started again.
  */
-import './small-process.ts';
+import './heap-limits.ts';
 import pino from 'pino';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { AppError, describeError } from '../shared/domain/errors.ts';

@@ -88,7 +88,7 @@ async function openBrowser(
   const { settings, address, scratchDirectory, clock, log } = parts;
   const [{ createBrowserSource }, { expectBy }] = await Promise.all([
     import('./fetch/browser/create-browser-source.ts'),
-    import('./fetch/browser/signs-of.ts'),
+    import('./fetch/browser/expected-elements.ts'),
   ]);
   return createBrowserSource({
     executablePath,

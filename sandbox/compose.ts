@@ -19,7 +19,7 @@ import { ElbRegistry } from './elb/registry.ts';
 import { FaultBook } from './faults.ts';
 import { ProcessHost } from './host/process-host.ts';
 import { startMetadataServer } from './imds/metadata-server.ts';
-import { startKeeper } from './keeper/start-keeper.ts';
+import { startKeeper } from './supervisor/start-supervisor.ts';
 import { openLog } from './log.ts';
 import { AddressPool, takeNetwork } from './network.ts';
 import { BucketStore } from './s3/bucket-store.ts';

@@ -2,7 +2,7 @@
  * Loading as the main server does it, alone in a process: `loading-case.ts DATABASE_URL RUN ENDPOINT BUCKET FENCE`. From the
  * manifests in the bucket to published rows and the proof that they are right. Prints its times.
  */
-import '../../orchestrator/cli/small-process.ts';
+import '../../orchestrator/cli/heap-limits.ts';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { confirmManifest } from '../../orchestrator/control/close-epoch.ts';

@@ -3,7 +3,7 @@ import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { hasValues } from '../extract/has-values.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { judge } from '../politeness/ban-rules.ts';
-import type { HabitWatch } from '../politeness/habit-watch.ts';
+import type { HabitWatch } from '../politeness/page-baseline.ts';
 import type { Judgement, SeenPage } from '../politeness/judgement.ts';
 import { accused } from '../politeness/judgement.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';

@@ -8,7 +8,7 @@ import { createTargetDispatcher } from '../../shared/adapters/http/target-dispat
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { PageTrial } from '../../shared/wire/page-trial.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
-import type { Expected } from '../fetch/browser/signs-of.ts';
+import type { Expected } from '../fetch/browser/expected-elements.ts';
 import { PageFetcher } from '../fetch/page-fetcher.ts';
 import type { PageSource } from '../fetch/page-result.ts';
 

@@ -6,7 +6,7 @@ import { compileMapping } from '../extract/compile-mapping.ts';
 import type { PageKind } from '../extract/page-extractor.ts';
 import { PageExtractor } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/trace.ts';
-import { expectBy } from '../fetch/browser/signs-of.ts';
+import { expectBy } from '../fetch/browser/expected-elements.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import type { Hop } from './fetch-once.ts';
 import { fetchOnce } from './fetch-once.ts';

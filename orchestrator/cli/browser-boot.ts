@@ -3,7 +3,7 @@ import { toAppError } from '../cloud/aws-errors.ts';
 import { readImage } from '../cloud/image-facts.ts';
 import { browserOn } from '../cloud/image-kind.ts';
 import { listOwnImages } from '../cloud/image-lookup.ts';
-import { lazyEc2 } from '../cloud/lazy-sdk.ts';
+import { lazyEc2 } from '../cloud/sdk-clients.ts';
 import type { BrowserBoot } from '../plan/defaults.ts';
 import type { Architecture } from '../plan/instance-types.ts';
 import { BROWSER_MEMORY_GB, architectureOf, describeInstanceType } from '../plan/instance-types.ts';

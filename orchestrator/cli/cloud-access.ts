@@ -3,7 +3,7 @@ import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../cloud/aws-clients.ts';
 import { sharedKeys } from '../cloud/credentials.ts';
-import type { AwsOptions } from '../cloud/lazy-sdk.ts';
+import type { AwsOptions } from '../cloud/sdk-clients.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import type { RunSettings } from '../control/run-settings.ts';

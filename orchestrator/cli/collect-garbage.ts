@@ -1,12 +1,12 @@
 /** gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and schedules. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import type { ReaperReport } from '../control/reaper.ts';
-import { reap } from '../control/reaper.ts';
+import type { ReaperReport } from '../control/gc.ts';
+import { reap } from '../control/gc.ts';
 import type { RunStore } from '../control/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../db/orphan-staging.ts';
-import { createSightings } from '../db/sightings.ts';
+import { createSightings } from '../db/gc-marks.ts';
 import { openCloud } from './cloud-access.ts';
 import type { Config } from './config/load-config.ts';
 import { ownerOf } from './settings-of.ts';

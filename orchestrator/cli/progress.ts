@@ -1,7 +1,7 @@
 /** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { limitsOf } from '../control/schedule-of-run.ts';
-import { project } from '../control/projection.ts';
+import { limitsOf } from '../control/run-deadlines.ts';
+import { project } from '../control/end-forecast.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { World } from '../control/world.ts';
 import { openTrouble } from '../control/ban-policy.ts';

@@ -5,8 +5,8 @@ import { productUrl } from '../../shared/domain/product.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
-import type { RobotsReader } from '../control/robots-keeper.ts';
-import { IGNORED_ROBOTS } from '../control/robots-keeper.ts';
+import type { RobotsReader } from '../control/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../control/robots-cache.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import { oneLine } from './trial/terminal-text.ts';
 

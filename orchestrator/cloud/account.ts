@@ -1,6 +1,6 @@
 /** Whose keys these are: the one question that needs no right (STS GetCallerIdentity). */
-import type { AwsOptions } from './lazy-sdk.ts';
-import { lazySts } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazySts } from './sdk-clients.ts';
 import { toAppError } from './aws-errors.ts';
 
 export interface Identity {

@@ -2,7 +2,7 @@
 import type { Compute } from './compute.ts';
 import { Ec2Compute } from './ec2-compute.ts';
 import { Elbv2LoadBalancer } from './elbv2-load-balancer.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
 import type { LoadBalancer } from './load-balancer.ts';
 import { StandInCompute, StandInLoadBalancer } from './stand-in.ts';
 

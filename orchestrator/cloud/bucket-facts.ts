@@ -2,8 +2,8 @@
 import type { LifecycleRule } from '@aws-sdk/client-s3';
 import type { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import type { AwsOptions, S3 } from './lazy-sdk.ts';
-import { lazyS3 } from './lazy-sdk.ts';
+import type { AwsOptions, S3 } from './sdk-clients.ts';
+import { lazyS3 } from './sdk-clients.ts';
 
 export type BucketPlace = AwsOptions & { bucket: string };
 

@@ -1,8 +1,8 @@
 /** Makes the bucket of a dry run. */
 import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { AwsOptions, S3 } from './lazy-sdk.ts';
-import { lazyS3 } from './lazy-sdk.ts';
+import type { AwsOptions, S3 } from './sdk-clients.ts';
+import { lazyS3 } from './sdk-clients.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 
 /** Sees to it that the bucket exists and is ours. For dry runs: on AWS the bucket is the user's own. */

@@ -1,8 +1,8 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
 import type { Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { AwsOptions, Ec2, LazyClient } from './lazy-sdk.ts';
-import { lazyEc2 } from './lazy-sdk.ts';
+import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
+import { lazyEc2 } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import type {
   CloudInstance,

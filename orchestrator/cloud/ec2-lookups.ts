@@ -1,7 +1,7 @@
 /** What a launch needs to find in EC2 first: subnets, security groups and an image. */
 import type { Image, SecurityGroup, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Ec2 } from './lazy-sdk.ts';
+import type { Ec2 } from './sdk-clients.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { SubnetInfo } from './compute.ts';
 

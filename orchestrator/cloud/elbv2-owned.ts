@@ -3,7 +3,7 @@ import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-l
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import { TAG } from './compute.ts';
-import type { Elbv2 } from './lazy-sdk.ts';
+import type { Elbv2 } from './sdk-clients.ts';
 import type { OwnedBalancer } from './load-balancer.ts';
 
 /** DescribeTags takes at most 20 names, and fails as a whole for one that is gone. */

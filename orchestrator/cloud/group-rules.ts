@@ -2,8 +2,8 @@
 import { BlockList, isIP } from 'node:net';
 import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
-import { lazyEc2 } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazyEc2 } from './sdk-clients.ts';
 
 export type { SecurityGroup };
 

@@ -7,8 +7,8 @@ import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
 import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
 import type { ImageArchitecture, OwnImage } from './image-lookup.ts';
 import { findDebianImage, listOwnImages } from './image-lookup.ts';
-import type { AwsOptions, Ec2, LazyClient } from './lazy-sdk.ts';
-import { lazyEc2 } from './lazy-sdk.ts';
+import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
+import { lazyEc2 } from './sdk-clients.ts';
 
 export class Ec2Images implements ImageCloud {
   readonly #ec2: LazyClient<Ec2>;

@@ -1,8 +1,8 @@
 /** What EC2 shows of an image, for the check before a run. */
 import type { Image } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
-import { lazyEc2 } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazyEc2 } from './sdk-clients.ts';
 
 export interface ImageFacts {
   id: string;

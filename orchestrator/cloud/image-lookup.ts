@@ -1,7 +1,7 @@
 /** Which image a machine with a browser boots from: one of the account's own with Chromium on it, else Debian's. */
 import type { Image } from '@aws-sdk/client-ec2';
 import { TAG } from './compute.ts';
-import type { Ec2 } from './lazy-sdk.ts';
+import type { Ec2 } from './sdk-clients.ts';
 
 export type ImageArchitecture = 'x86_64' | 'arm64';
 

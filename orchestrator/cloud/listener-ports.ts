@@ -2,8 +2,8 @@
 import type { Listener } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { toAppError } from './aws-errors.ts';
 import { freePort } from './elbv2-words.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
-import { lazyElbv2 } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazyElbv2 } from './sdk-clients.ts';
 
 /** Throws `aws-invalid` when every port of SHARED_PORTS has a listener, and the AppError of a refused call. Changes nothing. */
 export async function assertFreePort(options: AwsOptions, loadBalancerArn: string): Promise<void> {

@@ -5,8 +5,8 @@
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PriceList } from '../plan/price-list.ts';
 import { toAppError } from './aws-errors.ts';
-import type { Pricing } from './lazy-sdk.ts';
-import { lazyPricing } from './lazy-sdk.ts';
+import type { Pricing } from './sdk-clients.ts';
+import { lazyPricing } from './sdk-clients.ts';
 
 /** The API answers in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';

@@ -6,8 +6,8 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import type { AwsOptions, LazyClient } from './lazy-sdk.ts';
-import { lazyEc2, lazyElbv2, lazyS3 } from './lazy-sdk.ts';
+import type { AwsOptions, LazyClient } from './sdk-clients.ts';
+import { lazyEc2, lazyElbv2, lazyS3 } from './sdk-clients.ts';
 
 export type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 

@@ -6,8 +6,8 @@ import type { EC2Client } from '@aws-sdk/client-ec2';
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
-import type { AwsOptions, Ec2 } from './lazy-sdk.ts';
-import { lazyEc2, lazyElbv2 } from './lazy-sdk.ts';
+import type { AwsOptions, Ec2 } from './sdk-clients.ts';
+import { lazyEc2, lazyElbv2 } from './sdk-clients.ts';
 
 /**
  * allowed   it would be carried out, or was (reading)

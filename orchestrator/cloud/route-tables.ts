@@ -1,8 +1,8 @@
 /** Which way the instances of a subnet reach the internet, by its route table. */
 import type { Route, RouteTable } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
-import { lazyEc2 } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazyEc2 } from './sdk-clients.ts';
 
 export type { RouteTable };
 

@@ -5,7 +5,7 @@
 import type { CloudInstance, LaunchRequest, LaunchResult } from './compute.ts';
 import { Ec2Compute } from './ec2-compute.ts';
 import { Elbv2LoadBalancer } from './elbv2-load-balancer.ts';
-import type { AwsOptions } from './lazy-sdk.ts';
+import type { AwsOptions } from './sdk-clients.ts';
 import type { Balancer, BalancerRequest } from './load-balancer.ts';
 
 export class StandInCompute extends Ec2Compute {

@@ -4,7 +4,7 @@
  */
 import type { InstancePhase, RunPhase } from '../../shared/domain/states.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
-import type { Note } from './decisions.ts';
+import type { Note } from './run-notes.ts';
 import type { Pool } from './pools.ts';
 import type { StallCause } from './stall-causes.ts';
 

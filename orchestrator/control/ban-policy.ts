@@ -3,8 +3,8 @@
  * suspicion means, and when the whole run must end. Pure.
  */
 import { perFleet } from './per-fleet.ts';
-import { canReplace, hasTriesLeft, isFilled, isFilledSoon } from './slot-tries.ts';
-import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { canReplace, hasTriesLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { drainAtMs, isDraining } from './run-deadlines.ts';
 import type { InstanceRecord, TroubleState } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp, isRefused, latestBySlot } from './world.ts';

@@ -25,17 +25,17 @@ import {
 import { alarmOnce } from './alarm-once.ts';
 import { isSidelined } from './ban-policy.ts';
 import { isRoutine, parseBody } from './callback-body.ts';
-import { CallbackGate } from './callback-gate.ts';
+import { CallbackGate } from './caller-keys.ts';
 import { isOwnPart } from './close-epoch.ts';
 import type { Core } from './core.ts';
 import { mostChunks, slotLimit } from './decide.ts';
 import type { Dispatcher } from './dispatch.ts';
-import { HandOvers } from './hand-over.ts';
+import { HandOvers } from './transfers.ts';
 import { fencedOrders, orderInput } from './heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from './orders.ts';
-import { Sources, foreignSource } from './shared-address.ts';
+import { Sources, foreignSource } from './nat-detection.ts';
 import type { InstanceRecord } from './stores.ts';
-import { noteTrouble } from './trouble-report.ts';
+import { noteTrouble } from './incident-report.ts';
 import type { World } from './world.ts';
 
 /** A call-back as it came in: its headers. */

@@ -11,7 +11,7 @@ import { importPrivateKey, importPublicKey, sha256Hex } from '../../shared/wire/
 import { openTrouble } from './ban-policy.ts';
 import type { Core } from './core.ts';
 import { loadParts, readPart } from './load-parts.ts';
-import { LOSS } from './slot-tries.ts';
+import { LOSS } from './slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 
 /** Names 40,000 parts. */

@@ -6,7 +6,7 @@ import type { Random } from '../../shared/ports/random.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import type { OfferSender } from './dispatch.ts';
-import type { RobotsKeeper } from './robots-keeper.ts';
+import type { RobotsKeeper } from './robots-cache.ts';
 import type { LaunchKit } from './launch.ts';
 import type { Pools } from './pools.ts';
 import type { KnownFault, StallCause } from './stall-causes.ts';

@@ -2,7 +2,7 @@
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { Action } from './actions.ts';
 import { move } from './instance-moves.ts';
-import { powerOffAtMs } from './schedule-of-run.ts';
+import { powerOffAtMs } from './run-deadlines.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { wasNeverLaunched } from './world.ts';

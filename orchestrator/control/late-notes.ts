@@ -1,7 +1,7 @@
 /** Says that a run will probably be late, while something can still be done: once at half, three quarters and nine tenths of its time. Pure. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Action } from './actions.ts';
-import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { drainAtMs, isDraining } from './run-deadlines.ts';
 import type { World } from './world.ts';
 
 const MARKS = [90, 75, 50] as const;

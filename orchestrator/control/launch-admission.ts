@@ -1,7 +1,7 @@
 /** Which of the launches that the slots ask for in one round may go out together. Pure. */
 import type { Action } from './actions.ts';
 import { launchGate } from './launch-gate.ts';
-import { spendingOf } from './money.ts';
+import { spendingOf } from './budget.ts';
 import { isTrial, poolKey } from './pools.ts';
 import type { World } from './world.ts';
 

@@ -16,7 +16,7 @@ import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
 import type { NextPool, Pool } from './pools.ts';
 import { nextPool } from './pools.ts';
-import { drainAtMs, powerOffAtMs } from './schedule-of-run.ts';
+import { drainAtMs, powerOffAtMs } from './run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 import { noteRefused, rightsRemedy } from './rights.ts';
 import type { World } from './world.ts';

@@ -5,7 +5,7 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import { itemResultSchema } from '../../shared/wire/part.ts';
 import type { Core } from './core.ts';
 import { noteLoad } from './core.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes } from './concurrency-limit.ts';
 import type { PartName } from './part-bytes.ts';
 import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';

@@ -12,7 +12,7 @@ import type { Core } from './core.ts';
 import { decide } from './decide.ts';
 import type { Dispatcher } from './dispatch.ts';
 import { Observer } from './observe.ts';
-import { powerOffAtMs } from './schedule-of-run.ts';
+import { powerOffAtMs } from './run-deadlines.ts';
 import type { World } from './world.ts';
 
 /** A publish that fails this often will not come right by itself: a person must look, and `resume`. */

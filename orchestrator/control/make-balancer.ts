@@ -7,9 +7,9 @@ import type { Balancer, BalancerRequest } from '../cloud/load-balancer.ts';
 import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
-import { patienceMs } from './patience.ts';
+import { patienceMs } from './stall-window.ts';
 import { lastingRefusal, noteRefused, rightsRemedy } from './rights.ts';
-import { powerOffAtMs } from './schedule-of-run.ts';
+import { powerOffAtMs } from './run-deadlines.ts';
 import type { RunRecord } from './stores.ts';
 import type { World } from './world.ts';
 

@@ -1,5 +1,5 @@
 /** Gathers the world. EC2 and ELBv2 are asked at their own pace; their last answer stands until the next. */
-import { limitsOf } from './schedule-of-run.ts';
+import { limitsOf } from './run-deadlines.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
@@ -7,10 +7,10 @@ import type { Balancer, TargetHealth } from '../cloud/load-balancer.ts';
 import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
 import { ClockWatch } from './clock-watch.ts';
-import { notedKeys } from './decisions.ts';
+import { notedKeys } from './run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
-import type { Outlook } from './outlook.ts';
-import { outlookOf } from './outlook.ts';
+import type { Outlook } from './forecast.ts';
+import { outlookOf } from './forecast.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setFault } from './stall-causes.ts';

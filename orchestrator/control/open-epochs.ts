@@ -1,6 +1,6 @@
 /** Epochs that nobody could close by the time at which every machine has switched itself off. Pure. */
 import type { Action } from './actions.ts';
-import { isDraining, powerOffAtMs } from './schedule-of-run.ts';
+import { isDraining, powerOffAtMs } from './run-deadlines.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp } from './world.ts';

@@ -2,8 +2,8 @@
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
-import { intervalUnder } from './robots-keeper.ts';
-import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { intervalUnder } from './robots-cache.ts';
+import { drainAtMs, isDraining } from './run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 
 export interface OrderInput {

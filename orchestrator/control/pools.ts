@@ -2,7 +2,7 @@
  * Where a slot is launched next. A pool is an instance type in a subnet; EC2 runs out of machines pool by pool. Which ones are
  * dry stands in the rows of the instances, so a restart knows as much. Pure.
  */
-import { LOSS } from './loss.ts';
+import { LOSS } from './loss-reason.ts';
 import { perFleet } from './per-fleet.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';

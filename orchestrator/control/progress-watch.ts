@@ -3,7 +3,7 @@
  * anywhere, and a part. Time in which nothing could come in does not count.
  */
 import { openTrouble } from './ban-policy.ts';
-import { isDraining } from './schedule-of-run.ts';
+import { isDraining } from './run-deadlines.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp, latestBySlot } from './world.ts';

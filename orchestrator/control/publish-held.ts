@@ -2,7 +2,7 @@
 import { AppError } from '../../shared/domain/errors.ts';
 import { endOf } from './exit-code.ts';
 import type { FinishCore } from './finish.ts';
-import { endedSiteDown, restReason } from './rest-reason.ts';
+import { endedSiteDown, restReason } from './uncrawled-reason.ts';
 import type { RunRecord } from './stores.ts';
 
 /** A run has a state once, and there are fewer of them. */

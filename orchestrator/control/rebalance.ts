@@ -2,11 +2,11 @@
  * Who is to give chunks back because others can crawl them sooner, and who may take what waits once shares are no longer a
  * matter of number but of time. Pure; the hand-over itself is described in docs/decisions/rebalancing.md.
  */
-import type { Place, PlaceWorld } from './places.ts';
+import type { Place, PlaceWorld } from './workers.ts';
 import type { World } from './world.ts';
-import { placesOf, pourLevel } from './places.ts';
-import { spreadMs } from './projection.ts';
-import { drainAtMs, isDraining } from './schedule-of-run.ts';
+import { placesOf, pourLevel } from './workers.ts';
+import { spreadMs } from './end-forecast.ts';
+import { drainAtMs, isDraining } from './run-deadlines.ts';
 
 export interface Balance {
   /** Chunks that each slot is to give back. */

@@ -18,7 +18,7 @@ import type { FinishCore } from './finish.ts';
 import { readPart } from './load-parts.ts';
 import { REBUILT } from './run-description.ts';
 import type { RunSettings } from './run-settings.ts';
-import { powerOffAtMs } from './schedule-of-run.ts';
+import { powerOffAtMs } from './run-deadlines.ts';
 import type { NewRun, RunRecord } from './stores.ts';
 
 export type RecoverCore = FinishCore & Pick<Core, 'objects' | 'alarm' | 'runId'>;

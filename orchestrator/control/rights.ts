@@ -5,7 +5,7 @@
  */
 import { isServing } from '../../shared/domain/states.ts';
 import type { LaunchGate } from './launch-gate.ts';
-import { patienceMs } from './patience.ts';
+import { patienceMs } from './stall-window.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 

@@ -4,8 +4,8 @@
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Action } from './actions.ts';
-import { SHORT_RUN_MS, patienceMs, plannedGapMs } from './patience.ts';
-import { isDraining } from './schedule-of-run.ts';
+import { SHORT_RUN_MS, patienceMs, plannedGapMs } from './stall-window.ts';
+import { isDraining } from './run-deadlines.ts';
 import type { StallCause } from './stall-causes.ts';
 import { likeliestCause, stallFacts } from './stall-causes.ts';
 import type { World } from './world.ts';

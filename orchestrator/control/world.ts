@@ -3,7 +3,7 @@ import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { RunLimits } from '../../shared/domain/limits.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { TargetHealth } from '../cloud/load-balancer.ts';
-import type { Outlook } from './outlook.ts';
+import type { Outlook } from './forecast.ts';
 import { perFleet } from './per-fleet.ts';
 import type { UnansweredOffers } from './core.ts';
 import type { Pools } from './pools.ts';

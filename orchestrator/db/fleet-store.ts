@@ -22,7 +22,7 @@ import { readAnswer, readStateReason } from './launch-answers.ts';
 import { LaunchRequests } from './launch-requests.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { lastTroubles, placeKey, selectTroubles, writeReleased, writeTrouble } from './troubles.ts';
+import { lastTroubles, placeKey, selectTroubles, writeReleased, writeTrouble } from './incidents.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
 
 const LAUNCHES = 'crawlfleet_launches';

@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, rowsOf, toNumber } from './rows.ts';
-import { placeKey } from './troubles.ts';
+import { placeKey } from './incidents.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 /** Places in one statement. */

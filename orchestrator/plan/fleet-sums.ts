@@ -2,7 +2,7 @@
 import { plannedSpacingMs } from '../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
-import { renewalCostMs, renewalsDuring } from './renewals.ts';
+import { renewalCostMs, renewalsDuring } from './address-rotation.ts';
 
 /** RunInstances calls a second that EC2 lets an account make once its burst is used up. */
 const LAUNCH_GAP_MS = 500;

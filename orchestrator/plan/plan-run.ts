@@ -12,7 +12,7 @@ import type { Fleet } from './fleet-search.ts';
 import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
 import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, renewalsFor, shareOf } from './fleet-sums.ts';
 import type { Plan, PlanInput } from './plan.ts';
-import { renewalCostMs } from './renewals.ts';
+import { renewalCostMs } from './address-rotation.ts';
 import type { Planning } from './planning.ts';
 import { prepare } from './planning.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';

@@ -1,7 +1,7 @@
 /** Carries out what `decide` asks for, as control/act.ts does, on the simulated world. */
 import { canMoveInstance, canMoveRun } from '../../shared/domain/states.ts';
 import type { Action } from '../control/actions.ts';
-import { LOSS } from '../control/loss.ts';
+import { LOSS } from '../control/loss-reason.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { Dispatching } from './dispatching.ts';
 import { SIMULATED_BALANCER, simulatedClaim } from './fresh-world.ts';

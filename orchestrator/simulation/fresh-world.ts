@@ -1,6 +1,6 @@
 /** The world of a run that has just been stored: nothing launched, every chunk waiting. */
 import { claimedRecord } from '../control/claimed-record.ts';
-import { limitsOf } from '../control/schedule-of-run.ts';
+import { limitsOf } from '../control/run-deadlines.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';

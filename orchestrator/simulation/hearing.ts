@@ -5,7 +5,7 @@ import { isSidelined } from '../control/ban-policy.ts';
 import { orderInput } from '../control/heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from '../control/orders.ts';
 import { limitsByTime } from '../control/rebalance.ts';
-import { isDraining } from '../control/schedule-of-run.ts';
+import { isDraining } from '../control/run-deadlines.ts';
 import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';

@@ -3,9 +3,9 @@
  * control/loop.ts and control/observe.ts, without their promises.
  */
 import { decide } from '../control/decide.ts';
-import { outlookOf } from '../control/outlook.ts';
+import { outlookOf } from '../control/forecast.ts';
 import { ProgressWatch } from '../control/progress-watch.ts';
-import { powerOffAtMs } from '../control/schedule-of-run.ts';
+import { powerOffAtMs } from '../control/run-deadlines.ts';
 import { act } from './acting.ts';
 import { Dispatching } from './dispatching.ts';
 import { Launching } from './launching.ts';

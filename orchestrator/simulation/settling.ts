@@ -1,6 +1,6 @@
 /** How results and products of simulated instances are settled: loaded, taken back, published. As close-epoch, take-back and finish. */
 import { openTrouble } from '../control/ban-policy.ts';
-import { LOSS } from '../control/loss.ts';
+import { LOSS } from '../control/loss-reason.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';

@@ -25,7 +25,7 @@ import type {
 } from '../../orchestrator/control/invariants/history.ts';
 import { readHistory } from '../../orchestrator/control/invariants/read-history.ts';
 import type { NewRun } from '../../orchestrator/control/stores.ts';
-import { powerOffAtMs } from '../../orchestrator/control/schedule-of-run.ts';
+import { powerOffAtMs } from '../../orchestrator/control/run-deadlines.ts';
 import { MemoryDatabase } from '../../orchestrator/db/memory/memory-database.ts';
 import { createMemoryStores } from '../../orchestrator/db/memory/create-memory-stores.ts';
 import { readMemoryFacts } from '../../orchestrator/db/memory/memory-facts.ts';

@@ -1,7 +1,7 @@
 /** What the starts of later runs do for one that has lost its main server: gc, until it is told to stop. */
-import type { Sighting, SightingStore } from '../../orchestrator/control/reaper.ts';
-import { reap } from '../../orchestrator/control/reaper.ts';
-import { SECOND_LOOK_MS } from '../../orchestrator/control/reaper-rules.ts';
+import type { Sighting, SightingStore } from '../../orchestrator/control/gc.ts';
+import { reap } from '../../orchestrator/control/gc.ts';
+import { SECOND_LOOK_MS } from '../../orchestrator/control/gc-rules.ts';
 import { OWNER } from '../contract/control/run-stage.ts';
 import type { FaultWorld } from './fault-world.ts';
 

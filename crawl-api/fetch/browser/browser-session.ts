@@ -13,7 +13,7 @@ import { DocumentGate } from './document-gate.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import { CHECK_URL } from './filter-proxy.ts';
 import { findChild, groupMemory, killGroup } from './process-group.ts';
-import { timeBox } from './time-box.ts';
+import { timeBox } from './with-timeout.ts';
 
 const START_MS = 30_000;
 const KILL_MS = 5_000;

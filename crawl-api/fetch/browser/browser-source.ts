@@ -12,8 +12,8 @@ import type { FilterProxy } from './filter-proxy.ts';
 import { firstRequestOf } from './proxy-gate.ts';
 import { visitPage } from './page-visit.ts';
 import { failed } from './rendered-reply.ts';
-import type { Expected } from './signs-of.ts';
-import { timeBox } from './time-box.ts';
+import type { Expected } from './expected-elements.ts';
+import { timeBox } from './with-timeout.ts';
 import type { VisitEnd } from './visit-watch.ts';
 import { watchVisit } from './visit-watch.ts';
 

@@ -14,8 +14,8 @@ import type { ProbeAnswer } from './page-probe.ts';
 import { probePage } from './page-probe.ts';
 import type { Failure } from './rendered-reply.ts';
 import { failed, replyOf } from './rendered-reply.ts';
-import type { Expected } from './signs-of.ts';
-import { timeBox } from './time-box.ts';
+import type { Expected } from './expected-elements.ts';
+import { timeBox } from './with-timeout.ts';
 import type { VisitOptions } from './visit-options.ts';
 
 /** Nothing changes for so long: the page is taken as it is, though something required is missing. */

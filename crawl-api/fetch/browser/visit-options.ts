@@ -5,7 +5,7 @@ import type { FetchSettings } from '../page-result.ts';
 import type { BrowserSession } from './browser-session.ts';
 import type { DocumentReport } from './document-gate.ts';
 import type { GateReport } from './proxy-gate.ts';
-import type { Expected } from './signs-of.ts';
+import type { Expected } from './expected-elements.ts';
 
 export interface VisitOptions {
   session: BrowserSession;

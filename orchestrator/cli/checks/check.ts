@@ -1,6 +1,6 @@
 /** What a check before a run is: one question about the world, whose answer is a few lines with what mends each. */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
-import type { AwsOptions } from '../../cloud/lazy-sdk.ts';
+import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Target } from '../target.ts';
 import type { Facts } from './facts.ts';

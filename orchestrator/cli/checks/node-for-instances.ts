@@ -2,7 +2,7 @@
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { hasRuntime } from '../../../userdata/node-runtime.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
-import { PLATFORM_OF } from '../launch-kit.ts';
+import { PLATFORM_OF } from '../launch-template.ts';
 import { stateDirOf } from '../run-session.ts';
 import type { CheckContext } from './check.ts';
 

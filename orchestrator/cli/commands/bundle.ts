@@ -15,7 +15,7 @@ import { architectureOf } from '../../plan/instance-types.ts';
 import { openBucket } from '../cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { PLATFORM_OF, bundleFor, putBundle } from '../launch-kit.ts';
+import { PLATFORM_OF, bundleFor, putBundle } from '../launch-template.ts';
 import type { Output } from '../output.ts';
 import { isLoopback } from '../target.ts';
 

@@ -8,7 +8,7 @@ import { imageRecipe, packerFile } from '../../../userdata/image-recipe.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Ec2Images } from '../../cloud/image-ec2.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
-import type { AwsOptions } from '../../cloud/lazy-sdk.ts';
+import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';

@@ -17,7 +17,7 @@ import {
   rebuiltRun,
 } from '../../control/recover.ts';
 import { readProductIds, readRunDescription } from '../../control/run-description.ts';
-import { powerOffAtMs } from '../../control/schedule-of-run.ts';
+import { powerOffAtMs } from '../../control/run-deadlines.ts';
 import type { RunRecord } from '../../control/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';

@@ -27,7 +27,7 @@ import { preflight, robotsOf } from '../preflight.ts';
 import type { ProductList } from '../products.ts';
 import { settingsOf } from '../settings-of.ts';
 import { awaitSite } from '../await-site.ts';
-import { IGNORED_ROBOTS } from '../../control/robots-keeper.ts';
+import { IGNORED_ROBOTS } from '../../control/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../target.ts';
 import { takeLock } from '../run-lock.ts';
 import { takeUpUnfinished } from '../unfinished.ts';

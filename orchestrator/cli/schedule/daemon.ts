@@ -10,7 +10,7 @@ import { migrate } from '../../db/migrate.ts';
 import { KnexScheduleStore } from '../../db/schedule-store.ts';
 import { stuckNotice } from '../../schedule/notice.ts';
 import { Scheduler } from '../../schedule/scheduler.ts';
-import { createTeller } from '../../schedule/teller.ts';
+import { createTeller } from '../../schedule/notifier.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { Webhook } from '../../schedule/webhook.ts';
 import { createHealthApp } from '../../server/health-app.ts';

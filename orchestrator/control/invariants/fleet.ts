@@ -3,9 +3,9 @@ import { INSTANCE_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
-import { LOSS } from '../loss.ts';
+import { LOSS } from '../loss-reason.ts';
 import type { InstanceRecord } from '../stores.ts';
-import { limitsOf, powerOffAtMs } from '../schedule-of-run.ts';
+import { limitsOf, powerOffAtMs } from '../run-deadlines.ts';
 import type { History, SeenMachine, Violation } from './history.ts';
 import { placeOf, violationsOf } from './history.ts';
 

@@ -21,7 +21,7 @@ export const isProved = (socket: Socket): boolean => proved.has(socket);
 
 /**
  * Beyond `ofOne` connections of one address that have proved nothing, or `ofAll` of all, the oldest of them is reset. A connection with an
- * unfinished request took 27 kB where it was measured (8,000 of them, docs/decisions/call-backs.md).
+ * unfinished request took 27 kB where it was measured (8,000 of them, docs/decisions/callbacks.md).
  */
 export function limitConnections(
   server: Server,

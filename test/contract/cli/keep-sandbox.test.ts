@@ -1,7 +1,7 @@
 /** The watch over a sandbox: what it takes for dead, and what it leaves alone. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keepSandbox } from '../../../orchestrator/cli/keep-sandbox.ts';
+import { keepSandbox } from '../../../orchestrator/cli/supervise-sandbox.ts';
 import type { SandboxHandle } from '../../../orchestrator/cli/sandbox-process.ts';
 import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/cli/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { DeleteBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
-import type { AwsOptions } from '../../../orchestrator/cloud/lazy-sdk.ts';
+import type { AwsOptions } from '../../../orchestrator/cloud/sdk-clients.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { describeComputeContract } from './describe-compute-contract.ts';
 import { describeLoadBalancerContract } from './describe-load-balancer-contract.ts';

@@ -4,7 +4,7 @@ import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { Ec2Images } from '../../../orchestrator/cloud/image-ec2.ts';
 import { CHROMIUM_TAG, IMAGE_TAG } from '../../../orchestrator/cloud/image-lookup.ts';
-import type { AwsOptions } from '../../../orchestrator/cloud/lazy-sdk.ts';
+import type { AwsOptions } from '../../../orchestrator/cloud/sdk-clients.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { eventually } from './eventually.ts';

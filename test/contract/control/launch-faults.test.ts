@@ -8,7 +8,7 @@ import { HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import { macMessage } from '../../../shared/wire/signature.ts';
 import type { Compute, LaunchResult } from '../../../orchestrator/cloud/compute.ts';
 import type { Callbacks } from '../../../orchestrator/control/callbacks.ts';
-import { spendingOf } from '../../../orchestrator/control/money.ts';
+import { spendingOf } from '../../../orchestrator/control/budget.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { aWorld } from '../../unit/control/builders.ts';
 import type { Base, RunShape } from './run-stage.ts';

@@ -8,7 +8,7 @@ import type { LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts'
 import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
 import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
 import { ControlLoop } from '../../../orchestrator/control/loop.ts';
-import { RobotsKeeper } from '../../../orchestrator/control/robots-keeper.ts';
+import { RobotsKeeper } from '../../../orchestrator/control/robots-cache.ts';
 import type { NewRun } from '../../../orchestrator/control/stores.ts';
 import type { FakeFleet } from './fake-fleet.ts';
 import type { Mortality } from './mortal.ts';

@@ -1,6 +1,6 @@
 /** What gc keeps and finds in the database. */
 import { expect, it } from 'vitest';
-import { createSightings } from '../../../orchestrator/db/sightings.ts';
+import { createSightings } from '../../../orchestrator/db/gc-marks.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../../../orchestrator/db/orphan-staging.ts';
 import { createRun, NOW, onBothEngines } from './harness.ts';
 

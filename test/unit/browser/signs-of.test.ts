@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Field, PageMapping, Step } from '../../../shared/domain/mapping.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { expectBy, signsOf } from '../../../crawl-api/fetch/browser/signs-of.ts';
+import { expectBy, signsOf } from '../../../crawl-api/fetch/browser/expected-elements.ts';
 
 const css = (selector: string, attribute?: string): Step => ({
   type: 'css',

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GarbageOptions } from '../../../orchestrator/cli/collect-garbage.ts';
 import { collectGarbageQuietly, wordsOf } from '../../../orchestrator/cli/collect-garbage.ts';
-import type { ReaperItem } from '../../../orchestrator/control/reaper.ts';
+import type { ReaperItem } from '../../../orchestrator/control/gc.ts';
 
 afterEach(() => {
   vi.useRealTimers();

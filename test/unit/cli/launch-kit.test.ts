@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/cli/launch-kit.ts';
+import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/cli/launch-template.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';

@@ -1,6 +1,6 @@
 /** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsOf } from '../../../orchestrator/control/schedule-of-run.ts';
+import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';

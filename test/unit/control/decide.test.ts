@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/actions.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
-import { LOSS } from '../../../orchestrator/control/slot-tries.ts';
-import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import { LOSS } from '../../../orchestrator/control/slot-attempts.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LOSS } from '../../../orchestrator/control/loss.ts';
+import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
 import type { Pool, Pools } from '../../../orchestrator/control/pools.ts';
 import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/pools.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';

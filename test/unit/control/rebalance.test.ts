@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
-import { placesOf, pourLevel } from '../../../orchestrator/control/places.ts';
+import { placesOf, pourLevel } from '../../../orchestrator/control/workers.ts';
 import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/rebalance.ts';
-import { drainAtMs } from '../../../orchestrator/control/schedule-of-run.ts';
+import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';

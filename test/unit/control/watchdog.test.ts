@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsOf } from '../../../orchestrator/control/schedule-of-run.ts';
+import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
 import { decide } from '../../../orchestrator/control/decide.ts';
 import { ProgressWatch } from '../../../orchestrator/control/progress-watch.ts';
 import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';

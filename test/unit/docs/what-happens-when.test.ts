@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
-import { LOSS } from '../../../orchestrator/control/loss.ts';
+import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
 import { ERROR_KINDS } from '../../../shared/domain/errors.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { Sources } from './source-texts.ts';

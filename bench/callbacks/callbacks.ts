@@ -1,0 +1,218 @@
+/** A fleet's heartbeats at one main server: 200 a second for a minute, then each of them ten times over. */
+import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createConnection } from 'mysql2/promise';
+import { Pool } from 'undici';
+import { HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../shared/wire/callbacks.ts';
+import type { Envelope, KeyPair } from '../../shared/wire/signature.ts';
+import {
+  createKeyPair,
+  envelopeHeaders,
+  exportPublicKey,
+  macMessage,
+  signMessage,
+} from '../../shared/wire/signature.ts';
+import { findServer, installServer } from '../../test/support/mariadb/find-server.ts';
+import { startPrivateServer } from '../../test/support/mariadb/private-server.ts';
+import type { Bench } from '../frame.ts';
+
+const CASE = fileURLToPath(new URL('./main-server-case.ts', import.meta.url));
+/** At a heartbeat each second, as on a run of 16 minutes, they make 200 call-backs a second. */
+const INSTANCES = 200;
+const PER_SECOND = 200;
+const SECONDS = 60;
+const REPLAYED = 500;
+const TIMES = 10;
+const LIMIT_MS = 250;
+
+interface Launched {
+  slot: number;
+  epoch: number;
+  token: string;
+  instanceId: string;
+}
+
+interface Ready {
+  port: number;
+  run: string;
+  launched: Launched[];
+}
+
+/** What was sent, to be sent again. */
+interface Sent {
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export const bench: Bench = {
+  title: `Call-backs: the heartbeats of ${INSTANCES} instances`,
+  async run() {
+    const programs = (await findServer()) ?? (await installServer());
+    if (!programs) throw new Error('this bench needs the programs of MariaDB on the machine');
+    const server = await startPrivateServer(programs);
+    const url = new URL('/bench_calls', server.adminUrl).href;
+    const admin = await createConnection({ uri: server.adminUrl });
+    await admin.query('create database bench_calls character set utf8mb4');
+    const child = spawn(process.execPath, [CASE, url, String(INSTANCES)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const exited = once(child, 'exit');
+    try {
+      const [line] = (await Promise.race([
+        once(createInterface(child.stdout), 'line'),
+        exited.then(() => Promise.reject(new Error('the main server ended before it was ready'))),
+      ])) as [string];
+      const ready = JSON.parse(line) as Ready;
+      const pool = new Pool(`http://127.0.0.1:${ready.port}`, { connections: 64 });
+      const fleet = ready.launched.map((place) => new Heart(place, ready.run, pool));
+      for (let i = 0; i < fleet.length; i += 32)
+        await Promise.all(fleet.slice(i, i + 32).map((heart) => heart.hello()));
+      const times = await beat(fleet);
+      const digest = () => digestOf(admin);
+      const replay = await replayAll(fleet.flatMap((heart) => heart.sent).slice(0, REPLAYED), pool, digest);
+      await pool.close();
+      const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))]!;
+      return {
+        about:
+          `A main server (listener, loop, stores) with ${INSTANCES} instances in a run of 16 minutes on MariaDB, everything on the same two cores. ` +
+          `${PER_SECOND} signed heartbeats a second for ${SECONDS} s, each sent at its own moment whether or not earlier ones are answered; then ${REPLAYED} of them ${TIMES} times again, ` +
+          `with the rows of all instances compared before and after.`,
+        rows: [
+          {
+            name: 'heartbeats',
+            figures: { answered: times.length, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), maxMs: times.at(-1)! },
+          },
+          { name: 'replayed', figures: { refused: replay.refused, changedRows: replay.changed ? 1 : 0 } },
+        ],
+        ratios: [
+          { name: `p99 / ${LIMIT_MS} ms`, value: at(0.99) / LIMIT_MS, target: 'at most 1' },
+          { name: 'answered / sent', value: times.length / (PER_SECOND * SECONDS), target: '1' },
+          { name: 'replayed heartbeats that changed something', value: replay.changed ? 1 : 0, target: '0' },
+        ],
+      };
+    } finally {
+      child.stdin.end();
+      await exited;
+      await admin.end();
+      await server.stop();
+    }
+  },
+};
+
+/** An instance as the main server hears it. */
+class Heart {
+  readonly sent: Sent[] = [];
+  readonly #keys: KeyPair = createKeyPair();
+  readonly #place: Launched;
+  readonly #run: string;
+  readonly #pool: Pool;
+  #counter = 0;
+
+  constructor(place: Launched, run: string, pool: Pool) {
+    this.#place = place;
+    this.#run = run;
+    this.#pool = pool;
+  }
+
+  async hello(): Promise<void> {
+    const { slot, epoch, token, instanceId } = this.#place;
+    const envelope: Envelope = { method: 'POST', path: HELLO_PATH, run: this.#run, slot, epoch };
+    const body = JSON.stringify({
+      instanceId,
+      address: addressOf(slot),
+      publicKey: exportPublicKey(this.#keys.publicKey),
+      bundleSha256: 'b'.repeat(64),
+      clock: new Date().toISOString(),
+    });
+    const status = await send(
+      this.#pool,
+      HELLO_PATH,
+      envelopeHeaders(envelope, macMessage(token, envelope, body)),
+      body,
+    );
+    if (status !== 200) throw new Error(`a hello was answered with ${status}`);
+  }
+
+  /** Milliseconds until the answer; null when it was not a good one. */
+  async beat(): Promise<number | null> {
+    const { slot, epoch } = this.#place;
+    const counter = ++this.#counter;
+    const progress = {
+      ...NO_PROGRESS,
+      assigned: 100,
+      pending: Math.max(1, 100 - counter),
+      stored: counter,
+      requests: counter,
+    };
+    const heartbeat: Heartbeat = {
+      phase: 'crawling',
+      clock: new Date().toISOString(),
+      offered: [],
+      yielded: [],
+      progress,
+      parts: [],
+      problem: null,
+      trouble: null,
+      robots: null,
+    };
+    const body = JSON.stringify(heartbeat);
+    const envelope: Envelope = { method: 'POST', path: HEARTBEAT_PATH, run: this.#run, slot, epoch, counter };
+    const headers = envelopeHeaders(envelope, signMessage(this.#keys.privateKey, envelope, body));
+    this.sent.push({ path: HEARTBEAT_PATH, headers, body });
+    const startMs = performance.now();
+    return (await send(this.#pool, HEARTBEAT_PATH, headers, body)) === 200 ? performance.now() - startMs : null;
+  }
+}
+
+const addressOf = (slot: number): string => `198.18.${slot >> 8}.${slot & 255}`;
+
+async function send(pool: Pool, path: string, headers: Record<string, string>, body: string): Promise<number> {
+  const reply = await pool.request({
+    method: 'POST',
+    path,
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  });
+  await reply.body.dump();
+  return reply.statusCode;
+}
+
+/** Times of the answered ones, sorted. */
+async function beat(fleet: readonly Heart[]): Promise<number[]> {
+  const answers: Promise<number | null>[] = [];
+  const startMs = performance.now();
+  for (let i = 0; i < PER_SECOND * SECONDS; i++) {
+    const dueMs = startMs + (i * 1_000) / PER_SECOND;
+    const waitMs = dueMs - performance.now();
+    if (waitMs > 0) await delay(waitMs);
+    answers.push(fleet[i % fleet.length]!.beat());
+  }
+  const times = (await Promise.all(answers)).filter((ms) => ms !== null);
+  return times.sort((a, b) => a - b);
+}
+
+async function replayAll(sent: readonly Sent[], pool: Pool, digest: () => Promise<string>) {
+  const before = await digest();
+  let refused = 0;
+  for (let time = 0; time < TIMES; time++) {
+    for (let i = 0; i < sent.length; i += 32) {
+      const statuses = await Promise.all(sent.slice(i, i + 32).map((s) => send(pool, s.path, s.headers, s.body)));
+      refused += statuses.filter((status) => status === 409).length;
+    }
+  }
+  return { refused, changed: (await digest()) !== before };
+}
+
+/** Of everything that a call-back may write. */
+async function digestOf(admin: Awaited<ReturnType<typeof createConnection>>): Promise<string> {
+  const hash = createHash('sha256');
+  for (const table of ['instances', 'chunks', 'parts', 'troubles']) {
+    const [rows] = await admin.query(`select * from bench_calls.crawlfleet_${table} order by 1, 2, 3`);
+    hash.update(JSON.stringify(rows));
+  }
+  return hash.digest('hex');
+}

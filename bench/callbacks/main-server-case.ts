@@ -1,0 +1,80 @@
+/**
+ * A main server under call-backs, alone in a process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener, loop and
+ * stores; EC2 and the balancer are in memory. Prints where it listens and whom it has launched, and ends when stdin closes.
+ */
+import '../../orchestrator/cli/heap-limits.ts';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
+import { limitsFor } from '../../shared/domain/limits.ts';
+import { parseUserData } from '../../shared/wire/settings.ts';
+import { Callbacks } from '../../orchestrator/control/callbacks.ts';
+import { Dispatcher } from '../../orchestrator/control/dispatch.ts';
+import { ControlLoop } from '../../orchestrator/control/loop.ts';
+import { newRunKeys } from '../../orchestrator/control/start-run.ts';
+import type { World } from '../../orchestrator/control/world.ts';
+import { openDatabase } from '../../orchestrator/db/connect.ts';
+import { createStores } from '../../orchestrator/db/create-stores.ts';
+import { migrate } from '../../orchestrator/db/migrate.ts';
+import { createResultTable } from '../../orchestrator/db/result-table.ts';
+import { createCallbackApp } from '../../orchestrator/server/callback-app.ts';
+import { listen } from '../../orchestrator/server/listen.ts';
+import { createCore, memoryCloud } from '../../test/contract/control/run-stage.ts';
+import { aPlan, aRun } from '../../test/unit/control/builders.ts';
+
+const [url, instancesText] = process.argv.slice(2) as [string, string];
+const instances = Number(instancesText);
+const CHUNK = 10;
+const DEADLINE_MS = 16 * 60_000;
+
+const db = await openDatabase(url);
+await migrate(db);
+const stores = createStores(db);
+const lock = await stores.runs.acquireLock('bench', systemClock.now(), 86_400_000);
+if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
+const { fence } = lock;
+const products = instances * CHUNK;
+const template = aRun({ id: '20260101-000000-call', ...newRunKeys() });
+const startedAtMs = systemClock.now();
+const run = {
+  ...template,
+  startedAtMs,
+  deadlineAtMs: startedAtMs + DEADLINE_MS,
+  planned: products,
+  plan: aPlan({ products, instances, chunkSize: CHUNK, chunks: instances }),
+  settings: { ...template.settings, run: { ...template.settings.run, maxInstances: instances } },
+};
+await createResultTable(db, run.settings.results.table, run.settings.mapping);
+await stores.runs.create(
+  run,
+  Array.from({ length: products }, (_, i) => `p${i + 1}`),
+  fence,
+  startedAtMs,
+);
+const cloud = memoryCloud(systemClock);
+const core = createCore({ stores, fence }, run.id, cloud, systemClock);
+const dispatcher = new Dispatcher(core);
+let world: World | null = null;
+const loop = new ControlLoop(core, dispatcher, (seen) => (world = seen));
+const callbacks = new Callbacks(core, dispatcher, loop, run.privateKey);
+const listener = await listen(createCallbackApp(callbacks, core.log), '127.0.0.1:0', 'server.listen');
+const stop = new AbortController();
+const running = loop.run(stop.signal);
+
+while ((world as World | null)?.instances.filter((i) => i.instanceId !== null).length !== instances)
+  await systemClock.sleep(200);
+const launched = (await stores.fleet.instances(run.id)).map(({ slot, epoch, token, instanceId }) => ({
+  slot,
+  epoch,
+  token,
+  instanceId,
+}));
+const first = await stores.fleet.get(run.id, 0, 1);
+const { runPublicKey } = parseUserData(first!.request.userData);
+process.stdout.write(
+  `${JSON.stringify({ port: listener.port, run: run.id, runPublicKey, heartbeatMs: limitsFor(DEADLINE_MS).heartbeatMs, launched })}\n`,
+);
+process.stdin.resume();
+await new Promise((resolve) => process.stdin.once('end', resolve));
+stop.abort();
+await running;
+await listener.close();
+await db.close();

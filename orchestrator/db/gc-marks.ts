@@ -1,0 +1,31 @@
+/** The sightings of gc, on knex. They are written without the lock: a mark by a stranger only makes a later gc look again. */
+import type { Sighting, SightingStore } from '../control/gc.ts';
+import type { Database } from './connect.ts';
+import { inQuery, inTransaction } from './retry.ts';
+import type { SqlNumber } from './rows.ts';
+import { rowsOf, toNumber } from './rows.ts';
+
+const TABLE = 'crawlfleet_sightings';
+
+/** Needs the tables of migrate(). */
+export function createSightings(db: Database): SightingStore {
+  return {
+    list: (owner) =>
+      inQuery(db, async (knex) => {
+        const rows = await rowsOf<{ kind: Sighting['kind']; resource: string; first_seen_at: SqlNumber }>(
+          knex(TABLE).where({ owner }),
+        );
+        return rows.map((r) => ({ kind: r.kind, id: r.resource, firstSeenAtMs: toNumber(r.first_seen_at) }));
+      }),
+    note: (owner, sightings, kept, oldestMs) =>
+      inTransaction(db, async (trx) => {
+        await trx(TABLE).where({ owner }).where('first_seen_at', '<', oldestMs).delete();
+        for (const { kind, id } of kept) await trx(TABLE).where({ owner, kind, resource: id }).delete();
+        for (const { kind, id, firstSeenAtMs } of sightings)
+          await trx(TABLE)
+            .insert({ kind, resource: id, owner, first_seen_at: firstSeenAtMs })
+            .onConflict(['kind', 'resource'])
+            .merge();
+      }),
+  };
+}

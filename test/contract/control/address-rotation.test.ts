@@ -1,0 +1,82 @@
+/**
+ * Fresh addresses on the way (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and time of its own.
+ */
+import { afterEach, describe, expect, it } from 'vitest';
+import { buildReport } from '../../../orchestrator/control/finish.ts';
+import { noMarks } from '../../../orchestrator/control/core.ts';
+import { storyOf } from '../../../orchestrator/control/timeline.ts';
+import type { Base, RunShape } from './run-stage.ts';
+import { WholeRun } from './whole-run.ts';
+import { useBase } from './use-base.ts';
+
+const RENEWED: RunShape = {
+  products: 60,
+  instances: 3,
+  chunkSize: 2,
+  intervalMs: 1_500,
+  deadlineMs: 180_000,
+  recycleEveryMs: 9_000,
+};
+
+let base: Base;
+let whole: WholeRun;
+
+useBase((made) => (base = made));
+afterEach(() => whole?.close());
+
+async function expectAllStored(): Promise<void> {
+  const { products } = whole.run.plan;
+  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  const verdict = await whole.verdict();
+  expect(verdict.differences).toEqual([]);
+  const gone = products / 10;
+  expect(verdict.products).toEqual({ planned: products, stored: products - gone - 1, gone, failed: 1, open: 0 });
+  expect(whole.cloud.compute.alive()).toEqual([]);
+}
+
+const epochs = (): number[] => whole.machines().map((place) => Number(place.split('.')[1]));
+
+describe('a run whose addresses are renewed', () => {
+  it('gives every slot fresh addresses, fetches each product once, and says what it did', async () => {
+    whole = await WholeRun.open(base, RENEWED);
+    await whole.start();
+    await whole.untilEnd();
+    await expectAllStored();
+    for (const slot of [0, 1, 2])
+      expect(whole.machines().filter((place) => place.startsWith(`${slot}.`)).length).toBeGreaterThan(1);
+    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect(whole.server!.alarms).toEqual([]);
+    const report = await buildReport({ ...base.stores, clock: whole.clock, marks: noMarks() }, whole.run.id);
+    const renewed = epochs().filter((epoch) => epoch > 1).length;
+    expect(report.notes).toContain(`addresses renewed, as aws.recycle_every asks: ${renewed}`);
+    expect(report.notes.join()).not.toContain('was given up');
+    const events = await base.stores.runs.events(whole.run.id, 1_000);
+    const story = storyOf(whole.run, events).map((line) => line.text);
+    expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
+  });
+
+  it('goes on with a renewal that a dead main server has begun', async () => {
+    whole = await WholeRun.open(base, RENEWED);
+    await whole.start();
+    await whole.until('a renewal', async () =>
+      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.leaveAtMs !== null && i.phase === 'crawling'),
+    );
+    whole.server!.kill();
+    await whole.start();
+    await whole.untilEnd();
+    await expectAllStored();
+    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+  });
+
+  it('never has more machines than the plan, but for those that are on their way out', async () => {
+    whole = await WholeRun.open(base, RENEWED);
+    let most = 0;
+    whole.cloud.compute.onCall = () => {
+      most = Math.max(most, whole.cloud.compute.alive().length);
+    };
+    await whole.start();
+    await whole.untilEnd();
+    await expectAllStored();
+    expect(most).toBeLessThanOrEqual(3);
+  });
+});

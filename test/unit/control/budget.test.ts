@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
+import { canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/budget.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
+import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { actualCost } from '../../../orchestrator/plan/prices.ts';
+import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
+
+const HOUR_MS = 3_600_000;
+/** t4g.nano in Tokyo with its IPv4 address and volume, without requests to S3. */
+const NANO_HOUR = 0.0054 + 0.005 + (8 * 0.096) / 730;
+
+const runWith = (maxCost: number | null): RunRecord => {
+  const run = aRun();
+  return { ...run, settings: { ...run.settings, run: { ...run.settings.run, maxCost } } };
+};
+
+const world = (maxCost: number | null, instances: InstanceRecord[], atMs = 0, change: Partial<World> = {}): World =>
+  aWorld({ run: runWith(maxCost), instances, nowMs: START_MS + atMs, ...change });
+
+const three = (change: Partial<InstanceRecord> = {}): InstanceRecord[] => [0, 1, 2].map((s) => anInstance(s, change));
+
+describe('spending', () => {
+  it('F45: counts what is alive, and one more, until deadline and grace', () => {
+    const hours = 4 + 1 / 6;
+    const { committed, each } = spendingOf(world(1, three()));
+    expect(each).toBeCloseTo(hours * NANO_HOUR, 2);
+    expect(committed).toBeCloseTo(3 * hours * NANO_HOUR + 5 * (0.0243 + 0.02 * 0.008), 2);
+  });
+
+  it('counts the public addresses of the balancer until then, once', () => {
+    const internal = spendingOf(world(1, three()));
+    const run = runWith(1);
+    const aws = { ...run.settings.aws, balancerScheme: 'internet-facing' as const };
+    const facing = spendingOf(world(1, three(), 0, { run: { ...run, settings: { ...run.settings, aws } } }));
+    expect(facing.each).toBeCloseTo(internal.each, 6);
+    expect(facing.committed - internal.committed).toBeCloseTo(2 * (4 + 1 / 6) * 0.005, 4);
+  });
+
+  it('counts what has ended by its own time, and a claim as if it were alive', () => {
+    const ended = { phase: 'terminated' as const, terminatedAtMs: START_MS + HOUR_MS };
+    const claimed = anInstance(1, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });
+    const refused = anInstance(2, {
+      phase: 'terminated',
+      instanceId: null,
+      answer: { kind: 'refused', cause: 'pool', message: 'dry' },
+    });
+    const base = spendingOf(world(1, []));
+    expect(spendingOf(world(1, [anInstance(0, ended)])).committed - base.committed).toBeCloseTo(NANO_HOUR, 2);
+    expect(spendingOf(world(1, [claimed])).committed - base.committed).toBeCloseTo(base.each, 4);
+    expect(spendingOf(world(1, [refused])).committed).toBe(base.committed);
+  });
+
+  it('counts a launch without an answer until it is known to be none', () => {
+    const unanswered = {
+      phase: 'lost' as const,
+      instanceId: null,
+      answer: { kind: 'unknown' as const, message: 'timeout' },
+      attempts: 2,
+    };
+    const base = spendingOf(world(1, []));
+    expect(spendingOf(world(1, [anInstance(0, unanswered)])).committed).toBeGreaterThan(base.committed);
+    expect(spendingOf(world(1, [anInstance(0, { ...unanswered, phase: 'terminated' })])).committed).toBe(
+      base.committed,
+    );
+  });
+
+  it('is cheaper the later an instance is launched, and dearer for a larger type', () => {
+    const early = spendingOf(world(1, []));
+    expect(spendingOf(world(1, [], 2 * HOUR_MS)).each).toBeLessThan(early.each * 0.6);
+    expect(spendingOf(world(1, []), 't4g.small').each).toBeGreaterThan(early.each);
+  });
+});
+
+describe('canAfford', () => {
+  it('allows everything without a cap, and nothing beyond it', () => {
+    expect(canAfford(world(null, three()), 1_000)).toBe(true);
+    const { committed, each } = spendingOf(world(1, three()));
+    const cap = committed + 2 * each;
+    expect(canAfford(world(cap, three()), 2)).toBe(true);
+    expect(canAfford(world(cap, three()), 3)).toBe(false);
+    expect(canAfford(world(cap, three()), 2, 't4g.medium')).toBe(false);
+  });
+
+  it('I5: whatever is launched while it says yes, the bill never passes the cap', () => {
+    const steps = fc.array(
+      fc.record({ waitMs: fc.integer({ min: 0, max: HOUR_MS }), lifeMs: fc.integer({ min: 1, max: 6 * HOUR_MS }) }),
+      { maxLength: 30 },
+    );
+    fc.assert(
+      fc.property(steps, fc.double({ min: 0.1, max: 1, noNaN: true }), (launches, cap) => {
+        const run = runWith(cap);
+        const endMs = powerOffAtMs(run);
+        const all: InstanceRecord[] = [];
+        let nowMs = START_MS;
+        for (const [slot, { waitMs, lifeMs }] of launches.entries()) {
+          nowMs = Math.min(endMs, nowMs + waitMs);
+          const seen = all.map((r) => (r.terminatedAtMs! > nowMs ? { ...r, terminatedAtMs: null } : r));
+          const now = seen.map((r): InstanceRecord => (r.terminatedAtMs === null ? r : { ...r, phase: 'terminated' }));
+          if (!canAfford({ run, instances: now, nowMs })) continue;
+          const terminatedAtMs = Math.min(endMs, nowMs + lifeMs);
+          all.push(anInstance(slot, { launchedAtMs: nowMs, claimedAtMs: nowMs, terminatedAtMs }));
+        }
+        const bill = actualCost({
+          region: run.settings.aws.region,
+          instances: all.map((r) => ({
+            instanceType: 't4g.nano',
+            launchedAtMs: r.launchedAtMs!,
+            endedAtMs: r.terminatedAtMs!,
+          })),
+          startedAtMs: START_MS,
+          finishedAtMs: endMs,
+          products: run.planned,
+        });
+        // A millionth of a dollar of rounding for each of its five parts.
+        return bill.total <= cap + 1e-5 * (launches.length + 1);
+      }),
+    );
+  });
+});
+
+describe('isShortOfMoney', () => {
+  const lost = (slot: number): InstanceRecord =>
+    anInstance(slot, { phase: 'terminated', reason: LOSS.silent, terminatedAtMs: START_MS + HOUR_MS });
+  const atEnd = drainAtMs(aRun()) - START_MS + 1;
+  const capBelowOneMore = (): number => {
+    const then = world(1, [anInstance(0), lost(1)], HOUR_MS);
+    const { committed, each } = spendingOf(then);
+    return committed + each / 2;
+  };
+
+  it('F45: says at the end that a lost slot could not be paid for when it became free', () => {
+    const run = { plan: { ...aRun().plan, instances: 2 } };
+    const end = (maxCost: number | null): World => {
+      const base = world(maxCost, [anInstance(0), lost(1)], atEnd);
+      return { ...base, run: { ...base.run, ...run } };
+    };
+    expect(isShortOfMoney(end(capBelowOneMore()))).toBe(true);
+    expect(isShortOfMoney(end(1))).toBe(false);
+    expect(isShortOfMoney(end(null))).toBe(false);
+  });
+
+  it('does not blame money for a slot that was lost when it was too late, nor for one that nobody needed', () => {
+    const cap = capBelowOneMore();
+    const late = drainAtMs(aRun()) - 1_000;
+    const run = { ...runWith(cap), plan: { ...aRun().plan, instances: 1 } };
+    const dear = anInstance(0, { phase: 'terminated', reason: LOSS.silent, terminatedAtMs: late });
+    const unneeded = anInstance(0, { phase: 'terminated', reason: LOSS.notNeeded, terminatedAtMs: START_MS + 1 });
+    for (const record of [dear, unneeded])
+      expect(isShortOfMoney(aWorld({ run, instances: [record], nowMs: START_MS + atEnd }))).toBe(false);
+  });
+});

@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest';
+import { decide } from '../../../orchestrator/control/decide.ts';
+import { extraLaunches } from '../../../orchestrator/control/extra-launches.ts';
+import { lateNotes } from '../../../orchestrator/control/late-notes.ts';
+import { outlookOf } from '../../../orchestrator/control/forecast.ts';
+import { project, spreadMs } from '../../../orchestrator/control/end-forecast.ts';
+import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/run-deadlines.ts';
+import type { TroubleState } from '../../../orchestrator/control/stores.ts';
+import type { World } from '../../../orchestrator/control/world.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+
+const PACE_MS = 10_100;
+const HOUR_MS = 3_600_000;
+
+interface Shape {
+  pending: readonly number[];
+  gone: number;
+  waiting?: number;
+  maxRate?: number | null;
+  maxInstances?: number;
+  maxCost?: number | null;
+  request?: 'stop' | null;
+}
+
+/** Instances with so much left, so long after the start of four hours. */
+function world({
+  pending,
+  gone,
+  waiting = 0,
+  maxRate = null,
+  maxInstances = 100,
+  maxCost = null,
+  request = null,
+}: Shape): World {
+  const run = aRun({ plan: aPlan({ instances: pending.length }), request });
+  run.settings.site.maxRatePerSecond = maxRate;
+  run.settings.run.maxInstances = maxInstances;
+  run.settings.run.maxCost = maxCost;
+  const nowMs = START_MS + gone;
+  const instances = pending.map((left, slot) =>
+    anInstance(slot, {
+      phase: 'crawling',
+      lastHeartbeatAtMs: nowMs,
+      progress: { ...NO_PROGRESS, assigned: left, pending: left, requests: 50, stored: 50, pageMs: 300 },
+    }),
+  );
+  const bySlot = pending.map((products, slot) => ({ slot, epoch: 1, chunks: products / 5, products }));
+  const w = aWorld({ run, nowMs, instances, work: { chunks: 100, waiting, granted: 0, bySlot } });
+  return { ...w, outlook: outlookOf(w, new Set()) };
+}
+
+describe('project', () => {
+  it('takes each instance by its own pace, and the fleet by the last one', () => {
+    const { places, p50Ms, p95Ms } = project(world({ pending: [100, 105], gone: HOUR_MS }));
+    const now = START_MS + HOUR_MS;
+    expect(places.map((p) => p.p50Ms - now)).toEqual([100 * PACE_MS, 105 * PACE_MS]);
+    expect(p50Ms! - now).toBeCloseTo(105 * PACE_MS);
+    expect(p95Ms! - p50Ms!).toBeCloseTo(spreadMs({ paceMs: PACE_MS, isSlow: false }, 105 * PACE_MS), -1);
+  });
+
+  it('counts what waits for those who are through first', () => {
+    const end = (waiting: number): number => project(world({ pending: [100, 50], gone: HOUR_MS, waiting })).p50Ms!;
+    expect(end(10)).toBe(end(0));
+    expect(end(30) - START_MS - HOUR_MS).toBeCloseTo(150 * PACE_MS);
+  });
+
+  it('expects what one holds to be shared when it would be late with it alone', () => {
+    const { p50Ms } = project(world({ pending: [1_200, 0], gone: HOUR_MS }));
+    expect(p50Ms! - START_MS - HOUR_MS).toBeLessThan(620 * PACE_MS);
+    const inTime = project(world({ pending: [600, 0], gone: HOUR_MS }));
+    expect(inTime.p50Ms! - START_MS - HOUR_MS).toBeCloseTo(600 * PACE_MS);
+  });
+
+  it('does not know the end when nobody is there', () => {
+    const w = world({ pending: [], gone: HOUR_MS, waiting: 3 });
+    expect(project({ ...w, run: aRun({ plan: aPlan({ instances: 0 }) }) })).toMatchObject({ p50Ms: null, p95Ms: null });
+  });
+
+  /** What the loss of one instance adds to the end on a bad day, `gone` milliseconds after the start. */
+  function lossCostMs(gone: number, pending: number): number {
+    const w = world({ pending: [pending, pending], gone });
+    const lost = anInstance(0, { epoch: 0, phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm' });
+    return project({ ...w, instances: [lost, ...w.instances] }).p95Ms! - project(w).p95Ms!;
+  }
+
+  it('leaves more time on a day on which instances are lost', () => {
+    expect(lossCostMs(HOUR_MS, 100)).toBeGreaterThan(20_000);
+  });
+
+  it('does not take one loss in the first minutes for the rate of the whole night', () => {
+    const shard = Math.floor((3.5 * HOUR_MS) / PACE_MS);
+    expect(lossCostMs(120_000, shard)).toBeGreaterThan(60_000);
+    expect(lossCostMs(120_000, shard)).toBeLessThan(HOUR_MS);
+  });
+
+  it('gives page times that vary more room than a pace that does not', () => {
+    expect(spreadMs({ paceMs: 20_000, isSlow: true }, 2_000_000)).toBeGreaterThan(100_000);
+    expect(spreadMs({ paceMs: 20_000, isSlow: false }, 2_000_000)).toBe(20_000);
+  });
+});
+
+const LEFT_MS = 4 * HOUR_MS - 60_000 - 2 * HOUR_MS;
+const TOO_MANY = Math.ceil((LEFT_MS / PACE_MS) * 1.5);
+
+describe('lateNotes', () => {
+  const keys = (w: World): string[] => lateNotes(w).flatMap((a) => (a.kind === 'note' ? [a.note.key] : []));
+
+  it('says once at each mark that the run will be late', () => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    expect(keys(late)).toEqual(['late 50%']);
+    expect(keys({ ...late, noted: new Set(['late 50%']) })).toEqual([]);
+    const later = { ...late, nowMs: START_MS + 3 * HOUR_MS, noted: new Set(['late 50%']) };
+    expect(keys(later)).toEqual(['late 75%']);
+    expect(keys({ ...later, nowMs: START_MS + 3.7 * HOUR_MS })).toEqual(['late 90%']);
+  });
+
+  it('says nothing early, in time, or when the run ends anyway', () => {
+    expect(keys(world({ pending: [TOO_MANY * 2], gone: HOUR_MS }))).toEqual([]);
+    expect(keys(world({ pending: [100], gone: 2 * HOUR_MS }))).toEqual([]);
+    expect(keys(world({ pending: [TOO_MANY], gone: 2 * HOUR_MS, request: 'stop' }))).toEqual([]);
+  });
+});
+
+describe('extraLaunches', () => {
+  const claims = (shape: Partial<Shape>): number[] =>
+    extraLaunches(world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS, ...shape })).map((a) =>
+      a.kind === 'claim' ? a.slot : -1,
+    );
+
+  it('claims the fewest slots beside the plan that bring the end forward enough', () => {
+    const slots = claims({});
+    expect(slots[0]).toBe(2);
+    expect(slots.length).toBeGreaterThanOrEqual(1);
+    expect(slots.length).toBeLessThanOrEqual(2);
+    expect(extraLaunches(world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS }))[0]).toMatchObject({
+      why: expect.stringMatching(/beside the plan of 2: p95 is .* late/),
+    });
+  });
+
+  it.each<[string, Partial<Shape>]>([
+    ['all end in time', { pending: [100, 100] }],
+    ['run.max_instances are there', { maxInstances: 2 }],
+    ['site.max_rate allows no more addresses', { maxRate: 0.2 }],
+    ['run.max_cost does not allow it', { maxCost: 0.000_1 }],
+    ['it would boot too late', { gone: 3.9 * HOUR_MS }],
+    ['the run ends', { request: 'stop' }],
+    ['there is no whole chunk to share', { pending: [4, 4], gone: 3.98 * HOUR_MS }],
+  ])('claims nothing when %s', (_name, shape) => {
+    expect(claims(shape)).toEqual([]);
+  });
+
+  it('do not run after a lateness of seconds', () => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    const latestMs = drainAtMs(late.run);
+    const lateBy = (ms: number): number => {
+      const p95Ms = latestMs + ms;
+      return extraLaunches({
+        ...late,
+        outlook: { ...late.outlook!, projection: { ...late.outlook!.projection, p95Ms } },
+      }).length;
+    };
+    // 1 % of four hours.
+    expect(lateBy(144_000)).toBe(0);
+    expect(lateBy(144_001)).toBeGreaterThan(0);
+  });
+
+  it.each<[string, 'cool-down' | 'stop' | 'replace', Partial<TroubleState>, boolean]>([
+    ['rests', 'cool-down', {}, false],
+    ['is to stop the run', 'stop', {}, false],
+    ['is replaced anyway', 'replace', {}, true],
+    ['was banned a few minutes ago', 'cool-down', { overAtMs: START_MS + 2 * HOUR_MS - 1_000 }, false],
+    ['was banned an hour ago', 'cool-down', { atMs: START_MS + HOUR_MS, overAtMs: START_MS + 1.5 * HOUR_MS }, true],
+    ['is suspected', 'cool-down', { verdict: 'suspect', untilMs: null }, true],
+  ])('do not stand in for an address that the site has banned: one that %s', (_, onBan, change, may) => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    late.run.settings.site.onBan = onBan;
+    const trouble = aTrouble({ atMs: late.nowMs - 240_000, untilMs: late.nowMs + HOUR_MS, releasedAtMs: 1, ...change });
+    const instances = late.instances.map((r) => (r.slot === 0 ? { ...r, trouble } : r));
+    expect(extraLaunches({ ...late, instances }).length > 0).toBe(may);
+  });
+
+  it('are part of what is decided, and are filled and watched like planned ones', () => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    expect(decide(late)).toContainEqual(expect.objectContaining({ kind: 'claim', slot: 2, epoch: 1 }));
+    const booted = anInstance(2, { phase: 'claimed', instanceId: null, attempts: 0, publicKey: null, progress: null });
+    const next = { ...late, instances: [...late.instances, booted] };
+    expect(decide(next)).toContainEqual({ kind: 'launch', slot: 2, epoch: 1 });
+  });
+
+  it('stop when EC2 has refused the last one for good', () => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    const refused = anInstance(2, {
+      phase: 'terminated',
+      instanceId: null,
+      publicKey: null,
+      progress: null,
+      manifestKey: 'm',
+      reason: 'launch-refused',
+      answer: { kind: 'refused', cause: 'type', message: 'not eligible' },
+    });
+    expect(extraLaunches({ ...late, instances: [...late.instances, refused] })).toEqual([]);
+  });
+});
+
+describe('the moments around the deadline', () => {
+  const run = aRun();
+  const limits = { uploadMs: 300_000, lostMs: 180_000 };
+
+  it('stop the crawl earlier where uploading and loading were slow, but never by more than a tenth of the run', () => {
+    expect(run.deadlineAtMs - drainAtMs(run)).toBe(60_000);
+    expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 1_000 })).toBe(60_000);
+    expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 200_000 })).toBe(200_000);
+    expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 9_999_999 })).toBe(1_440_000);
+  });
+
+  it('give an upload up that hangs past the deadline, and publish within a minute of it', () => {
+    expect(uploadEndMs({ run, limits, loopStartedAtMs: START_MS }, drainAtMs(run))).toBe(run.deadlineAtMs + 15_000);
+    expect(releaseEndMs(run)).toBeLessThan(run.deadlineAtMs + 60_000);
+  });
+
+  it('are patient with what a person has stopped early, and with what a new main server has not heard yet', () => {
+    const stoppedMs = START_MS + 60_000;
+    expect(uploadEndMs({ run, limits, loopStartedAtMs: START_MS }, stoppedMs)).toBe(stoppedMs + 480_000);
+    const backMs = run.deadlineAtMs + 100_000;
+    expect(uploadEndMs({ run, limits, loopStartedAtMs: backMs }, drainAtMs(run))).toBe(backMs + 15_000);
+  });
+});

@@ -1,0 +1,244 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import type { ReaperOptions, Sighting } from '../../../orchestrator/control/gc.ts';
+import { reap } from '../../../orchestrator/control/gc.ts';
+import type { RunRecord } from '../../../orchestrator/control/stores.ts';
+
+const START = Date.UTC(2026, 10, 21, 2);
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+let clock: VirtualClock;
+let compute: MemoryCompute;
+let balancers: MemoryLoadBalancer;
+let sightings: Map<string, Sighting>;
+let runs: Map<string, RunRecord>;
+let skewMs: number | null;
+let launched = 0;
+
+beforeEach(() => {
+  clock = new VirtualClock(START);
+  compute = new MemoryCompute({ clock });
+  balancers = new MemoryLoadBalancer({ clock });
+  sightings = new Map();
+  runs = new Map();
+  skewMs = 0;
+});
+
+const gc = (more: Partial<ReaperOptions> = {}) =>
+  reap({
+    owner: 'me',
+    compute,
+    balancers,
+    runs: { get: (id) => Promise.resolve(runs.get(id) ?? null) },
+    sightings: {
+      list: () => Promise.resolve([...sightings.values()]),
+      note: (_, list, kept) => {
+        for (const s of kept) sightings.delete(`${s.kind} ${s.id}`);
+        for (const s of list) sightings.set(`${s.kind} ${s.id}`, s);
+        return Promise.resolve();
+      },
+    },
+    clock,
+    skewMs: () => skewMs,
+    workedOn: null,
+    dryRun: false,
+    ...more,
+  });
+
+async function launch(tags: Record<string, string> = {}): Promise<string> {
+  const result = await compute.launch({
+    clientToken: `token-${++launched}`,
+    instanceType: 't4g.nano',
+    imageId: 'ami-1',
+    subnetId: 'subnet-0000000a',
+    securityGroupIds: [],
+    instanceProfile: null,
+    userData: '',
+    tags: { [TAG.owner]: 'me', [TAG.run]: 'run-1', [TAG.expiresAt]: new Date(START + HOUR).toISOString(), ...tags },
+  });
+  if (result.kind !== 'launched') throw new Error(result.message);
+  return result.instance.id;
+}
+
+const ensure = (tags: Record<string, string> = {}) =>
+  balancers.ensure({
+    name: `cf-run-${++launched}`,
+    vpcId: 'vpc-1',
+    subnetIds: [],
+    securityGroupIds: [],
+    listenPort: 80,
+    targetPort: 80,
+    healthPath: '/',
+    tags: { [TAG.owner]: 'me', [TAG.run]: 'run-1', [TAG.expiresAt]: new Date(START + HOUR).toISOString(), ...tags },
+  });
+
+/** As an endpoint that ignores filters. */
+function withoutFilter(): MemoryCompute {
+  const list = () => Promise.resolve(compute.all());
+  return new Proxy(compute, { get: (of, key) => (key === 'list' ? list : Reflect.get(of, key)) });
+}
+
+const aRun = (phase: RunRecord['phase'], deadlineAtMs: number): RunRecord =>
+  ({ id: 'run-1', phase, deadlineAtMs, settings: { run: { graceMs: 10 * MINUTE } } }) as RunRecord;
+
+const pass = (ms: number) => clock.advance(ms);
+const actions = async (more: Partial<ReaperOptions> = {}) => (await gc(more)).items.map((i) => i.action);
+
+describe('F44 gc', () => {
+  it('ends an instance and a balancer past their time on the second sighting, a minute after the first', async () => {
+    await launch();
+    await ensure();
+    expect(await actions()).toEqual(['kept', 'kept']);
+    await pass(HOUR + 1);
+    expect(await actions()).toEqual(['marked', 'marked']);
+    await pass(MINUTE - 1);
+    expect(await actions()).toEqual(['waiting', 'waiting']);
+    await pass(1);
+    expect(await actions()).toEqual(['terminated', 'terminated']);
+    expect(compute.alive()).toEqual([]);
+    expect(balancers.names()).toEqual([]);
+  });
+
+  it('never touches what is of another owner, untagged, of no known time, or going', async () => {
+    const kept = [
+      await launch({ [TAG.owner]: 'other' }),
+      await launch({ [TAG.run]: '' }),
+      await launch({ [TAG.expiresAt]: 'tomorrow' }),
+    ];
+    await ensure({ [TAG.owner]: 'other' });
+    await pass(2 * HOUR);
+    await gc();
+    await pass(2 * MINUTE);
+    await gc();
+    expect(compute.alive().map((i) => i.id)).toEqual(kept);
+    expect(balancers.names()).toHaveLength(1);
+    expect(compute.calls.filter((c) => c.name === 'terminate')).toEqual([]);
+  });
+
+  it('says which instances may be crawling for a run that this database does not know', async () => {
+    const crawls = { [TAG.slot]: '0' };
+    const ids = {
+      unknown: await launch(crawls),
+      known: await launch({ ...crawls, [TAG.run]: 'run-2' }),
+      notACrawler: await launch(),
+      ofSomebodyElse: await launch({ ...crawls, [TAG.owner]: 'other' }),
+      gone: await launch(crawls),
+    };
+    await compute.terminate([ids.gone]);
+    runs.set('run-2', { ...aRun('crawling', START + HOUR), id: 'run-2' });
+    const { items } = await gc({ compute: withoutFilter() });
+    expect(items).toHaveLength(5);
+    expect(items.filter((i) => i.unknownRun).map((i) => i.id)).toEqual([ids.unknown]);
+  });
+
+  it('checks owner and tags again on its own side, for an endpoint that ignores the filter', async () => {
+    await launch({ [TAG.owner]: 'other' });
+    await pass(2 * HOUR);
+    expect((await gc({ compute: withoutFilter() })).items).toMatchObject([
+      { action: 'kept', detail: 'its owner is other' },
+    ]);
+  });
+
+  it('leaves a young instance alone, whatever its tag says', async () => {
+    await launch({ [TAG.expiresAt]: new Date(START - HOUR).toISOString() });
+    await pass(MINUTE - 1);
+    expect((await gc()).items[0]).toMatchObject({ action: 'kept', detail: 'it is younger than a minute' });
+    await pass(1);
+    expect(await actions()).toEqual(['marked']);
+  });
+
+  it('leaves alone what belongs to a run of this database that is not over, or that a main server works on', async () => {
+    await launch();
+    await pass(HOUR + 1);
+    runs.set('run-1', aRun('crawling', START + 2 * HOUR));
+    expect((await gc()).items[0]).toMatchObject({ action: 'kept', detail: 'its run is not over' });
+    await pass(2 * HOUR);
+    expect((await gc({ workedOn: 'run-1' })).items[0]).toMatchObject({ action: 'kept' });
+    // F42: its main server is gone for good.
+    expect(await actions()).toEqual(['marked']);
+    await pass(MINUTE);
+    expect(await actions()).toEqual(['terminated']);
+    expect(compute.alive()).toEqual([]);
+  });
+
+  it.each([
+    ['an hour ahead', -HOUR, 'ahead of'],
+    ['an hour behind', HOUR, 'behind'],
+  ])('does nothing when its clock is %s of the cloud’s', async (_, skew, word) => {
+    await launch();
+    await pass(3 * HOUR);
+    skewMs = skew;
+    const report = await gc();
+    expect(report.refused).toContain(word);
+    expect(report.items.map((i) => i.action)).toEqual(['kept']);
+    expect(sightings.size).toBe(0);
+  });
+
+  it('goes by the cloud’s clock within the five minutes it allows', async () => {
+    await launch();
+    await pass(HOUR + 2 * MINUTE);
+    skewMs = -4 * MINUTE;
+    expect(await actions()).toEqual(['kept']);
+    skewMs = null;
+    expect((await gc()).refused).toContain('does not tell its time');
+  });
+
+  it('looks again right before it ends something', async () => {
+    const id = await launch();
+    await pass(HOUR + 1);
+    await gc();
+    await pass(MINUTE);
+    let looks = 0;
+    compute.onCall = (call) => {
+      if (call.name === 'list' && ++looks === 2) runs.set('run-1', aRun('crawling', START + 9 * HOUR));
+    };
+    expect((await gc()).items).toMatchObject([{ id, action: 'kept', detail: 'its run is not over' }]);
+    expect(compute.alive()).toHaveLength(1);
+  });
+
+  it('can die between marking and ending: the next one ends it', async () => {
+    await launch();
+    await pass(HOUR + 1);
+    await gc();
+    await pass(MINUTE);
+    compute.onCall = (call) => {
+      if (call.name === 'terminate') throw new Error('killed');
+    };
+    expect((await gc()).items).toMatchObject([{ action: 'failed', detail: 'killed' }]);
+    compute.onCall = () => {};
+    expect(await actions()).toEqual(['terminated']);
+    expect(compute.alive()).toEqual([]);
+  });
+
+  it('shows in a dry run what it would do, and does nothing', async () => {
+    await launch();
+    await pass(HOUR + 1);
+    expect(await actions({ dryRun: true })).toEqual(['marked']);
+    expect(sightings.size).toBe(0);
+    await gc();
+    await pass(MINUTE);
+    expect(await actions({ dryRun: true })).toEqual(['terminated']);
+    expect(compute.alive()).toHaveLength(1);
+  });
+
+  it('forgets a mark when the thing is fine or gone', async () => {
+    const id = await launch();
+    await pass(HOUR + 1);
+    await gc();
+    expect(sightings.size).toBe(1);
+    compute.kill(id);
+    await gc();
+    expect(sightings.size).toBe(0);
+  });
+
+  it('takes a mark from the future for none', async () => {
+    const id = await launch();
+    await pass(HOUR + 1);
+    sightings.set(`instance ${id}`, { kind: 'instance', id, firstSeenAtMs: clock.now() + HOUR });
+    expect(await actions()).toEqual(['marked']);
+  });
+});

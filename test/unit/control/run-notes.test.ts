@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { note, notedKeys } from '../../../orchestrator/control/run-notes.ts';
+import type { Core } from '../../../orchestrator/control/core.ts';
+import type { RunStore } from '../../../orchestrator/control/stores.ts';
+import { aCore } from './fake-core.ts';
+
+const event = { atMs: 1, slot: 0, epoch: 1, from: null, detail: null };
+
+describe('what a run has noted', () => {
+  it('is known to the next main server, however much else has happened since', async () => {
+    const known = [
+      { ...event, kind: 'projection', to: 'late' },
+      { ...event, kind: 'decision', to: 'slot 7' },
+      ...Array.from({ length: 20_000 }, () => ({ ...event, kind: 'instance', to: 'terminated' })),
+    ];
+    const events: RunStore['events'] = async (_run, limit, kind) =>
+      known
+        .filter((e) => kind === undefined || e.kind === kind)
+        .slice(-limit)
+        .reverse();
+    const keys = await notedKeys(aCore({ runs: { events } as RunStore }));
+    expect(keys.toSorted()).toEqual(['late', 'slot 7']);
+  });
+});
+
+describe('a note', () => {
+  it.each([
+    [false, ['logged']],
+    [true, ['alarm']],
+  ])('is said once, in the log or as an alarm (alarm: %s)', async (isAlarm, expected) => {
+    const said: string[] = [];
+    const core = aCore({
+      clock: new VirtualClock(0),
+      runs: { addEvent: () => Promise.resolve() } as unknown as RunStore,
+      log: { info: () => said.push('logged') } as unknown as Core['log'],
+      alarm: () => Promise.resolve(void said.push('alarm')),
+    });
+    const world = { noted: new Set<string>() };
+    const late = { key: 'late', event: 'projection', detail: 'the run is late' } as const;
+    expect(await note(core, world, late, isAlarm)).toBe(true);
+    expect(await note(core, world, late, isAlarm)).toBe(false);
+    expect(said).toEqual(expected);
+  });
+});

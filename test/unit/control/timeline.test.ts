@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import { nextTime } from '../../../orchestrator/control/next-run-advice.ts';
+import type { RunEvent } from '../../../orchestrator/control/stores.ts';
+import { namesOf, storyOf } from '../../../orchestrator/control/timeline.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { START_MS, aPlan, aRun, anInstance } from './builders.ts';
+
+const event = (after: number, change: Partial<RunEvent>): RunEvent => ({
+  atMs: START_MS + after,
+  kind: 'instance',
+  slot: null,
+  epoch: null,
+  from: null,
+  to: null,
+  detail: null,
+  ...change,
+});
+const move = (after: number, slot: number, from: string | null, to: string, detail: string | null = null, epoch = 1) =>
+  event(after, { slot, epoch, from, to, detail });
+const texts = (events: RunEvent[]): string[] => storyOf(aRun(), events).map((line) => line.text);
+
+describe('storyOf', () => {
+  it('tells in order of time what happened, many slots in one line, and leaves out what only follows', () => {
+    const events = [
+      move(40_000, 1, 'booting', 'ready'),
+      event(0, { kind: 'run', to: 'planned' }),
+      ...[0, 1, 2, 5].map((slot) => move(1_000 + slot, slot, null, 'claimed')),
+      move(2_000, 0, 'claimed', 'pending'),
+      move(30_000, 0, 'booting', 'ready'),
+    ];
+    expect(texts(events)).toEqual([
+      'the run is stored',
+      'slots 0-2, 5 claimed: EC2 is asked for an instance',
+      'slots 0-1 said hello',
+    ]);
+  });
+
+  it('speaks of several slots in the plural', () => {
+    const done = [0, 1].map((slot) => move(0, slot, 'uploading', 'done'));
+    const overdue = [2, 3].map((slot) => move(10, slot, 'uploading', 'lost', 'overdue'));
+    const banned = [4, 5].map((slot) => move(20, slot, 'crawling', 'banned'));
+    expect(texts([...done, ...overdue, ...banned])).toEqual([
+      'slots 0-1 are done: their manifests are checked',
+      'slots 2-3 did not bring their results to the bucket in time',
+      'slots 4-5 stand still: the site refuses their addresses',
+    ]);
+    expect(texts([move(0, 0, 'uploading', 'done')])).toEqual(['slot 0 is done: its manifest is checked']);
+  });
+
+  it('says why an instance was given up and that another one takes its place', () => {
+    expect(
+      texts([
+        move(0, 3, 'crawling', 'lost', 'heartbeat-lost'),
+        move(10, 3, null, 'claimed', null, 2),
+        move(20, 4, 'claimed', 'lost', 'shared-address: it has the address 10.0.0.1 of slot 0'),
+        move(30, 5, 'crawling', 'lost', 'something-new'),
+        move(40, 6, 'crawling', 'banned', 'status-403, seen at 10.0.0.2'),
+        move(50, 6, 'banned', 'crawling'),
+      ]),
+    ).toEqual([
+      'slot 3 fell silent',
+      'slot 3 claimed again (epoch 2): a replacement',
+      'slot 4 has the address of another instance (it has the address 10.0.0.1 of slot 0)',
+      'slot 5 was given up: something-new',
+      'slot 6 stands still: the site refuses its address (status-403, seen at 10.0.0.2)',
+      'slot 6 is served again',
+    ]);
+  });
+
+  it('has alarms, decisions and hand-overs in their own words, and a projection once', () => {
+    expect(
+      texts([
+        event(0, { kind: 'projection', to: 'late 50%', detail: 'the run may be late' }),
+        event(1, { kind: 'alarm', detail: 'the run may be late' }),
+        event(2, { kind: 'decision', slot: 3, to: 'slot 3', detail: 'launched beside the plan of 2' }),
+        event(3, { kind: 'chunk', slot: 1, detail: 'slot 1 has given back 20 products' }),
+        event(4, { kind: 'run', from: 'loading', to: 'completed', detail: 'deadline missed' }),
+      ]),
+    ).toEqual([
+      '! the run may be late',
+      'launched beside the plan of 2',
+      'slot 1 has given back 20 products',
+      'the rows are published (deadline missed)',
+    ]);
+  });
+
+  it.each([
+    [[4], 'slot 4'],
+    [[2, 1, 0, 7, 7], 'slots 0-2, 7'],
+  ])('names %j as %s', (slots, text) => {
+    expect(namesOf(slots)).toBe(text);
+  });
+});
+
+describe('nextTime', () => {
+  const progress = { ...NO_PROGRESS, assigned: 100, stored: 100, requests: 100, pageMs: 300 };
+  const run = aRun({ phase: 'completed', plan: aPlan({ instances: 2 }), planned: 3_000, finishedAtMs: START_MS });
+  const events = [0, 1].map((slot) => move(120_000, slot, 'booting', 'ready'));
+  const instances = [0, 1].map((slot) => anInstance(slot, { phase: 'terminated', progress }));
+  const base = { run, instances, events, troubles: [], left: 0, nowMs: START_MS };
+
+  it('asks for nothing after a run in good health', () => {
+    expect(nextTime(base)).toEqual([expect.stringMatching(/nothing: the same plan \(2 instances\)/)]);
+  });
+
+  it('names how many instances the pace and the boots of a late run ask for', () => {
+    // Four hours less a boot of two minutes and a tail of one: 1,407 products each at 10.1 s.
+    expect(nextTime({ ...base, left: 900 })[0]).toMatch(/takes 3 instances for 3000 products in 4h, not 2/);
+    const slow = instances.map((i) => ({ ...i, progress: { ...progress, pageMs: 20_200 } }));
+    expect(nextTime({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
+  });
+
+  it('names what has kept a run from getting on, and no number of instances', () => {
+    const stalled = { ...run, request: 'unreachable' as const };
+    expect(nextTime({ ...base, run: stalled, left: 900 })).toEqual([
+      expect.stringMatching(/cannot reach the load balancer: .*security group/),
+    ]);
+  });
+
+  it('speaks of bans, refusals and losses', () => {
+    const refused = anInstance(2, { instanceId: null, reason: 'launch-refused', phase: 'terminated' });
+    const lost = anInstance(3, { reason: 'heartbeat-lost', phase: 'terminated' });
+    const ban = {
+      verdict: 'banned',
+      rule: 'status-403',
+      atMs: 0,
+      untilMs: null,
+      releasedAtMs: null,
+      overAtMs: null,
+    } as const;
+    const evidence = { rule: 'status-403', url: '', status: 403, headers: {}, body: '' };
+    const troubles = [{ ...ban, slot: 0, epoch: 1, address: null, evidence }];
+    const said = nextTime({ ...base, instances: [...instances, refused, lost], troubles }).join('\n');
+    expect(said).toMatch(/1 address was banned: make site.interval longer than 10s/);
+    expect(said).toMatch(/1 launch was refused/);
+    expect(said).toMatch(/1 of 3 instances was lost/);
+  });
+
+  it.each([
+    ['keys that have run out', 'credentials', /2 launches were refused \(.*expired.*\): renew the keys/i],
+    [
+      'a right that is missing',
+      'denied',
+      /2 launches were refused \(.*expired.*\): allow what orchestrator doctor names/i,
+    ],
+    ['a parameter that is wrong', 'invalid', /2 launches were refused \(.*expired.*\): correct that parameter/i],
+    ['a type that the account may not have', 'type', /2 launches were refused: name more types/],
+  ] as const)('names the remedy of launches that were refused for %s', (_name, cause, advice) => {
+    const answer = { kind: 'refused', cause, message: 'RequestExpired: Request has expired.' } as const;
+    const refused = [2, 3].map((slot) =>
+      anInstance(slot, { instanceId: null, reason: 'launch-refused', phase: 'terminated', answer }),
+    );
+    const said = nextTime({ ...base, instances: [...instances, ...refused] });
+    expect(said).toEqual([expect.stringMatching(advice)]);
+  });
+
+  it('names the remedy of machines that EC2 ended at launch, and no reserve for them', () => {
+    const stateReason = { code: 'Client.InvalidKMSKey.InvalidState', message: 'the key is in an incorrect state' };
+    const dead = [2, 3].map((slot) =>
+      anInstance(slot, { phase: 'terminated', reason: 'ec2-terminated', publicKey: null, stateReason }),
+    );
+    const said = nextTime({ ...base, instances: [...instances, ...dead] });
+    expect(said).toEqual([
+      expect.stringMatching(/2 instances were ended by EC2 at launch \(Client.InvalidKMSKey.*KMS key/),
+    ]);
+  });
+});
