@@ -4,7 +4,7 @@
  *   listeners   from the start; not ready before the hello is accepted
  *   heartbeats  from the hello to the end
  *   crawl       until everything granted has its outcome, or an order or the deadline ends it
- *   upload      beside the crawl; then the manifest and the completion call-back
+ *   upload      beside the crawl; then the manifest and the completion callback
  *   idle        with heartbeats, until it is terminated, fenced, or its own time to power off has come
  */
 import type { Clock } from '../shared/ports/clock.ts';
@@ -29,9 +29,9 @@ import { PageTimes } from './politeness/page-times.ts';
 import { RenderChoice } from './politeness/render-choice.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { CrawlLoop } from './queue/crawl-loop.ts';
-import { KnownPages } from './queue/canary-pages.ts';
+import { CanaryPages } from './queue/canary-pages.ts';
 import type { Queue } from './queue/queue.ts';
-import { TroubleKeeper } from './queue/incident-tracker.ts';
+import { IncidentTracker } from './queue/incident-tracker.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
 import { listen, stopListening } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
@@ -106,15 +106,15 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     },
   });
   const watch = new AddressWatch();
-  const knownPages = new KnownPages(site.canaries, site.productUrl, queue.state);
-  const troubles = new TroubleKeeper({
+  const canaryPages = new CanaryPages(site.canaries, site.productUrl, queue.state);
+  const incidents = new IncidentTracker({
     queue,
     watch,
     clock,
     coolDownMs: site.ban.coolDownMs,
     onChange: () => {
-      const { trouble } = queue.state;
-      if (trouble) log.warn({ ...trouble }, `the crawl has stopped: ${trouble.verdict}`);
+      const { incident } = queue.state;
+      if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
       else log.info({}, 'the address counts as fine again');
       changed.raise();
       heartbeat.poke();
@@ -124,11 +124,11 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     phase: phaseOf(queue, status.crawling),
     clock: new Date(clock.now()).toISOString(),
     offered: queue.state.offeredChunks().slice(0, 10_000),
-    yielded: queue.yieldedChunks().slice(0, 10_000),
+    transferred: queue.transferredChunks().slice(0, 10_000),
     progress: queue.progress(pageTimes.median(), uploader.slowestMs),
     parts: queue.unackedParts(500),
-    problem: (queue.diskProblem ?? uploader.problem ?? knownPages.problem)?.slice(0, 500) ?? null,
-    trouble: troubles.describe(),
+    problem: (queue.diskProblem ?? uploader.problem ?? canaryPages.problem)?.slice(0, 500) ?? null,
+    incident: incidents.describe(),
     robots: queue.state.robots?.version ?? null,
   });
   const follow = async (orders: Orders): Promise<void> => {
@@ -138,14 +138,14 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       return;
     }
     const wasIdle = queue.state.items.size === 0;
-    const { granted, yielded, changed: differs } = await queue.follow(orders);
-    if (yielded > 0) {
-      log.info({ chunks: yielded }, 'given back to be crawled by others');
+    const { granted, transferred, changed: differs } = await queue.follow(orders);
+    if (transferred > 0) {
+      log.info({ chunks: transferred }, 'given back to be crawled by others');
       heartbeat.poke();
     }
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
-    if (orders.verdict !== null) troubles.decide(orders.verdict);
-    if (orders.release && queue.state.trouble?.verdict === 'banned') giveBack();
+    if (orders.verdict !== null) incidents.decide(orders.verdict);
+    if (orders.returnProducts && queue.state.incident?.verdict === 'banned') giveBack();
     if (granted > 0 || differs) changed.raise();
   };
   /** The order is repeated until nothing is pending here. */
@@ -174,8 +174,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     rules,
     render: new RenderChoice(site.render),
     watch,
-    knownPages,
-    troubles,
+    canaryPages,
+    incidents: incidents,
     changed,
     onResult: () => uploader.noteResult(),
     onEmpty: () => heartbeat.poke(),
@@ -187,7 +187,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     instanceId,
     runPublicKey,
     isReady: () => status.ready,
-    isBanned: () => queue.state.trouble !== null,
+    isBanned: () => queue.state.incident !== null,
     takeOffer: async (offer) => {
       const answer = await queue.offer(offer);
       if (answer.taken) heartbeat.poke();
@@ -255,7 +255,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
 function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
   if (state.closed) return 'done';
   if (!isCrawling) return 'uploading';
-  if (state.trouble) return 'banned';
+  if (state.incident) return 'banned';
   return state.items.size > 0 ? 'crawling' : 'ready';
 }
 

@@ -19,7 +19,7 @@ import { ElbRegistry } from './elb/registry.ts';
 import { FaultBook } from './faults.ts';
 import { ProcessHost } from './host/process-host.ts';
 import { startMetadataServer } from './imds/metadata-server.ts';
-import { startKeeper } from './supervisor/start-supervisor.ts';
+import { startSupervisor } from './supervisor/start-supervisor.ts';
 import { openLog } from './log.ts';
 import { AddressPool, takeNetwork } from './network.ts';
 import { BucketStore } from './s3/bucket-store.ts';
@@ -71,7 +71,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const instanceFolder = join(dataDir, 'instances', randomBytes(4).toString('hex'));
   mkdirSync(instanceFolder, { recursive: true, mode: 0o700 });
   const log = openLog(join(dataDir, 'sandbox.log'), clock);
-  const keeper = startKeeper(instanceFolder, (message) => log.write('keeper', { message }));
+  const keeper = startSupervisor(instanceFolder, (message) => log.write('keeper', { message }));
 
   const faults = new FaultBook();
   const conditions = new ConditionBoard();

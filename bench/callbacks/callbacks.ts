@@ -21,8 +21,8 @@ import { findServer, installServer } from '../../test/support/mariadb/find-serve
 import { startPrivateServer } from '../../test/support/mariadb/private-server.ts';
 import type { Bench } from '../frame.ts';
 
-const CASE = fileURLToPath(new URL('./main-server-case.ts', import.meta.url));
-/** At a heartbeat each second, as on a run of 16 minutes, they make 200 call-backs a second. */
+const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
+/** At a heartbeat each second, as on a run of 16 minutes, they make 200 callbacks a second. */
 const INSTANCES = 200;
 const PER_SECOND = 200;
 const SECONDS = 60;
@@ -51,7 +51,7 @@ interface Sent {
 }
 
 export const bench: Bench = {
-  title: `Call-backs: the heartbeats of ${INSTANCES} instances`,
+  title: `Callbacks: the heartbeats of ${INSTANCES} instances`,
   async run() {
     const programs = (await findServer()) ?? (await installServer());
     if (!programs) throw new Error('this bench needs the programs of MariaDB on the machine');
@@ -152,11 +152,11 @@ class Heart {
       phase: 'crawling',
       clock: new Date().toISOString(),
       offered: [],
-      yielded: [],
+      transferred: [],
       progress,
       parts: [],
       problem: null,
-      trouble: null,
+      incident: null,
       robots: null,
     };
     const body = JSON.stringify(heartbeat);
@@ -207,10 +207,10 @@ async function replayAll(sent: readonly Sent[], pool: Pool, digest: () => Promis
   return { refused, changed: (await digest()) !== before };
 }
 
-/** Of everything that a call-back may write. */
+/** Of everything that a callback may write. */
 async function digestOf(admin: Awaited<ReturnType<typeof createConnection>>): Promise<string> {
   const hash = createHash('sha256');
-  for (const table of ['instances', 'chunks', 'parts', 'troubles']) {
+  for (const table of ['instances', 'chunks', 'parts', 'incidents']) {
     const [rows] = await admin.query(`select * from bench_calls.crawlfleet_${table} order by 1, 2, 3`);
     hash.update(JSON.stringify(rows));
   }

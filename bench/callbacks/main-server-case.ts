@@ -1,5 +1,5 @@
 /**
- * A main server under call-backs, alone in a process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener, loop and
+ * A main server under callbacks, alone in a process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener, loop and
  * stores; EC2 and the balancer are in memory. Prints where it listens and whom it has launched, and ends when stdin closes.
  */
 import '../../orchestrator/cli/heap-limits.ts';

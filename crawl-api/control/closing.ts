@@ -1,7 +1,8 @@
 /**
- * Closes the epoch: the manifest into the bucket, then the completion call-back until the main server confirms it. Every
+ * Closes the epoch: the manifest into the bucket, then the completion callback until the main server confirms it. Every
  * step is in the journal, so a restarted process takes the next one, with the same bytes.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { manifestKey } from '../../shared/domain/keys.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -22,7 +23,7 @@ export interface ClosingParts {
   queue: Queue;
   uploader: Pick<Uploader, 'put'>;
   client: Pick<MainServerClient, 'sendSigned'>;
-  owner: { run: string; slot: number; epoch: number };
+  owner: { run: string } & EpochId;
   instanceId: string;
   privateKey: KeyObject;
   progress: () => Progress;

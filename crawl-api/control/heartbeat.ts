@@ -49,7 +49,7 @@ export class HeartbeatLoop {
       }
       if (stop.aborted) return;
       this.#note(problem);
-      // News does not shorten this wait: a main server in trouble is not to be flooded.
+      // News does not shorten this wait: a main server with an open incident is not to be flooded.
       await clock.sleep(
         backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random),
         stop,

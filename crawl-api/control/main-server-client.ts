@@ -1,6 +1,7 @@
 /**
  * Says things to the main server: one message at a time, so that counters arrive in order, each under a hard time limit.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { Agent } from 'undici';
 import type { KeyObject } from 'node:crypto';
 import type { Envelope } from '../../shared/wire/signature.ts';
@@ -8,7 +9,7 @@ import { HEADER, envelopeHeaders, macMessage, signMessage, verifyMessage } from 
 
 export interface MainServerOptions {
   callbackUrl: string;
-  owner: { run: string; slot: number; epoch: number };
+  owner: { run: string } & EpochId;
   token: string;
   privateKey: KeyObject;
   runPublicKey: KeyObject;
@@ -50,7 +51,7 @@ export class MainServerClient {
     });
   }
 
-  /** A call-back, signed with the instance's key under a counter of its own. Rejects when there is no answer. */
+  /** A callback, signed with the instance's key under a counter of its own. Rejects when there is no answer. */
   sendSigned(path: string, message: unknown): Promise<Reply> {
     return this.#inTurn(() => {
       const body = JSON.stringify(message);

@@ -1,7 +1,8 @@
 /**
  * What an instance must not forget beside its journal: its key pair, whether the main server has accepted it, and the
- * counter of its call-backs. Kept in one folder per run, slot and epoch, readable by its own user only.
+ * counter of its callbacks. Kept in one folder per run, slot and epoch, readable by its own user only.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import fs from 'node:fs';
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
@@ -27,7 +28,7 @@ export class StateFolder {
   #reservedTo: number;
 
   /** Opens or creates the folder of this run, slot and epoch below `base`. */
-  constructor(base: string, owner: { run: string; slot: number; epoch: number }, nowMs: number) {
+  constructor(base: string, owner: { run: string } & EpochId, nowMs: number) {
     this.#folder = path.join(base, `${encodeURIComponent(owner.run)}-${owner.slot}-${owner.epoch}`);
     fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.keys = this.#loadKeys();

@@ -1,7 +1,7 @@
 /** A field's chain of steps at work: the rules for one and for many values are in shared/domain/mapping.ts. */
 import type { ChainValue, FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
 import type { Contents, PageContents } from './page-plan.ts';
-import type { ProcessPlace } from './processors.ts';
+import type { StepContext } from './processors.ts';
 
 /** Where a chain's first values come from. */
 export interface Source {
@@ -14,7 +14,7 @@ export interface Source {
 export interface Operation {
   step: Step;
   selects: boolean;
-  apply(values: ChainValue[], place: ProcessPlace): ChainValue[];
+  apply(values: ChainValue[], place: StepContext): ChainValue[];
 }
 
 export interface CompiledChain {
@@ -42,7 +42,7 @@ export interface ChainResult {
 export function runChain(
   chain: CompiledChain,
   selected: readonly Scalar[],
-  place: ProcessPlace,
+  place: StepContext,
   observe: StepObserver | null = null,
 ): ChainResult {
   let values: ChainValue[] = keep(selected, chain.isSingle);

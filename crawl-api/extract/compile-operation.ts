@@ -8,7 +8,7 @@ import { findJson, toScalars } from './json-values.ts';
 import type { Libraries } from './libraries.ts';
 import { loaded } from './libraries.ts';
 import { PagePass } from './page-pass.ts';
-import type { ProcessPlace } from './processors.ts';
+import type { StepContext } from './processors.ts';
 import { asText, mapValues, processValues } from './processors.ts';
 import { MAX_VALUES } from './values.ts';
 
@@ -16,7 +16,7 @@ import { MAX_VALUES } from './values.ts';
 export function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, maxChars: number): Operation {
   if (isSelectStep(step)) {
     const select = compileSelect(step, libraries, allByTree, maxChars);
-    const apply = (values: ChainValue[], place: ProcessPlace): ChainValue[] => {
+    const apply = (values: ChainValue[], place: StepContext): ChainValue[] => {
       const found: Scalar[] = [];
       for (const value of values) {
         if (found.length >= MAX_VALUES) break;
@@ -38,7 +38,7 @@ export function compileOperation(step: Step, libraries: Libraries, allByTree: bo
   return { step, selects: false, apply: (values, place) => processValues(step, values, place, maxChars) };
 }
 
-type Select = (text: string, place: ProcessPlace) => readonly Scalar[];
+type Select = (text: string, place: StepContext) => readonly Scalar[];
 
 function compileSelect(step: SelectStep, libraries: Libraries, allByTree: boolean, maxChars: number): Select {
   switch (step.type) {

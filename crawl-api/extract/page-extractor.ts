@@ -7,7 +7,7 @@ import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
 import { MAX_LINKS } from './page-limits.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
-import type { ProcessPlace } from './processors.ts';
+import type { StepContext } from './processors.ts';
 import { asText, toUrl } from './processors.ts';
 import { rowBytes } from './row-size.ts';
 import type { Trace } from './trace.ts';
@@ -178,7 +178,7 @@ class PageRun {
     return found;
   }
 
-  #placeOf({ isMachine }: CompiledChain): ProcessPlace {
+  #placeOf({ isMachine }: CompiledChain): StepContext {
     return { base: this.#base, budget: this.#contents.budget, isMachine, marks: new Set() };
   }
 }

@@ -16,7 +16,7 @@ import type { PageBudget } from './page-limits.ts';
 import { MAX_VALUES } from './values.ts';
 
 /** What a processor may ask of the page. */
-export interface ProcessPlace {
+export interface StepContext {
   /** Links are relative to this: the page's URL or its <base>. */
   base: string;
   budget: PageBudget;
@@ -30,7 +30,7 @@ export interface ProcessPlace {
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
   values: readonly ChainValue[],
-  place: ProcessPlace,
+  place: StepContext,
   maxChars: number,
 ): ChainValue[] {
   switch (step.type) {
@@ -87,7 +87,7 @@ export function asText(value: ChainValue): string {
 
 type NumberStep = Extract<Processor, { type: 'number' | 'integer' | 'price' }>;
 
-function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: ProcessPlace): ChainValue | null {
+function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: StepContext): ChainValue | null {
   if (typeof value === 'boolean') return null;
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
   if (isUnread(value)) return value;

@@ -1,35 +1,35 @@
 /**
  * What the replies together say about this instance's address. Pure: judgements go in, what to do comes out; whoever crawls does it.
  *
- *   open ──refusal, or odd pages in a row──▶ asking (a known page, at the pace)
- *   asking ──the known page is right──▶ open      the page is odd, not the address
+ *   open ──refusal, or odd pages in a row──▶ asking (a canary page, at the pace)
+ *   asking ──the canary page is right──▶ open      the page is odd, not the address
  *   asking ──refused too──▶ banned
  *   asking ──wrong too──▶ suspect                 only the main server can tell a ban from a changed site
- *   open ──a ban beyond doubt──▶ banned           no known page is asked: no request from an address that is known to be banned
+ *   open ──a ban beyond doubt──▶ banned           no canary page is asked: no request from an address that is known to be banned
  */
 import type { Judgement } from './judgement.ts';
 
 /**
  * accept   the result stands
  * hold     it stands as soon as the address is proven fine, by a page that is right
- * ask      ask a known page before anything else, then tell `answered`
+ * ask      ask a canary page before anything else, then tell `answered`
  * ban      the address is banned
  * suspect  stop until the main server has decided
  */
 export type Advice = 'accept' | 'hold' | 'ask' | 'ban' | 'suspect';
 
-/** Odd pages in a row before a known page is asked. */
+/** Odd pages in a row before a canary page is asked. */
 const ODD_BEFORE_ASKING = 3;
-/** Without a known page to ask. */
+/** Without a canary page to ask. */
 const ODD_BEFORE_SUSPECT = 5;
-/** Of different products, with no known page to ask. */
+/** Of different products, with no canary page to ask. */
 const REFUSALS_BEFORE_BAN = 2;
-/** Unproven results that may wait before a known page is asked. */
+/** Unproven results that may wait before a canary page is asked. */
 const MAX_HELD = 50;
-/** Pages to wait after a known page was fine before odd ones lead to the next question; doubles each time. */
+/** Pages to wait after a canary page was fine before odd ones lead to the next question; doubles each time. */
 const QUIET_PAGES = 20;
 const MAX_QUIET_PAGES = 640;
-/** Known pages that gave no answer, one after the other. */
+/** Canary pages that gave no answer, one after the other. */
 const MAX_UNANSWERED = 3;
 
 export class AddressWatch {
@@ -72,7 +72,7 @@ export class AddressWatch {
     }
   }
 
-  /** The known page was judged. `ask`: it gave no answer, ask again. */
+  /** The canary page was judged. `ask`: it gave no answer, ask again. */
   answered(judgement: Judgement): Extract<Advice, 'accept' | 'ask' | 'ban' | 'suspect'> {
     switch (judgement.kind) {
       case 'right':

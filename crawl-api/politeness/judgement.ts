@@ -32,7 +32,7 @@ export type SeenPage =
  * wait     the site asks for a pause (Retry-After)
  * failed   no page, for reasons that say nothing about a ban
  * odd      a page without the values that it should have
- * refusal  what a ban may look like, and an ordinary page too: a known page tells. Whatever only the content of a page says is one
+ * refusal  what a ban may look like, and an ordinary page too: a canary page tells. Whatever only the content of a page says is one
  * banned   a ban beyond doubt: by the site's own rules, the status 429, or a header that only a challenge has
  */
 export type JudgementKind = 'right' | 'gone' | 'hop' | 'wait' | 'failed' | 'odd' | 'refusal' | 'banned';

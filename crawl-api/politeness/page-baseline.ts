@@ -11,7 +11,7 @@ const MOST_PAGES = 100;
 /** A field is usual when so many of the pages fill it. */
 const USUAL = 0.9;
 
-export class HabitWatch {
+export class PageBaseline {
   #pages = 0;
   readonly #filled = new Map<string, number>();
 

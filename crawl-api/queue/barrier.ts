@@ -3,14 +3,14 @@ import type { Queue } from './queue.ts';
 
 /** `untilMs` (wall clock) is null when only an order ends it. */
 export interface Barrier {
-  kind: 'trouble' | 'pause' | 'robots' | 'disk';
+  kind: 'incident' | 'pause' | 'robots' | 'disk';
   untilMs: number | null;
 }
 
 /** Null when requests may be sent, at the pace. */
 export function findBarrier(queue: Queue, robots: 'respect' | 'ignore', nowMs: number): Barrier | null {
-  const { trouble, pausedUntilMs, robots: policy } = queue.state;
-  if (trouble) return { kind: 'trouble', untilMs: trouble.untilMs };
+  const { incident, pausedUntilMs, robots: policy } = queue.state;
+  if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
   return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + 1_000 };

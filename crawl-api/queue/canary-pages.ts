@@ -9,11 +9,11 @@ import { accused, unremarkable } from '../politeness/judgement.ts';
 import type { Look, LookParts } from './page-look.ts';
 import { lookAtProduct } from './product-look.ts';
 import type { QueueState } from './queue-state.ts';
-import { KNOWN_PAGE } from './records.ts';
+import { CANARY_PAGE } from './records.ts';
 
 const DIFFERS = 'canary-differs';
 
-export class KnownPages {
+export class CanaryPages {
   readonly #canaries: readonly Canary[];
   readonly #template: string;
   readonly #state: QueueState;
@@ -60,7 +60,7 @@ export class KnownPages {
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
     const policy = this.#state.robots;
-    const look = await lookAtProduct(parts, { n: KNOWN_PAGE, url, yields: false, pages: 'needed' }, work);
+    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, yields: false, pages: 'needed' }, work);
     if (look.kind === 'not-now') return 'not-now';
     if (look.kind === 'disallowed') {
       // Says nothing about the address: the next one is to be asked.

@@ -10,19 +10,19 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
 import type { Judgement } from '../politeness/judgement.ts';
 import { createEvidence } from '../politeness/judgement.ts';
-import { HabitWatch } from '../politeness/page-baseline.ts';
+import { PageBaseline } from '../politeness/page-baseline.ts';
 import { LatencyWatch } from '../politeness/latency-watch.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { findBarrier } from './barrier.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
-import type { KnownPages } from './canary-pages.ts';
+import type { CanaryPages } from './canary-pages.ts';
 import type { RequestParts } from './paced-requests.ts';
 import { PacedRequests } from './paced-requests.ts';
 import type { Item } from './queue-state.ts';
 import { recordFitting } from './record-fitting.ts';
-import { KNOWN_PAGE } from './records.ts';
-import type { TroubleKeeper } from './incident-tracker.ts';
+import { CANARY_PAGE } from './records.ts';
+import type { IncidentTracker } from './incident-tracker.ts';
 import type { VisitEnd, VisitParts } from './visit.ts';
 import { visitProduct } from './visit.ts';
 
@@ -31,8 +31,8 @@ export interface CrawlLoopParts extends RequestParts {
   rules: SiteRules;
   render: RenderChoice;
   watch: AddressWatch;
-  knownPages: KnownPages;
-  troubles: TroubleKeeper;
+  canaryPages: CanaryPages;
+  incidents: IncidentTracker;
   /** Called after every outcome. */
   onResult: () => void;
   /** Called when the queue has become empty. */
@@ -58,7 +58,7 @@ export class CrawlLoop {
   readonly #parts: CrawlLoopParts;
   readonly #visit: VisitParts;
   readonly #latency = new LatencyWatch();
-  readonly #habit = new HabitWatch();
+  readonly #habit = new PageBaseline();
   /** The deadline has cut the work off: there is no way back, whatever becomes of the clock or the orders. */
   #isOver = false;
 
@@ -128,17 +128,17 @@ export class CrawlLoop {
 
   /** True after some waiting, when there was something that forbids any request. */
   async #waitAtBarrier(work: AbortSignal): Promise<boolean> {
-    const { queue, clock, changed, idleMs, robots, troubles } = this.#parts;
+    const { queue, clock, changed, idleMs, robots, incidents } = this.#parts;
     const barrier = findBarrier(queue, robots, clock.now());
     if (!barrier) return false;
     const leftMs = barrier.untilMs === null ? idleMs : barrier.untilMs - clock.now();
     if (leftMs > 0) await changed.wait(clock, Math.min(leftMs, idleMs), work);
-    else if (barrier.kind === 'trouble') await this.#write(() => troubles.endWhenOver(), work);
+    else if (barrier.kind === 'incident') await this.#write(() => incidents.endWhenOver(), work);
     return true;
   }
 
   async #crawl(item: Item, work: AbortSignal): Promise<void> {
-    const { queue, clock, watch, knownPages } = this.#parts;
+    const { queue, clock, watch, canaryPages } = this.#parts;
     const requestsBefore = queue.state.requests;
     const end = await visitProduct(this.#visit, item, work);
     if (end.kind === 'not-now') return this.#breakOff();
@@ -148,7 +148,7 @@ export class CrawlLoop {
     if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
       await this.#write(() => queue.recordProof(), work);
     const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
-    const { canAsk } = knownPages;
+    const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
     const evidence =
@@ -156,7 +156,7 @@ export class CrawlLoop {
     // What a right page gave stands, whatever becomes of the address.
     if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);
-    else if (advice === 'ban' || advice === 'suspect') await this.#beginTrouble(advice, evidence, work);
+    else if (advice === 'ban' || advice === 'suspect') await this.#beginIncident(advice, evidence, work);
     else if (advice === 'ask') await this.#acceptIfServed(item, end, evidence, work);
     else if (judgement.kind !== 'right') await this.#accept(item, result, {}, work);
     if (queue.state.requests === requestsBefore) await clock.sleep(BREATHER_MS, work);
@@ -179,7 +179,7 @@ export class CrawlLoop {
     return this.#write(() => recordFitting(held, (fitting) => queue.recordHeld(fitting)), work);
   }
 
-  /** A known page decides whether the page is odd or the address is not served. */
+  /** A canary page decides whether the page is odd or the address is not served. */
   async #acceptIfServed(item: Item, end: Outcome, evidence: Evidence, work: AbortSignal): Promise<void> {
     const answer = await this.#ask(work, evidence);
     const isOpen = end.judgement.kind !== 'right';
@@ -191,17 +191,17 @@ export class CrawlLoop {
     await this.#accept(item, result, { proves: true, isFinal }, work);
   }
 
-  /** Asks known pages until one has answered; begins the trouble when it is one. `none`: robots.txt allows none of them. */
-  async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'trouble' | 'not-now' | 'none'> {
-    const { queue, watch, knownPages } = this.#parts;
+  /** Asks canary pages until one has answered; begins the incident when it is one. `none`: robots.txt allows none of them. */
+  async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
+    const { queue, watch, canaryPages } = this.#parts;
     for (;;) {
-      const answer = await knownPages.ask(this.#visit, work);
+      const answer = await canaryPages.ask(this.#visit, work);
       if (typeof answer === 'string') return answer;
       const { judgement, retryAfterMs } = answer;
       const advice = watch.answered(judgement);
       if (judgement.kind === 'wait' && retryAfterMs !== null) {
-        const paused = await this.#pauseAddress(KNOWN_PAGE, retryAfterMs, work);
-        if (!paused) return 'trouble';
+        const paused = await this.#pauseAddress(CANARY_PAGE, retryAfterMs, work);
+        if (!paused) return 'incident';
         if (advice === 'ask') return 'not-now';
       }
       if (advice === 'ask') continue;
@@ -210,23 +210,23 @@ export class CrawlLoop {
         await this.#write(() => queue.recordProof(), work);
         return 'accept';
       }
-      await this.#beginTrouble(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);
-      return 'trouble';
+      await this.#beginIncident(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);
+      return 'incident';
     }
   }
 
   /** At the end of the shard: a page that is right must follow the last ones that were not. */
   async #proveHeld(work: AbortSignal): Promise<void> {
-    const { knownPages, onResult } = this.#parts;
-    const answer = knownPages.canAsk ? await this.#ask(work, null) : 'none';
+    const { canaryPages, onResult } = this.#parts;
+    const answer = canaryPages.canAsk ? await this.#ask(work, null) : 'none';
     if (answer === 'none') await this.#endUnproven(work);
     onResult();
   }
 
   /** There is no page to ask that could prove what is held. */
   async #endUnproven(work: AbortSignal): Promise<void> {
-    const { queue, knownPages, clock } = this.#parts;
-    if (knownPages.isLastForbidden) {
+    const { queue, canaryPages, clock } = this.#parts;
+    if (canaryPages.isLastForbidden) {
       // Other pages were right, so it is no sign of a ban; nor is anything gone on the word of an address that may not be asked.
       const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult =>
         toFailure(item, url, 'robots', `${outcome}, but robots.txt allows no page that could prove it`, clock.now());
@@ -235,12 +235,12 @@ export class CrawlLoop {
     const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone() : null;
     if (gone === null) return this.#write(() => queue.acceptHeld(), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
-    return this.#beginTrouble('suspect', evidence, work);
+    return this.#beginIncident('suspect', evidence, work);
   }
 
-  #beginTrouble(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, leastMs = 0): Promise<void> {
+  #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, leastMs = 0): Promise<void> {
     const verdict = advice === 'ban' ? 'banned' : 'suspect';
-    return this.#write(() => this.#parts.troubles.begin(verdict, evidence, leastMs), work);
+    return this.#write(() => this.#parts.incidents.begin(verdict, evidence, leastMs), work);
   }
 
   async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
@@ -259,7 +259,7 @@ export class CrawlLoop {
     }
     const seen = result?.outcome === 'failed' ? result.evidence : undefined;
     const evidence = seen ? { ...seen, rule: 'retry-after' } : createEvidence('retry-after', '', null);
-    await this.#beginTrouble('ban', evidence, work, forMs);
+    await this.#beginIncident('ban', evidence, work, forMs);
     return false;
   }
 
@@ -286,7 +286,7 @@ export class CrawlLoop {
 }
 
 /**
- * A product that has less than usual for the second time. Only a known page that is right at this moment shows that this is all there
+ * A product that has less than usual for the second time. Only a canary page that is right at this moment shows that this is all there
  * is: it is never held as stored. Without such a page its first result, a failure, stands.
  */
 function isLessStored(judgement: Judgement, result: ItemResult): boolean {

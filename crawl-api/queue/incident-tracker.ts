@@ -1,23 +1,23 @@
-/** Begins and ends the address's troubles, in the journal first: a restarted process must not send what this one may not. */
+/** Begins and ends the address's incidents, in the journal first: a restarted process must not send what this one may not. */
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { Trouble } from '../../shared/wire/callbacks.ts';
+import type { Incident } from '../../shared/wire/callbacks.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
 import type { Queue } from './queue.ts';
 
-export interface TroubleKeeperParts {
+export interface IncidentTrackerParts {
   queue: Queue;
   watch: AddressWatch;
   clock: Clock;
   coolDownMs: number;
-  /** Called when a trouble has begun, changed or ended. */
+  /** Called when an incident has begun, changed or ended. */
   onChange: () => void;
 }
 
-export class TroubleKeeper {
-  readonly #parts: TroubleKeeperParts;
+export class IncidentTracker {
+  readonly #parts: IncidentTrackerParts;
 
-  constructor(parts: TroubleKeeperParts) {
+  constructor(parts: IncidentTrackerParts) {
     this.#parts = parts;
   }
 
@@ -26,31 +26,31 @@ export class TroubleKeeper {
     const { queue, clock, coolDownMs, onChange } = this.#parts;
     const sinceMs = clock.now();
     const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, leastMs) : null;
-    queue.recordTrouble({ verdict, sinceMs, untilMs, evidence });
+    queue.recordIncident({ verdict, sinceMs, untilMs, evidence });
     onChange();
   }
 
   /** The main server's word on a suspicion; of no meaning without one. */
   decide(word: 'ok' | 'banned'): void {
     const { queue } = this.#parts;
-    const { trouble } = queue.state;
-    if (trouble?.verdict !== 'suspect') return;
-    if (word === 'banned') return this.begin('banned', trouble.evidence);
+    const { incident } = queue.state;
+    if (incident?.verdict !== 'suspect') return;
+    if (word === 'banned') return this.begin('banned', incident.evidence);
     queue.acceptHeld();
     this.#end();
   }
 
   /** Ends a ban whose cool-down is over. */
   endWhenOver(): void {
-    const untilMs = this.#parts.queue.state.trouble?.untilMs ?? null;
+    const untilMs = this.#parts.queue.state.incident?.untilMs ?? null;
     if (untilMs !== null && this.#parts.clock.now() >= untilMs) this.#end();
   }
 
   /** For the heartbeat; null when there is none. */
-  describe(): Trouble | null {
-    const { trouble } = this.#parts.queue.state;
-    if (!trouble) return null;
-    const { verdict, sinceMs, untilMs, evidence } = trouble;
+  describe(): Incident | null {
+    const { incident } = this.#parts.queue.state;
+    if (!incident) return null;
+    const { verdict, sinceMs, untilMs, evidence } = incident;
     const nowMs = this.#parts.clock.now();
     return {
       verdict,

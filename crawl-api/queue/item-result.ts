@@ -9,7 +9,7 @@ import type { Item } from './queue-state.ts';
 
 /**
  * The outcome of a try; `nowMs` is when it was known. Only a page that was judged right is stored, and the second one with less than
- * pages usually have: that one only when a known page is right just then, which the caller sees to.
+ * pages usually have: that one only when a canary page is right just then, which the caller sees to.
  */
 export function toItemResult(
   item: Item,
@@ -39,13 +39,13 @@ export function toItemResult(
 }
 
 /**
- * The result of a page whose content looked like a ban, once a known page has shown that the site serves this address: final, because a
+ * The result of a page whose content looked like a ban, once a canary page has shown that the site serves this address: final, because a
  * page that looks like this does so each time, and asking for it again would only bring the next address into doubt.
  */
 export function toOddPage(result: ItemResult, { rule }: Judgement): ItemResult {
   if (result.outcome !== 'failed') return result;
   const detail =
-    `an odd page (${rule}): it looks like a ban, but known pages are right from this address. ` +
+    `an odd page (${rule}): it looks like a ban, but canary pages are right from this address. ` +
     'If it is one, name what marks it in site.ban.patterns; if the product is gone, leave it out of products.query';
   return { ...result, detail: oneLine(detail) };
 }

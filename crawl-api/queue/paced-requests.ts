@@ -1,6 +1,6 @@
 /**
  * The only way to a site: one request at a time, each at the pace, none that robots.txt, a barrier or the disk forbids. Whatever is asked
- * for (a product, a hop of a redirect, a further page, a known page, the same page again with the browser) goes through here.
+ * for (a product, a hop of a redirect, a further page, a canary page, the same page again with the browser) goes through here.
  */
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
@@ -32,7 +32,7 @@ export interface PageRequest {
   url: string;
   via: 'http' | 'browser';
   /** Give up the turn when something changes while it is waited for: the caller looks again what is next. */
-  yields: boolean;
+  interruptible: boolean;
 }
 
 export type Answer =
@@ -64,7 +64,7 @@ export class PacedRequests {
   /** `work` cuts a request off that is under way. */
   async send(request: PageRequest, work: AbortSignal): Promise<Answer> {
     if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
-    if (!(await this.#waitForTurn(request.yields, work))) return { kind: 'not-now' };
+    if (!(await this.#waitForTurn(request.interruptible, work))) return { kind: 'not-now' };
     // The rules may have changed while it waited.
     if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
     const { queue, pacer, clock, pageTimes } = this.#parts;
@@ -114,14 +114,14 @@ export class PacedRequests {
   }
 
   /** False when the request must not be sent now. */
-  async #waitForTurn(yields: boolean, work: AbortSignal): Promise<boolean> {
+  async #waitForTurn(interruptible: boolean, work: AbortSignal): Promise<boolean> {
     const { queue, pacer, clock, changed, robots } = this.#parts;
     for (;;) {
       if (work.aborted || queue.isDraining || findBarrier(queue, robots, clock.now())) return false;
       const ms = pacer.waitMs();
       if (ms <= 0) return true;
       const news = await changed.wait(clock, Math.ceil(ms), work);
-      if (news && yields) return false;
+      if (news && interruptible) return false;
     }
   }
 }

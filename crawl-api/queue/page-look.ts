@@ -3,7 +3,7 @@ import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { hasValues } from '../extract/has-values.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { judge } from '../politeness/ban-rules.ts';
-import type { HabitWatch } from '../politeness/page-baseline.ts';
+import type { PageBaseline } from '../politeness/page-baseline.ts';
 import type { Judgement, SeenPage } from '../politeness/judgement.ts';
 import { accused } from '../politeness/judgement.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
@@ -25,7 +25,7 @@ export interface LookParts {
   requests: PacedRequests;
   rules: SiteRules;
   render: RenderChoice;
-  habit: HabitWatch;
+  habit: PageBaseline;
 }
 
 /** `n` as in PageRequest; `site`: the product's own address, from which every hop must be one that may be followed. With `yields`, the first request gives up its turn when something changes. */
@@ -36,10 +36,10 @@ export async function lookAt(
 ): Promise<Look> {
   const via = parts.render.first();
   const seen = new Set<string>();
-  let { url, yields } = target;
+  let { url, yields: interruptible } = target;
   for (;;) {
     seen.add(url);
-    const look = await lookOnce(parts, { n: target.n, url, via, yields }, work);
+    const look = await lookOnce(parts, { n: target.n, url, via, interruptible }, work);
     if (look.kind !== 'seen' || look.judgement.kind !== 'hop' || look.page.kind !== 'redirect') return look;
     const { to, reply } = look.page;
     if (seen.has(to) || seen.size > MAX_REDIRECTS)
@@ -48,7 +48,7 @@ export async function lookAt(
     if (!parts.requests.mayFollow(target.site, to))
       return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
     url = to;
-    yields = false;
+    interruptible = false;
   }
 }
 
@@ -69,7 +69,7 @@ async function lookOnce(
   if (request.via === 'browser' || first.kind !== 'seen') return first;
   if (first.judgement.kind === 'right') render.httpSufficed();
   if (!render.mayRender || first.judgement.kind !== 'odd' || first.judgement.rule === 'mapping-missing') return first;
-  const rendered = toLook(await requests.send({ ...request, via: 'browser', yields: false }, work));
+  const rendered = toLook(await requests.send({ ...request, via: 'browser', interruptible: false }, work));
   if (rendered.kind === 'seen' && rendered.judgement.kind === 'right') render.browserNeeded();
   return rendered;
 }

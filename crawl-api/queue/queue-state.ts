@@ -13,8 +13,8 @@ import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { NumberQueue } from './number-queue.ts';
-import type { AddressTrouble, JournalRecord } from './records.ts';
-import { KNOWN_PAGE } from './records.ts';
+import type { AddressIncident, JournalRecord } from './records.ts';
+import { CANARY_PAGE } from './records.ts';
 import { ResultLines } from './result-lines.ts';
 
 export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;
@@ -56,7 +56,7 @@ export class QueueState {
   readonly #held = new NumberQueue();
   readonly lines = new ResultLines();
   /** Chunks given back untouched that the main server may not know of yet. */
-  readonly yielded = new Set<string>();
+  readonly transferred = new Set<string>();
   /** Chunks of which nobody here knows for sure that they are still its own: records were lost. Nothing is crawled before it is known. */
   readonly #doubtful = new Set<string>();
   /** Products in chunks held, granted or not, whatever became of them. */
@@ -64,7 +64,7 @@ export class QueueState {
   orders: { intervalMs: number; deadline: string; sealed: boolean; drain: boolean } | null = null;
   robots: RobotsPolicy | null = null;
   drained = false;
-  trouble: AddressTrouble | null = null;
+  incident: AddressIncident | null = null;
   /** Wall clock; no request before it. */
   pausedUntilMs = 0;
   counts = { stored: 0, gone: 0, failed: 0 };
@@ -140,22 +140,22 @@ export class QueueState {
       case 'accepted':
         this.#acceptHeld();
         return;
-      case 'trouble':
+      case 'incident':
         this.underWay = null;
-        this.trouble = record.trouble;
-        if (record.trouble.verdict === 'banned') this.#returnHeld();
+        this.incident = record.incident;
+        if (record.incident.verdict === 'banned') this.#returnHeld();
         return;
       case 'reopened':
-        this.trouble = null;
+        this.incident = null;
         return;
       case 'released':
         this.#release();
         return;
-      case 'yielded':
-        for (const id of record.chunks) this.#yield(id);
+      case 'transferred':
+        for (const id of record.chunks) this.#transfer(id);
         return;
       case 'taken':
-        for (const id of record.chunks) this.yielded.delete(id);
+        for (const id of record.chunks) this.transferred.delete(id);
         return;
       case 'result':
         this.#finish(record.result);
@@ -216,10 +216,10 @@ export class QueueState {
     return this.#pending.size + this.#postponed.size + this.#held.size;
   }
 
-  /** Ids of chunks held under no grant, or under one that may be past. In trouble nobody is granted anything: then doubts wait. */
+  /** Ids of chunks held under no grant, or under one that may be past. In incident nobody is granted anything: then doubts wait. */
   offeredChunks(): string[] {
     const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
-    return this.trouble === null ? [...offered, ...this.#doubtful] : offered;
+    return this.incident === null ? [...offered, ...this.#doubtful] : offered;
   }
 
   /** True when nothing of the chunk was begun: it can be given back, and nobody will have asked for its products twice. */
@@ -271,8 +271,8 @@ export class QueueState {
   #start({ n, atMs, browser }: Extract<JournalRecord, { t: 'started' }>): void {
     this.requests++;
     if (browser) this.rendered++;
-    if (n === KNOWN_PAGE) this.canaries++;
-    this.underWay = n === KNOWN_PAGE ? null : n;
+    if (n === CANARY_PAGE) this.canaries++;
+    this.underWay = n === CANARY_PAGE ? null : n;
     const item = this.items.get(n);
     if (item) item.asked = true;
     if (this.lastStartMs !== null) {
@@ -342,10 +342,10 @@ export class QueueState {
     this.#pending.push(item.n);
   }
 
-  #yield(id: string): void {
+  #transfer(id: string): void {
     this.#drop(id);
     this.#forgetOpen(id);
-    this.yielded.add(id);
+    this.transferred.add(id);
   }
 
   /** What is open of the chunk is somebody else's. */

@@ -11,7 +11,7 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import type { Journal } from './journal-writer.ts';
 import { JournalWriter } from './journal-writer.ts';
 import type { Item, QueueState } from './queue-state.ts';
-import type { AddressTrouble, JournalRecord } from './records.ts';
+import type { AddressIncident, JournalRecord } from './records.ts';
 import type { Reserve } from './reserve-file.ts';
 import { NO_RESERVE } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
@@ -79,7 +79,7 @@ export class Queue {
   /** Takes a chunk on offer, on disk when it resolves; the same chunk again is taken again. */
   async offer(offer: Offer): Promise<OfferAnswer> {
     // A late copy of the offer that brought it here: it is to go to somebody else.
-    if (this.state.yielded.has(offer.chunk)) return { taken: false, refused: 'share', room: 0 };
+    if (this.state.transferred.has(offer.chunk)) return { taken: false, refused: 'share', room: 0 };
     const isHeld = this.state.chunks.has(offer.chunk);
     const refusal = isHeld ? null : this.#refuse(offer);
     if (refusal) return { taken: false, ...refusal };
@@ -95,7 +95,7 @@ export class Queue {
   #refuse(offer: Offer): Refusal | null {
     if (this.isDraining) return { refused: 'draining', room: 0 };
     if (this.isSealed) return { refused: 'sealed', room: 0 };
-    if (this.state.trouble) return { refused: 'banned', room: 0 };
+    if (this.state.incident) return { refused: 'banned', room: 0 };
     const size = offer.products.length;
     const due = Math.min(offer.share, this.#most ?? Infinity) - this.state.held;
     if (size > due) return { refused: 'share', room: Math.max(0, due) };
@@ -111,23 +111,23 @@ export class Queue {
   }
 
   /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Says what changed. */
-  async follow(orders: Orders): Promise<{ granted: number; yielded: number; changed: boolean }> {
-    this.#most = orders.most;
-    this.state.fleetPage = orders.knownPage ?? this.state.fleetPage;
+  async follow(orders: Orders): Promise<{ granted: number; transferred: number; changed: boolean }> {
+    this.#most = orders.maxProducts;
+    this.state.fleetPage = orders.canaryPage ?? this.state.fleetPage;
     const followed = await this.#followRest(orders);
-    const yielded = await this.#yield(orders.yield);
-    return { ...followed, yielded, changed: followed.changed || yielded > 0 };
+    const transferred = await this.#transfer(orders.transfer);
+    return { ...followed, transferred, changed: followed.changed || transferred > 0 };
   }
 
   /** Gives back those of the chunks of which nothing was begun; returns how many may now be told of that were not before. */
-  async #yield(wanted: readonly string[]): Promise<number> {
+  async #transfer(wanted: readonly string[]): Promise<number> {
     const { state } = this;
     const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
     const chunks = this.isDraining
       ? []
-      : wanted.filter((id) => id !== visited && !state.yielded.has(id) && state.isUntouched(id));
-    if (chunks.length > 0) this.#writer.note({ t: 'yielded', chunks });
-    const untold = [...state.yielded].filter((id) => !this.#givenBack.has(id));
+      : wanted.filter((id) => id !== visited && !state.transferred.has(id) && state.isUntouched(id));
+    if (chunks.length > 0) this.#writer.note({ t: 'transferred', chunks });
+    const untold = [...state.transferred].filter((id) => !this.#givenBack.has(id));
     if (untold.length === 0) return 0;
     // After a restart, too: what was read back may not have reached the disk.
     await this.#writer.sync();
@@ -136,8 +136,8 @@ export class Queue {
   }
 
   /** Chunks given back that the main server has not confirmed. */
-  yieldedChunks(): string[] {
-    return [...this.state.yielded].filter((id) => this.#givenBack.has(id));
+  transferredChunks(): string[] {
+    return [...this.state.transferred].filter((id) => this.#givenBack.has(id));
   }
 
   async #followRest(orders: Orders): Promise<{ granted: number; changed: boolean }> {
@@ -164,7 +164,7 @@ export class Queue {
       changed = true;
     }
     if (orders.partsAck > this.state.ackedSeq) records.push({ t: 'acked', seq: orders.partsAck });
-    const taken = orders.taken.filter((id) => this.state.yielded.has(id));
+    const taken = orders.transferredAck.filter((id) => this.state.transferred.has(id));
     if (taken.length > 0) records.push({ t: 'taken', chunks: taken });
     if (records.length === 0) return { granted: 0, changed: false };
     this.#writer.note(...records);
@@ -211,7 +211,7 @@ export class Queue {
     this.#note({ t: 'held', result });
   }
 
-  /** A known page was right: what is held stands. */
+  /** A canary page was right: what is held stands. */
   recordProof(): void {
     this.#note({ t: 'proved', atMs: this.#clock.now() });
   }
@@ -236,8 +236,8 @@ export class Queue {
     this.#note({ t: 'paused', n, untilMs });
   }
 
-  recordTrouble(trouble: AddressTrouble): void {
-    this.#note({ t: 'trouble', trouble });
+  recordIncident(incident: AddressIncident): void {
+    this.#note({ t: 'incident', incident });
   }
 
   recordReopened(): void {

@@ -9,10 +9,10 @@ import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 
 /** `started` of a page that is asked only to know whether the address is served. */
-export const KNOWN_PAGE = 0;
+export const CANARY_PAGE = 0;
 
 /** Why the address sends no request; `untilMs` is null as long as only the main server can end it. */
-export interface AddressTrouble {
+export interface AddressIncident {
   verdict: 'suspect' | 'banned';
   sinceMs: number;
   untilMs: number | null;
@@ -48,13 +48,13 @@ export type JournalRecord =
   | { t: 'proved'; atMs: number }
   /** Nothing can prove the held results, or nothing has to: they stand. */
   | { t: 'accepted' }
-  /** The address sends no request until the trouble is over. A ban makes held products pending again. */
-  | { t: 'trouble'; trouble: AddressTrouble }
+  /** The address sends no request until the incident is over. A ban makes held products pending again. */
+  | { t: 'incident'; incident: AddressIncident }
   | { t: 'reopened' }
   /** A banned instance has given back what it has not crawled. */
   | { t: 'released' }
   /** Chunks given back untouched, because the main server wants them: never crawled here after this record. */
-  | { t: 'yielded'; chunks: string[] }
+  | { t: 'transferred'; chunks: string[] }
   /** The main server knows of these: they need not be told any more. */
   | { t: 'taken'; chunks: string[] }
   /** The product's outcome. Results are numbered from 0 in the order of these records. */

@@ -2,6 +2,7 @@
  * The listener that the balancer reaches: a health check that says ready or not, and offers signed by the run's key.
  * Built apart from the listening server, so that tests can use it on any port.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import express from 'express';
 import type { Request, Response } from 'express';
 import type { KeyObject } from 'node:crypto';
@@ -19,7 +20,7 @@ const OFFERS_BYTES = 6_000_000;
 const SIGNATURE = /^[A-Za-z0-9+/_-]{86}(==)?$/;
 
 export interface BalancerAppParts {
-  owner: { run: string; slot: number; epoch: number };
+  owner: { run: string } & EpochId;
   instanceId: string;
   runPublicKey: KeyObject;
   /** True once the main server has accepted this instance. */

@@ -2,6 +2,7 @@
  * The listener for the box itself: what this instance is doing, product by product, and an order to stop. Not for browsers:
  * a page that is being crawled must not be able to reach it, so anything with an Origin or a foreign Host is refused.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type express from 'express';
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -14,7 +15,7 @@ import { createApp } from './balancer-app.ts';
 import { renderMetrics } from './metrics.ts';
 
 export interface LocalAppParts {
-  owner: { run: string; slot: number; epoch: number };
+  owner: { run: string } & EpochId;
   instanceId: string;
   queue: Queue;
   /** What a heartbeat would say now. */

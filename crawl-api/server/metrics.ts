@@ -2,7 +2,7 @@
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Queue } from '../queue/queue.ts';
 
-export function renderMetrics({ phase, progress, problem, trouble }: Heartbeat, queue: Queue): string {
+export function renderMetrics({ phase, progress, problem, incident }: Heartbeat, queue: Queue): string {
   const lines: string[] = [];
   const add = (
     name: string,
@@ -23,7 +23,7 @@ export function renderMetrics({ phase, progress, problem, trouble }: Heartbeat, 
   add('requests_total', 'counter', 'Requests sent to the target.', [['', progress.requests]]);
   add('rendered_total', 'counter', 'Requests sent by the browser.', [['', progress.rendered]]);
   add('canaries_total', 'counter', 'Requests for pages whose values are known.', [['', progress.canaries]]);
-  add('banned', 'gauge', '1 while the site refuses this address, or seems to.', [['', trouble === null ? 0 : 1]]);
+  add('banned', 'gauge', '1 while the site refuses this address, or seems to.', [['', incident === null ? 0 : 1]]);
   add('parts_total', 'counter', 'Parts stored in the bucket.', [['', queue.state.parts.length]]);
   if (progress.minGapMs !== null)
     add('min_gap_seconds', 'gauge', 'Smallest time between the starts of two requests.', [

@@ -1,12 +1,12 @@
 /** gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and schedules. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import type { ReaperReport } from '../control/gc.ts';
-import { reap } from '../control/gc.ts';
+import type { GcReport } from '../control/gc.ts';
+import { collect } from '../control/gc.ts';
 import type { RunStore } from '../control/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../db/orphan-staging.ts';
-import { createSightings } from '../db/gc-marks.ts';
+import { createGcMarks } from '../db/gc-marks.ts';
 import { openCloud } from './cloud-access.ts';
 import type { Config } from './config/load-config.ts';
 import { ownerOf } from './settings-of.ts';
@@ -26,7 +26,7 @@ export interface GarbageOptions {
 
 export interface GarbageReport {
   /** Null when no region is configured, so there is nowhere to look. */
-  cloud: ReaperReport | null;
+  cloud: GcReport | null;
   /** Runs whose staging table was dropped, or would be. */
   staging: string[];
 }
@@ -50,7 +50,7 @@ async function runWorkedOn(runs: RunStore): Promise<string | null> {
   return state === 'alive' ? (holder?.runId ?? null) : null;
 }
 
-async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<ReaperReport | null> {
+async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<GcReport | null> {
   const { config, environment, database, runs, dryRun } = options;
   const { aws } = config.values;
   const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
@@ -61,12 +61,12 @@ async function reapCloud(options: GarbageOptions, workedOn: string | null): Prom
   const place = { region: region ?? 'ap-northeast-1', endpoint: aws.endpoint, bucket: '' };
   const cloud = openCloud(place, local, { onTime: (ms) => (skewMs = ms - systemClock.now()) });
   try {
-    return await reap({
+    return await collect({
       owner: ownerOf(config),
       compute: cloud.compute,
       balancers: cloud.balancers,
       runs,
-      sightings: createSightings(database),
+      marks: createGcMarks(database),
       clock: systemClock,
       skewMs: () => skewMs,
       workedOn,
@@ -97,7 +97,7 @@ export async function collectGarbageQuietly(options: GarbageOptions): Promise<st
 }
 
 /** What somebody who starts a run has to know of it. */
-export function wordsOf({ items, refused, owner }: Pick<ReaperReport, 'items' | 'refused' | 'owner'>): string[] {
+export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'refused' | 'owner'>): string[] {
   const told = items.filter((i) => i.action !== 'kept');
   const unknown = Map.groupBy(
     items.filter((i) => i.unknownRun && i.action === 'kept'),
@@ -110,7 +110,7 @@ export function wordsOf({ items, refused, owner }: Pick<ReaperReport, 'items' | 
   ];
 }
 
-function strangers(run: string | null, alive: readonly ReaperReport['items'][number][], owner: string): string {
+function strangers(run: string | null, alive: readonly GcReport['items'][number][], owner: string): string {
   const until = alive.map((i) => i.expiresAt ?? '?').reduce((a, b) => (a > b ? a : b));
   return (
     `${alive.length} instances of run ${run} are up until ${until.slice(0, 19)} and this database does not know it: if they crawl the same site, ` +
@@ -119,7 +119,7 @@ function strangers(run: string | null, alive: readonly ReaperReport['items'][num
 }
 
 /** What an action means to a person. */
-export function wordOf(action: ReaperReport['items'][number]['action']): string {
+export function wordOf(action: GcReport['items'][number]['action']): string {
   switch (action) {
     case 'kept':
       return 'stays';

@@ -8,7 +8,7 @@ import type { OwnInterface } from '../cloud/own-vpc.ts';
 import { metadataOptions, ownInterfaces } from '../cloud/own-vpc.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 
-export interface NetworkKit {
+export interface LaunchNetwork {
   /** Of the instances. */
   securityGroupIds: string[];
   balancer: {
@@ -33,12 +33,12 @@ export const ownNetwork = (dryRun: boolean, environment: Readonly<Record<string,
  * Looks everything up. Throws before anything is launched when the balancer of the user's cannot serve these subnets, and when nobody knows
  * whether one that is to be made can be internal.
  */
-export async function networkKit(
+export async function launchNetwork(
   cloud: Cloud,
   aws: RunSettings['aws'],
   subnets: readonly SubnetInfo[],
   own: OwnNetwork,
-): Promise<NetworkKit> {
+): Promise<LaunchNetwork> {
   const { vpcId } = subnets[0]!;
   const notes: string[] = [];
   const instances = await instanceGroups(cloud.compute, aws, vpcId);

@@ -20,7 +20,7 @@ import type { CloudAccess } from './cloud-access.ts';
 import { awsOptions, openCloud } from './cloud-access.ts';
 import type { Config } from './config/load-config.ts';
 import type { Interrupts } from './interrupts.ts';
-import { keepSandbox } from './supervise-sandbox.ts';
+import { superviseSandbox } from './supervise-sandbox.ts';
 import { bundleFor, prepareLaunch } from './launch-template.ts';
 import { ownNetwork } from './launch-network.ts';
 import type { Output } from './output.ts';
@@ -84,7 +84,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     ...(standInFor === null ? {} : { standInFor, region: target.region }),
   };
   const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
-  const unwatch = keepSandbox(sandbox, sandboxOptions, {
+  const unwatch = superviseSandbox(sandbox, sandboxOptions, {
     say: (text) => output.line(`! ${text}`),
     giveUp: (error) => options.lock.giveUp(error),
   });
@@ -122,7 +122,7 @@ async function launchOn(
   const cloud = openCloud(settings.aws, target.dryRun, standIn);
   try {
     if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
-    const kit = await prepareLaunch(
+    const template = await prepareLaunch(
       cloud,
       settings.aws,
       plan.instanceType,
@@ -130,8 +130,8 @@ async function launchOn(
       render,
       ownNetwork(target.dryRun, process.env),
     );
-    for (const note of kit.notes ?? []) options.output.line(note);
-    return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(kit));
+    for (const note of template.notes ?? []) options.output.line(note);
+    return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(template));
   } finally {
     cloud.close();
   }

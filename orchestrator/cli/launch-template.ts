@@ -12,13 +12,13 @@ import { packRuntime } from '../../userdata/node-runtime.ts';
 import { toAppError } from '../cloud/aws-errors.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
-import type { LaunchKit } from '../control/launch.ts';
+import type { LaunchTemplate } from '../control/launch.ts';
 import type { RunSettings } from '../control/run-settings.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { Architecture } from '../plan/instance-types.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import type { OwnNetwork } from './launch-network.ts';
-import { networkKit } from './launch-network.ts';
+import { launchNetwork } from './launch-network.ts';
 import type { Output } from './output.ts';
 import { stateDirOf } from './run-session.ts';
 
@@ -113,12 +113,12 @@ export async function prepareLaunch(
   bundle: KnownBundle,
   render: RunSettings['site']['render'],
   own: OwnNetwork,
-): Promise<LaunchKit> {
+): Promise<LaunchTemplate> {
   const architecture = architectureOf(plannedType);
   const subnets = await fleetSubnets(cloud.compute, aws.subnets);
   const [imageId, network] = await Promise.all([
     cloud.compute.image(aws.image, architecture, render === 'http' ? 'http' : 'browser'),
-    networkKit(cloud, aws, subnets, own),
+    launchNetwork(cloud, aws, subnets, own),
     bundle.open === undefined ? null : putBundle(cloud.objects, bundle, aws),
   ]);
   const others = aws.instanceTypes.filter((t) => t !== plannedType && architectureOf(t) === architecture);

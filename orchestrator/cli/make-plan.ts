@@ -12,7 +12,7 @@ import { balancerAddresses } from '../control/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
 import { planRun } from '../plan/plan-run.ts';
 import type { Plan, QuotaFacts } from '../plan/plan.ts';
-import { renewalFault, shortestRenewalMs } from '../plan/address-rotation.ts';
+import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
 import type { Config } from './config/load-config.ts';
 import type { FreshPrices } from './fresh-prices.ts';
@@ -37,7 +37,7 @@ export function makePlan(
 ): Plan {
   const { site, run, aws } = config.values;
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
-  refuseShortRenewals(config, target, browser);
+  refuseShortRotation(config, target, browser);
   const plan = planRun(
     {
       products: products.ids.length,
@@ -95,13 +95,13 @@ function withList(plan: Plan, list: ProductList['list']): Plan {
 const quotaFacts = ({ code, quota, inUse, source }: Partial<Quota>): QuotaFacts | null =>
   code === undefined ? null : { code, total: quota ?? null, inUse: inUse ?? null, source: source ?? 'unknown' };
 
-/** Throws `config-invalid` where addresses are to be renewed faster than a fleet can boot. */
-function refuseShortRenewals(config: Config, target: Target, browser: BrowserBoot): void {
+/** Throws `config-invalid` where addresses are to be rotated faster than a fleet can boot. */
+function refuseShortRotation(config: Config, target: Target, browser: BrowserBoot): void {
   const { bootP95Ms, tailMs } = defaultsFor(target.kind, browser);
-  const fault = renewalFault(config.values.aws.recycle_every, bootP95Ms, tailMs);
+  const fault = rotationFault(config.values.aws.recycle_every, bootP95Ms, tailMs);
   if (fault === null) return;
   throw new AppError('config-invalid', `${fault} (${config.file})`, {
-    hint: `Set aws.recycle_every to ${formatDuration(shortestRenewalMs(bootP95Ms, tailMs))} or more, or leave it out.`,
+    hint: `Set aws.recycle_every to ${formatDuration(shortestRotationMs(bootP95Ms, tailMs))} or more, or leave it out.`,
   });
 }
 

@@ -1,7 +1,7 @@
 /** What `publish` and `load` need of the control core: the database, a log, a clock; no EC2 and no listener. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { Core } from '../control/core.ts';
-import { noMarks } from '../control/core.ts';
+import { newProcessState } from '../control/core.ts';
 import type { FinishCore } from '../control/finish.ts';
 import type { Config } from './config/load-config.ts';
 import type { Output } from './output.ts';
@@ -21,5 +21,5 @@ export function createOfflineCore(options: {
   const onAlarm = (text: string): void => output.line(`! ${text}`);
   const log = openLog(`${stateDirOf(config.file).run(runId)}/log.ndjson`, runId, onAlarm);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);
-  return { runId, ...stores, fence: lock.fence, clock: systemClock, log, alarm, marks: noMarks() };
+  return { runId, ...stores, fence: lock.fence, clock: systemClock, log, alarm, processState: newProcessState() };
 }

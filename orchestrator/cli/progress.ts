@@ -1,10 +1,10 @@
 /** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { limitsOf } from '../control/run-deadlines.ts';
-import { project } from '../control/end-forecast.ts';
+import { forecastEnd } from '../control/end-forecast.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { World } from '../control/world.ts';
-import { openTrouble } from '../control/ban-policy.ts';
+import { openIncident } from '../control/ban-policy.ts';
 import { isGivenUp, latestBySlot } from '../control/world.ts';
 
 /** What a line of progress is made of: all of it is in the database. */
@@ -39,13 +39,13 @@ export function viewOf(world: ProgressFacts): ProgressView {
   // What a lost instance had crawled and not uploaded is crawled, and counted, once more: never more than there is.
   const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
   sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
-  const troubles = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openTrouble);
+  const incidents = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openIncident);
   const troubled = {
-    banned: troubles.filter((t) => t?.verdict === 'banned').length,
-    suspect: troubles.filter((t) => t?.verdict === 'suspect').length,
+    banned: incidents.filter((t) => t?.verdict === 'banned').length,
+    suspect: incidents.filter((t) => t?.verdict === 'suspect').length,
   };
   const rate = firstMs !== null && world.nowMs > firstMs ? (done * 1_000) / (world.nowMs - firstMs) : null;
-  const endMs = project({ ...world, limits: limitsOf(world.run) }).p50Ms;
+  const endMs = forecastEnd({ ...world, limits: limitsOf(world.run) }).p50Ms;
   return {
     done,
     ...sum,

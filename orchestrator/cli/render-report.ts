@@ -16,7 +16,7 @@ export function renderReport(report: RunReport): string {
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
     ...(products.duplicates > 0 ? [`  duplicates  ${products.duplicates} listed again, crawled once`] : []),
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,
-    `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}; ${politeness.requests} requests${politeness.canaries > 0 ? `, ${politeness.canaries} of them for known pages` : ''}`,
+    `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}; ${politeness.requests} requests${politeness.canaries > 0 ? `, ${politeness.canaries} of them for canary pages` : ''}`,
     ...(politeness.robots
       ? [`  robots      ${oneLine(politeness.robots.source)}${crawlDelay(politeness.robots.crawlDelayMs)}`]
       : []),

@@ -1,4 +1,4 @@
-/** One main server at work on one run: the core with its adapters, the call-back listener and the loop. */
+/** One main server at work on one run: the core with its adapters, the callback listener and the loop. */
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { destination, pino } from 'pino';
@@ -11,12 +11,12 @@ import { watchStore } from '../cloud/watched-store.ts';
 import { bucketWatcher } from '../control/bucket-alarm.ts';
 import { Callbacks } from '../control/callbacks.ts';
 import type { Core } from '../control/core.ts';
-import type { KeeperOptions } from '../control/robots-cache.ts';
-import { RobotsKeeper } from '../control/robots-cache.ts';
-import { createQueue, noMarks } from '../control/core.ts';
+import type { RobotsCacheOptions } from '../control/robots-cache.ts';
+import { RobotsCache } from '../control/robots-cache.ts';
+import { createQueue, newProcessState } from '../control/core.ts';
 import { Dispatcher } from '../control/dispatch.ts';
 import { buildReport } from '../control/finish.ts';
-import type { LaunchKit } from '../control/launch.ts';
+import type { LaunchTemplate } from '../control/launch.ts';
 import { ControlLoop } from '../control/loop.ts';
 import type { RunReport } from '../control/report.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/stores.ts';
@@ -47,11 +47,11 @@ export interface SessionOptions {
   cloud: CloudAccess;
   /** Its name: alarms speak of it. */
   bucket: string;
-  /** `host:port` of the call-back listener. */
+  /** `host:port` of the callback listener. */
   callbackListen: string;
-  launchKit: () => Promise<LaunchKit>;
+  launchKit: () => Promise<LaunchTemplate>;
   /** What the robots.txt of the site is read and re-read by. */
-  robots: Pick<KeeperOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
+  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
   logFile: string;
   onAlarm: (text: string) => void;
   onWorld: (world: World) => void;
@@ -73,7 +73,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const offers = new HttpOfferSender();
   const alarm = createAlarm(options, log);
   const { heartbeatMs } = limitsFor(options.robots.deadlineMs);
-  const robots = new RobotsKeeper({ ...options.robots, clock: systemClock, alarm, heartbeatMs });
+  const robots = new RobotsCache({ ...options.robots, clock: systemClock, alarm, heartbeatMs });
   const core = createCore(options, log, offers, robots, alarm);
   const dispatcher = new Dispatcher(core);
   const loop = new ControlLoop(core, dispatcher, options.onWorld);
@@ -137,12 +137,12 @@ function createCore(
   options: SessionOptions,
   log: Logger,
   offers: HttpOfferSender,
-  robots: RobotsKeeper,
+  robots: RobotsCache,
   alarm: Core['alarm'],
 ): Core {
   const { stores, lock, cloud, runId } = options;
-  let kit: Promise<LaunchKit> | null = null;
-  const marks = noMarks();
+  let template: Promise<LaunchTemplate> | null = null;
+  const processState = newProcessState();
   return {
     runId,
     fence: lock.fence,
@@ -152,21 +152,21 @@ function createCore(
     ...stores,
     compute: cloud.compute,
     balancers: cloud.balancers,
-    objects: watchStore(cloud.objects, options.bucket, bucketWatcher({ marks, clock: systemClock, alarm })),
+    objects: watchStore(cloud.objects, options.bucket, bucketWatcher({ processState, clock: systemClock, alarm })),
     offers,
     robots,
     launchTurn: createTokenBucket(systemClock, 5, 2),
-    launchKit() {
+    launchTemplate() {
       // A failed preparation is tried again by the next launch.
-      kit ??= options.launchKit().catch((error: unknown) => {
-        kit = null;
+      template ??= options.launchKit().catch((error: unknown) => {
+        template = null;
         throw error;
       });
-      return kit;
+      return template;
     },
     alarm,
     oneAtATime: createQueue(),
-    marks,
+    processState,
   };
 }
 

@@ -23,7 +23,7 @@ export function deadlineOf(config: Config): number {
   return deadline;
 }
 
-/** What the run keeps of the configuration. The sandbox and the call-back address are filled in when they are known. */
+/** What the run keeps of the configuration. The sandbox and the callback address are filled in when they are known. */
 export function settingsOf(
   config: Config,
   target: Target,

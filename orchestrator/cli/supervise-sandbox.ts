@@ -21,7 +21,7 @@ const PROBE_BYTES = 8_192;
  * one finds it; buckets are still there, instances and balancer are gone and are made again by the control loop.
  * `handle.pid` follows. A folder that cannot be written for half a minute ends the watch: `giveUp` hears why. Returns a function that ends it.
  */
-export function keepSandbox(
+export function superviseSandbox(
   handle: SandboxHandle,
   options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
   { say, giveUp }: { say: (text: string) => void; giveUp: (error: AppError) => void },

@@ -5,7 +5,7 @@ import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { AwsOptions, S3 } from './sdk-clients.ts';
 import { lazyS3 } from './sdk-clients.ts';
 
-export type BucketPlace = AwsOptions & { bucket: string };
+export type BucketLocation = AwsOptions & { bucket: string };
 
 /**
  * ours       it is there and belongs to the account
@@ -17,7 +17,7 @@ export type BucketPlace = AwsOptions & { bucket: string };
 export type BucketOwner = 'ours' | 'foreign' | 'refused' | 'elsewhere' | 'missing';
 
 /** @param account whose it should be; null when that is not known: then `ours` only says that it can be used */
-export async function findBucketOwner(place: BucketPlace, account: string | null): Promise<BucketOwner> {
+export async function findBucketOwner(place: BucketLocation, account: string | null): Promise<BucketOwner> {
   return withS3(place, async (s3) => {
     const status = await headBucket(s3, place, account);
     if (status !== 403 || account === null) return ownerBy(status);
@@ -33,7 +33,7 @@ function ownerBy(status: number): BucketOwner {
 }
 
 /** The status of HeadBucket, whose replies have no code: 200, 403, 404, and 301 or 400 for another region. */
-async function headBucket({ sdk, client }: S3, place: BucketPlace, account: string | null): Promise<number> {
+async function headBucket({ sdk, client }: S3, place: BucketLocation, account: string | null): Promise<number> {
   try {
     await client.send(
       new sdk.HeadBucketCommand({
@@ -50,7 +50,7 @@ async function headBucket({ sdk, client }: S3, place: BucketPlace, account: stri
 }
 
 /** The region the bucket is in. Throws the AppError of a refused call. */
-export async function readBucketRegion(place: BucketPlace): Promise<string> {
+export async function readBucketRegion(place: BucketLocation): Promise<string> {
   return withS3(place, async ({ sdk, client }) => {
     try {
       const reply = await client.send(new sdk.GetBucketLocationCommand({ Bucket: place.bucket }));
@@ -74,7 +74,7 @@ export interface BucketSettings {
 }
 
 /** Never throws: what cannot be asked is an AppError in its place. */
-export async function readBucketSettings(place: BucketPlace): Promise<BucketSettings> {
+export async function readBucketSettings(place: BucketLocation): Promise<BucketSettings> {
   return withS3(place, async (s3) => {
     const [encryption, publicAccessBlocked, lifecycle] = await Promise.all([
       ask(place, 'GetBucketEncryption', () => readEncryption(s3, place.bucket), null),
@@ -88,7 +88,7 @@ export async function readBucketSettings(place: BucketPlace): Promise<BucketSett
 
 const NO_RULES = { abortsUploads: false, expiresRuns: false };
 
-async function ask<T>(place: BucketPlace, call: string, read: () => Promise<T>, absent: T): Promise<T | AppError> {
+async function ask<T>(place: BucketLocation, call: string, read: () => Promise<T>, absent: T): Promise<T | AppError> {
   try {
     return await read();
   } catch (error) {
@@ -143,7 +143,7 @@ export const PROBE_KEY = 'runs/_doctor/probe';
  * Lists, writes and reads one small object, as a run does with its own. It stays there: a run needs no right to delete, so nobody
  * should give it one for this. Never throws.
  */
-export async function tryBucketRights(place: BucketPlace): Promise<TriedRight[]> {
+export async function tryBucketRights(place: BucketLocation): Promise<TriedRight[]> {
   return withS3(place, async ({ sdk, client }) => {
     const at = { Bucket: place.bucket, Key: PROBE_KEY };
     const attempt = async (call: string, send: () => Promise<unknown>): Promise<TriedRight> => {
@@ -172,7 +172,7 @@ export async function tryBucketRights(place: BucketPlace): Promise<TriedRight[]>
   });
 }
 
-async function withS3<T>(place: BucketPlace, work: (s3: S3) => Promise<T>): Promise<T> {
+async function withS3<T>(place: BucketLocation, work: (s3: S3) => Promise<T>): Promise<T> {
   const lazy = lazyS3(place);
   try {
     return await work(await lazy.get());

@@ -24,7 +24,7 @@ export interface LaunchRequest {
  * quota        the account may not have more vCPUs
  * throttled    too many calls: later
  * spent        what this token launched is dead; another token may work
- * credentials  the keys have run out, are missing or are not taken: later, when somebody has renewed them
+ * credentials  the keys have run out, are missing or are not taken: later, when somebody has rotated them
  * denied       a right is missing, or IAM does not show it yet: later, when somebody has granted it
  * invalid      a parameter is wrong for this pool
  */

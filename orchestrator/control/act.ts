@@ -10,9 +10,9 @@ import { adopt, claim, launch } from './launch.ts';
 import { halt } from './halt.ts';
 import { loadParts } from './load-parts.ts';
 import { makeBalancer, sweepBalancer } from './make-balancer.ts';
-import { findShown } from './cloud-index.ts';
+import { findCloudInstance } from './cloud-index.ts';
 import { LOSS } from './slot-attempts.ts';
-import { takeBack } from './reassign.ts';
+import { reassignProducts } from './reassign.ts';
 import { ALL_GONE } from './ban-policy.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -52,7 +52,7 @@ export async function act(
     case 'launch':
       await launch(core, run, action.slot, action.epoch);
       return true;
-    case 'sight':
+    case 'adopt':
       await adopt(core, run, action.slot, action.epoch, action.instance);
       return false;
     case 'move-instance':
@@ -69,14 +69,14 @@ export async function act(
     case 'close':
       await closeEpoch(core, run, action.slot, action.epoch);
       return false;
-    case 'take-back':
-      await takeBack(core, world, action.slot, action.epoch);
+    case 'reassign':
+      await reassignProducts(core, world, action.slot, action.epoch);
       return false;
     case 'halt':
       await halt(core, world, action.reason);
       return false;
-    case 'renew':
-      await renew(core, world, action);
+    case 'rotate':
+      await rotateAddress(core, world, action);
       return false;
     case 'terminate':
       await terminate(core, world, action);
@@ -93,7 +93,7 @@ export async function act(
     case 'remove-balancer':
       await core.balancers.remove(run.balancer!);
       await core.runs.setBalancer(run.id, null, core.fence);
-      core.marks.balancerLeft = false;
+      core.processState.balancerMayRemain = false;
       return false;
     case 'sweep-balancer':
       await sweepBalancer(core, world);
@@ -149,12 +149,12 @@ async function noteHealth(core: Core, { run }: World, { slot, epoch, instanceId 
 }
 
 /** The wish is stored; the next heartbeat brings it the order. */
-async function renew(core: Core, { run, nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'renew' }>) {
+async function rotateAddress(core: Core, { run, nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'rotate' }>) {
   const record = await core.fleet.get(run.id, slot, epoch);
-  if (record === null || record.leaveAtMs !== null) return;
-  await core.fleet.patch(run.id, slot, epoch, { leaveAtMs: core.clock.now() }, core.fence);
+  if (record === null || record.rotateAtMs !== null) return;
+  await core.fleet.patch(run.id, slot, epoch, { rotateAtMs: core.clock.now() }, core.fence);
   const ageMs = nowMs - (record.launchedAtMs ?? record.claimedAtMs);
-  core.log.info({ slot, epoch, address: record.address, ageMs }, 'the address is renewed');
+  core.log.info({ slot, epoch, address: record.address, ageMs }, 'the address is rotated');
 }
 
 function sharedAlarm(slot: number, detail: string | null): string {
@@ -166,9 +166,9 @@ function sharedAlarm(slot: number, detail: string | null): string {
 
 function whatBanned(record: InstanceRecord | undefined): string {
   const address = record?.address ?? 'its address';
-  return record?.trouble?.rule === ALL_GONE
+  return record?.incident?.rule === ALL_GONE
     ? `${address} got nothing but missing pages while others are served: others look at its products again`
-    : `the site has banned ${address} (${record?.trouble?.rule})`;
+    : `the site has banned ${address} (${record?.incident?.rule})`;
 }
 
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<boolean> {
@@ -221,7 +221,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
   // The row may have an older word of one that EC2 does not show any more.
-  const shown = findShown(world, record);
+  const shown = findCloudInstance(world, record);
   if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
     await alarmOnce(
       core,

@@ -30,7 +30,7 @@ export type Action =
   /** Ask EC2 for a claimed instance, with the stored request. */
   | ({ kind: 'launch' } & OfSlot)
   /** EC2 shows an instance with the claim's tags, or a new state of one. */
-  | ({ kind: 'sight'; instance: CloudInstance } & OfSlot)
+  | ({ kind: 'adopt'; instance: CloudInstance } & OfSlot)
   | ({
       kind: 'move-instance';
       from: InstancePhase;
@@ -46,11 +46,11 @@ export type Action =
   /** Close the epoch of a lost instance: list its parts, write the manifest, take its open products back. */
   | ({ kind: 'close' } & OfSlot)
   /** A banned instance has forgotten what it did not crawl: load its parts, take its open products back. */
-  | ({ kind: 'take-back' } & OfSlot)
+  | ({ kind: 'reassign' } & OfSlot)
   /** Stop crawling for good: every address is banned, the site has changed, there is no balancer to send products through, or nothing comes in. */
   | { kind: 'halt'; reason: HaltReason }
   /** It makes room for a fresh address: it uploads, closes and goes, and its slot is filled again. */
-  | ({ kind: 'renew' } & OfSlot)
+  | ({ kind: 'rotate' } & OfSlot)
   | ({ kind: 'terminate'; instanceId: string } & OfSlot)
   /** Something keeps launches back: the user is told once for each cause. */
   | { kind: 'hold'; cause: 'budget'; detail: string }

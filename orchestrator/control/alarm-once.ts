@@ -1,14 +1,15 @@
 /** Alarms about what goes on for a while: said once, not at every try. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './core.ts';
 
 /** Raises the alarm if this main server has not raised one under this key before. */
 export async function alarmOnce(
-  core: Pick<Core, 'alarm' | 'marks'>,
+  core: Pick<Core, 'alarm' | 'processState'>,
   key: string,
   detail: string,
-  at?: { slot: number; epoch: number },
+  at?: EpochId,
 ): Promise<void> {
-  if (core.marks.told.has(key)) return;
-  core.marks.told.add(key);
+  if (core.processState.raisedAlarms.has(key)) return;
+  core.processState.raisedAlarms.add(key);
   await core.alarm(detail, at);
 }

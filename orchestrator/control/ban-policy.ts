@@ -3,26 +3,26 @@
  * suspicion means, and when the whole run must end. Pure.
  */
 import { perFleet } from './per-fleet.ts';
-import { canReplace, hasTriesLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { canReplace, hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from './run-deadlines.ts';
-import type { InstanceRecord, TroubleState } from './stores.ts';
+import type { InstanceRecord, AddressIncident } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp, isRefused, latestBySlot } from './world.ts';
 
 type BanWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work'> & Partial<Pick<World, 'pools'>>;
 
-/** The trouble that the instance still reports; null when it may send requests. */
-export function openTrouble(record: Pick<InstanceRecord, 'trouble'>): TroubleState | null {
-  return record.trouble !== null && record.trouble.overAtMs === null ? record.trouble : null;
+/** The incident that the instance still reports; null when it may send requests. */
+export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressIncident | null {
+  return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
 }
 
-/** True while it takes no products: it is in trouble or makes room for another, or what it held is still being taken back. */
-export function isSidelined(record: InstanceRecord): boolean {
-  return record.phase === 'banned' || openTrouble(record) !== null || record.leaveAtMs !== null;
+/** True while it takes no products: it has an open incident or makes room for another, or what it held is still being taken back. */
+export function isUnavailable(record: InstanceRecord): boolean {
+  return record.phase === 'banned' || openIncident(record) !== null || record.rotateAtMs !== null;
 }
 
 function isBanned(record: InstanceRecord): boolean {
-  return openTrouble(record)?.verdict === 'banned';
+  return openIncident(record)?.verdict === 'banned';
 }
 
 /** True when its slot gets another address as soon as it has uploaded what it has. */
@@ -31,24 +31,24 @@ export function isBeingReplaced(world: BanWorld, record: InstanceRecord): boolea
     world.run.settings.site.onBan === 'replace' &&
     isBanned(record) &&
     !isGivenUp(record) &&
-    hasTriesLeft(world, record.slot)
+    hasAttemptsLeft(world, record.slot)
   );
 }
 
 /** True when its slot gets another address, because this one is banned or old enough: what it has not crawled waits for that one. */
-export function isMakingRoom(world: BanWorld, record: InstanceRecord): boolean {
-  return (record.leaveAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
+export function isRotatingAddress(world: BanWorld, record: InstanceRecord): boolean {
+  return (record.rotateAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
 }
 
 /** True when it is to give back what it has not crawled, and has not done so. */
-export function mustRelease(world: BanWorld, record: InstanceRecord): boolean {
-  if (record.trouble?.verdict !== 'banned' || record.trouble.releasedAtMs !== null) return false;
+export function mustReturnProducts(world: BanWorld, record: InstanceRecord): boolean {
+  if (record.incident?.verdict !== 'banned' || record.incident.returnedAtMs !== null) return false;
   return (isBanned(record) || record.phase === 'banned') && !isBeingReplaced(world, record);
 }
 
 /** True when it has forgotten what it did not crawl, so that others may have it. */
-export function canTakeBack(world: BanWorld, record: InstanceRecord): boolean {
-  return record.phase === 'banned' && mustRelease(world, record) && record.progress?.pending === 0;
+export function canReassign(world: BanWorld, record: InstanceRecord): boolean {
+  return record.phase === 'banned' && mustReturnProducts(world, record) && record.progress?.pending === 0;
 }
 
 /**
@@ -56,23 +56,23 @@ export function canTakeBack(world: BanWorld, record: InstanceRecord): boolean {
  * cool-down: one that still holds some is believed to have kept them only after a while.
  */
 export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
-  const { trouble } = record;
-  if (record.phase !== 'banned' || trouble === null || trouble.overAtMs === null) return false;
-  if (trouble.releasedAtMs !== null || trouble.verdict !== 'banned') return true;
-  return (record.progress?.pending ?? 0) > 0 && world.nowMs > trouble.overAtMs + world.limits.lostMs;
+  const { incident } = record;
+  if (record.phase !== 'banned' || incident === null || incident.overAtMs === null) return false;
+  if (incident.returnedAtMs !== null || incident.verdict !== 'banned') return true;
+  return (record.progress?.pending ?? 0) > 0 && world.nowMs > incident.overAtMs + world.limits.lostMs;
 }
 
 /**
- * True while products may still come back from an address in trouble: nobody is to go home before that. On a site that
+ * True while products may still come back from an address with an open incident: nobody is to go home before that. On a site that
  * bans, everybody who is being crawled with may be the next one; then those without work stay as a reserve.
  */
 export function isReturnExpected(world: BanWorld): boolean {
-  const hasBanned = world.instances.some((r) => r.trouble?.verdict === 'banned');
+  const hasBanned = world.instances.some((r) => r.incident?.verdict === 'banned');
   // Not by slot, which every heartbeat would have to sort anew: an epoch is given up before the next one is claimed.
   return world.instances.some((r) => {
     if (isGivenUp(r)) return false;
     const busy = (r.progress?.pending ?? 0) > 0;
-    return (busy && hasBanned) || (isSidelined(r) && (busy || mustRelease(world, r)));
+    return (busy && hasBanned) || (isUnavailable(r) && (busy || mustReturnProducts(world, r)));
   });
 }
 
@@ -97,15 +97,15 @@ export function judgeSuspicion(
   world: BanWorld & Pick<World, 'loopStartedAtMs'>,
   record: InstanceRecord,
 ): 'banned' | null {
-  const trouble = openTrouble(record);
-  if (trouble?.verdict !== 'suspect') return null;
+  const incident = openIncident(record);
+  if (incident?.verdict !== 'suspect') return null;
   const others = serving(world).filter((r) => r.slot !== record.slot);
-  if (others.some((r) => (lastRightMs(r) ?? -Infinity) > trouble.atMs)) return 'banned';
+  if (others.some((r) => (lastRightMs(r) ?? -Infinity) > incident.atMs)) return 'banned';
   if (isSiteChanged(world)) return null;
   // Nobody is left who could tell: a ban stops less than a changed site would.
   if (!isHelpOnItsWay(world) && others.every((r) => isBanned(r)) && isOneOfMany(world)) return 'banned';
   // While no main server listened, nobody could tell it of right pages.
-  const sinceMs = Math.max(trouble.atMs, world.loopStartedAtMs);
+  const sinceMs = Math.max(incident.atMs, world.loopStartedAtMs);
   return world.nowMs - sinceMs > world.limits.lostMs ? 'banned' : null;
 }
 
@@ -115,9 +115,9 @@ export function judgeSuspicion(
  */
 function isSiteChanged(world: BanWorld): boolean {
   const all = serving(world);
-  if (!all.every((r) => openTrouble(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
+  if (!all.every((r) => openIncident(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
   if (all.length === 0 || (all.length === 1 && isOneOfMany(world))) return false;
-  const sinceMs = Math.min(...all.map((r) => r.trouble!.atMs));
+  const sinceMs = Math.min(...all.map((r) => r.incident!.atMs));
   return all.every((r) => (lastRightMs(r) ?? -Infinity) <= sinceMs);
 }
 
@@ -145,14 +145,14 @@ export function circuitWindowMs(run: Pick<World['run'], 'startedAtMs' | 'deadlin
 /** The addresses that were banned within the window, over or not, and how many the fleet has with them. */
 export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
-  const banned = world.instances.filter((r) => isDefiniteBan(r) && r.trouble!.atMs >= sinceMs);
+  const banned = world.instances.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
   const all = serving(world);
   return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
 /** Not one that got only missing pages: its products may really be gone, and others look at them again. */
 function isDefiniteBan(record: InstanceRecord): boolean {
-  return record.trouble?.verdict === 'banned' && record.trouble.rule !== ALL_GONE;
+  return record.incident?.verdict === 'banned' && record.incident.rule !== ALL_GONE;
 }
 
 /** The rule of an instance that never had a page that was right, only missing ones. */
@@ -178,12 +178,12 @@ export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
   if (world.run.settings.site.onBan === 'cool-down')
     return banned.length > 1 || !canRest(world, banned[0]!) ? 'banned' : null;
   // One address says nothing about another: a fleet of one is given a second before the site's word is taken as final.
-  const addresses = world.instances.filter((r) => r.trouble?.verdict === 'banned').length;
+  const addresses = world.instances.filter((r) => r.incident?.verdict === 'banned').length;
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
 }
 
 /** Its cool-down ends while there is time to crawl. */
 function canRest(world: BanWorld, record: InstanceRecord): boolean {
-  const untilMs = record.trouble?.untilMs ?? null;
+  const untilMs = record.incident?.untilMs ?? null;
   return untilMs !== null && untilMs < drainAtMs(world.run);
 }

@@ -1,7 +1,8 @@
 /** Bans as the report tells them: the proof of each, and what a person should make of them. Pure. */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import { ALL_GONE } from './ban-policy.ts';
-import type { TroubleRecord } from './stores.ts';
+import type { IncidentRecord } from './stores.ts';
 
 export interface BanReport {
   slot: number;
@@ -17,8 +18,8 @@ export interface BanReport {
   evidence: Evidence;
 }
 
-export function bansOf(troubles: readonly TroubleRecord[]): BanReport[] {
-  return troubles
+export function bansOf(incidents: readonly IncidentRecord[]): BanReport[] {
+  return incidents
     .filter((t) => t.verdict === 'banned' && t.rule !== ALL_GONE)
     .map(({ slot, epoch, address, rule, atMs, untilMs, overAtMs, evidence }) => {
       return { slot, epoch, address, rule, atMs, untilMs, overAtMs, evidence };
@@ -28,7 +29,7 @@ export function bansOf(troubles: readonly TroubleRecord[]): BanReport[] {
 /** One line for all bans together: each of them has an alarm of its own. */
 export function banNotes(bans: readonly BanReport[]): string[] {
   if (bans.length === 0) return [];
-  const addresses = new Set(bans.map((b) => b.address ?? `${b.slot}.${b.epoch}`)).size;
+  const addresses = new Set(bans.map((b) => b.address ?? epochKey(b))).size;
   const rules = [...new Set(bans.map((b) => b.rule))].join(', ');
   const back = bans.filter((b) => b.overAtMs !== null).length;
   return [

@@ -1,11 +1,11 @@
 /** What follows when the bucket of a run is lost, and when it is there again. */
 import type { Core } from './core.ts';
-import { setFault, stallFacts } from './stall-causes.ts';
+import { setStallCause, stallFacts } from './stall-causes.ts';
 
 /** For `watchStore`: keeps the fault for the watchdog and tells the user. */
-export function bucketWatcher(core: Pick<Core, 'marks' | 'clock' | 'alarm'>): (detail: string | null) => void {
+export function bucketWatcher(core: Pick<Core, 'processState' | 'clock' | 'alarm'>): (detail: string | null) => void {
   return (detail) => {
-    setFault(core.marks.faults, 'lost-bucket', detail, core.clock.now());
+    setStallCause(core.processState.stallCauses, 'lost-bucket', detail, core.clock.now());
     const text =
       detail === null
         ? 'the bucket can be used again; what instances have kept meanwhile comes in'

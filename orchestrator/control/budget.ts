@@ -1,7 +1,7 @@
 /** What the run may still spend on launches. Pure; prices from plan/prices.ts. */
 import type { BilledInstance } from '../plan/prices.ts';
 import { actualCost } from '../plan/prices.ts';
-import { LOSS } from './loss-reason.ts';
+import { LOSS_REASON } from './loss-reason.ts';
 import { perFleet } from './per-fleet.ts';
 import { drainAtMs, powerOffAtMs } from './run-deadlines.ts';
 import { billingTerms } from './run-settings.ts';
@@ -29,8 +29,8 @@ export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.pla
 /** A machine that makes room is billed beside its successor until EC2 has ended it; each start costs a minute at least. */
 const OVERLAP_MS = 120_000;
 
-/** How many addresses can be renewed within `run.max_cost`, beside so many whose successor is still to come; Infinity without a cap. */
-export function canRenew(world: MoneyWorld, underWay: number): number {
+/** How many addresses can be rotated within `run.max_cost`, beside so many whose successor is still to come; Infinity without a cap. */
+export function canAffordRotation(world: MoneyWorld, underWay: number): number {
   const { committed, cap } = spendingOf(world);
   if (cap === null) return Infinity;
   const { run, nowMs } = world;
@@ -71,7 +71,7 @@ export function isShortOfMoney(world: MoneyWorld & Pick<World, 'limits'>): boole
 
 /** When a slot lost its last instance; null while it has one, or when it was given up because nothing was left for it. */
 function freeSinceMs(record: InstanceRecord): number | null {
-  if (!isGivenUp(record) || record.reason === null || record.reason === LOSS.notNeeded) return null;
+  if (!isGivenUp(record) || record.reason === null || record.reason === LOSS_REASON.notNeeded) return null;
   return record.terminatedAtMs ?? record.phaseAtMs;
 }
 

@@ -1,17 +1,17 @@
-/** What the body of a call-back says. */
+/** What the body of a callback says. */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
-import { openTrouble } from './ban-policy.ts';
+import { openIncident } from './ban-policy.ts';
 import type { InstanceRecord } from './stores.ts';
 
 /**
  * True when an instance says no more than that it goes on crawling: most heartbeats of a run. What the loop last saw is good enough for
  * the reply then, and the loop need not look; a large fleet speaks hundreds of times a second.
  */
-export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'trouble'>): boolean {
-  const { progress, offered, yielded, parts, trouble, problem } = heartbeat;
-  const news = offered.length + yielded.length + parts.length > 0 || trouble !== null || problem !== null;
-  return record.phase === 'crawling' && progress.pending > 0 && !news && openTrouble(record) === null;
+export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
+  const { progress, offered, transferred, parts, incident, problem } = heartbeat;
+  const news = offered.length + transferred.length + parts.length > 0 || incident !== null || problem !== null;
+  return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
 }
 
 /** The body as its schema has it, or what is wrong with it. */

@@ -1,6 +1,6 @@
 /**
  * Hello, heartbeat and completion: who may say them, and what they change. Every change is one conditional update, so a
- * repeated or late call-back changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
+ * repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
  */
 import type { KeyObject } from 'node:crypto';
 import { manifestKey } from '../../shared/domain/keys.ts';
@@ -23,22 +23,22 @@ import {
   verifyMessage,
 } from '../../shared/wire/signature.ts';
 import { alarmOnce } from './alarm-once.ts';
-import { isSidelined } from './ban-policy.ts';
+import { isUnavailable } from './ban-policy.ts';
 import { isRoutine, parseBody } from './callback-body.ts';
-import { CallbackGate } from './caller-keys.ts';
+import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from './close-epoch.ts';
 import type { Core } from './core.ts';
-import { mostChunks, slotLimit } from './decide.ts';
+import { maxChunksByTime, slotLimit } from './decide.ts';
 import type { Dispatcher } from './dispatch.ts';
-import { HandOvers } from './transfers.ts';
+import { Transfers } from './transfers.ts';
 import { fencedOrders, orderInput } from './heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from './orders.ts';
 import { Sources, foreignSource } from './nat-detection.ts';
 import type { InstanceRecord } from './stores.ts';
-import { noteTrouble } from './incident-report.ts';
+import { recordIncident } from './incident-report.ts';
 import type { World } from './world.ts';
 
-/** A call-back as it came in: its headers. */
+/** A callback as it came in: its headers. */
 export interface Callback {
   run: string;
   slot: number;
@@ -68,7 +68,7 @@ export interface LoopLink {
 
 /** To every stranger the same: whether a run, slot or epoch exists is for those to know who can sign. */
 const NOT_PROVED = 'unknown, or not rightly signed; an instance that was only just claimed may try again';
-/** Between two alarms about the same kind of refused call-back. */
+/** Between two alarms about the same kind of refused callback. */
 const QUIET_MS = 60_000;
 
 export class Callbacks {
@@ -76,11 +76,11 @@ export class Callbacks {
   readonly #dispatcher: Dispatcher;
   readonly #loop: LoopLink;
   readonly #privateKey: KeyObject;
-  readonly #handOvers: HandOvers;
-  readonly #gate: CallbackGate;
+  readonly #transfers: Transfers;
+  readonly #callers: CallerKeys;
   readonly #sources = new Sources();
   /** A product that the fleet has stored; null before it was looked for. */
-  #knownPage: string | null = null;
+  #canaryPage: string | null = null;
   /** Until when a refusal of this kind raises no further alarm. */
   readonly #quietUntilMs = new Map<string, number>();
 
@@ -88,15 +88,15 @@ export class Callbacks {
     this.#core = core;
     this.#dispatcher = dispatcher;
     this.#loop = loop;
-    this.#handOvers = new HandOvers(core);
-    this.#gate = new CallbackGate(core, () => loop.world());
+    this.#transfers = new Transfers(core);
+    this.#callers = new CallerKeys(core, () => loop.world());
     this.#privateKey = importPrivateKey(privateKey);
   }
 
   async hello(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
     const { slot, epoch } = callback;
-    const known = await this.#gate.find(callback, false);
+    const known = await this.#callers.find(callback, false);
     if (known === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', HELLO_PATH, callback);
@@ -126,10 +126,10 @@ export class Callbacks {
       core.fence,
       core.clock.now(),
     );
-    if (result === 'accepted' || result === 'repeated') this.#gate.bound(callback, publicKey);
+    if (result === 'accepted' || result === 'repeated') this.#callers.bound(callback, publicKey);
     switch (result) {
       case 'accepted':
-        core.marks.firstReadyMs ??= core.clock.now();
+        core.processState.firstReadyMs ??= core.clock.now();
         core.log.info(
           {
             slot: callback.slot,
@@ -208,7 +208,7 @@ export class Callbacks {
     if (!fresh) return refuse(409, 'this counter has been used');
     if (heartbeat.problem !== null && heartbeat.problem !== checked.problem)
       await core.alarm(`slot ${slot}: ${heartbeat.problem}`, { slot, epoch });
-    const record = { ...checked, ...(await noteTrouble(core, checked, heartbeat)) };
+    const record = { ...checked, ...(await recordIncident(core, checked, heartbeat)) };
 
     const serving = isServing(record.phase);
     const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, callback, p));
@@ -217,19 +217,30 @@ export class Callbacks {
     // Numbers may have gaps: after damage to its journal an instance goes on with much higher ones.
     const partsAck = serving ? Math.max(-1, ...own.map((p) => p.seq)) : -1;
     // Before anything is granted: what it gave back is no longer its own.
-    if (serving) await this.#handOvers.take(record, heartbeat.yielded);
-    // An address in trouble crawls nothing: what it has just been offered goes to others.
-    const granted = serving && !isSidelined(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
+    if (serving) await this.#transfers.take(record, heartbeat.transferred);
+    // An address with an open incident crawls nothing: what it has just been offered goes to others.
+    const granted = serving && !isUnavailable(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
     const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
     const current = { ...world, run, work, nowMs: core.clock.now() };
     const robots = core.robots.policy;
-    const wanted = serving ? await this.#handOvers.wanted(world, record) : [];
-    const awaited = world.outlook?.balance.get.has(slot) === true;
-    const chunks = mostChunks({ ...current, handedOverAtMs: core.marks.handedOverMs }, slot);
+    const wanted = serving ? await this.#transfers.wanted(world, record) : [];
+    const awaited = world.forecast?.balance.get.has(slot) === true;
+    const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
     const most = chunks === null ? null : chunks * run.plan.chunkSize;
-    const knownPage = serving ? await this.#knownPageFor(heartbeat, world) : null;
-    const heard = { record, heartbeat, granted, partsAck, superseded, serving, robots, yield: wanted, most, awaited };
-    const input = orderInput(current, { ...heard, knownPage });
+    const canaryPage = serving ? await this.#canaryPageFor(heartbeat, world) : null;
+    const heard = {
+      record,
+      heartbeat,
+      granted,
+      partsAck,
+      superseded,
+      serving,
+      robots,
+      transfer: wanted,
+      maxProducts: most,
+      awaited,
+    };
+    const input = orderInput(current, { ...heard, canaryPage });
     if (serving && !record.sealed && isShardComplete(input))
       await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
     const orders = ordersFor(input);
@@ -239,10 +250,10 @@ export class Callbacks {
   }
 
   /** For an instance that has stored nothing: a page of another one, so that it need not take an odd page for a ban. */
-  async #knownPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
+  async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
-    this.#knownPage ??= await this.#core.work.anyStored(this.#core.runId);
-    return this.#knownPage;
+    this.#canaryPage ??= await this.#core.work.anyStored(this.#core.runId);
+    return this.#canaryPage;
   }
 
   /** The run as it is now, with what only the loop measures. */
@@ -274,7 +285,10 @@ export class Callbacks {
     if (offered.length === 0) return [];
     const work = await core.work.counts(core.runId);
     const nowMs = core.clock.now();
-    const limit = slotLimit({ ...world, work, nowMs, handedOverAtMs: core.marks.handedOverMs }, callback.slot);
+    const limit = slotLimit(
+      { ...world, work, nowMs, lastTransferAtMs: core.processState.lastTransferMs },
+      callback.slot,
+    );
     const granted = await core.work.grant(
       core.runId,
       callback.slot,
@@ -284,7 +298,7 @@ export class Callbacks {
       core.fence,
       core.clock.now(),
     );
-    if (granted.length > 0) core.marks.lastGrantMs = core.clock.now();
+    if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
     return granted;
   }
 
@@ -292,12 +306,12 @@ export class Callbacks {
     callback: Callback,
     path: string,
   ): Promise<{ record: InstanceRecord; body: Uint8Array } | CallbackReply> {
-    const known = await this.#gate.find(callback, true);
+    const known = await this.#callers.find(callback, true);
     if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', path, callback);
     if (!verifyMessage(known.publicKey, envelope, body, callback.signature)) {
-      await this.#alarmOfForgery(callback, 'a call-back with a wrong signature');
+      await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
       return refuse(401, NOT_PROVED);
     }
     // Only now, for one who is who he says: this costs the database something.

@@ -1,9 +1,10 @@
 /** What is known of an instance when nothing but its claim has been written. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import type { InstanceRecord } from './stores.ts';
 
 export function claimedRecord(
-  { slot, epoch, request, token }: { slot: number; epoch: number; request: LaunchRequest; token: string },
+  { slot, epoch, request, token }: EpochId & { request: LaunchRequest; token: string },
   nowMs: number,
 ): InstanceRecord {
   return {
@@ -32,10 +33,10 @@ export function claimedRecord(
     progress: null,
     problem: null,
     sealed: false,
-    leaveAtMs: null,
+    rotateAtMs: null,
     manifestKey: null,
     manifestSha256: null,
     consoleOutput: null,
-    trouble: null,
+    incident: null,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Notices that the wall clock was set, or that this machine was asleep: the clock that never goes back tells how much time
+ * Notices that the wall clock was set, or that this machine was asleep: the monotonic clock tells how much time
  * has really passed. Times in the database are wall times; across such a step, silence proves nothing about an instance.
  */
 import type { Clock } from '../../shared/ports/clock.ts';

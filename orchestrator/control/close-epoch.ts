@@ -1,4 +1,5 @@
 /** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, shardPrefix } from '../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -8,7 +9,7 @@ import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import type { Manifest } from '../../shared/wire/part.ts';
 import { decodeManifest, encodeManifest } from '../../shared/wire/part.ts';
 import { importPrivateKey, importPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
-import { openTrouble } from './ban-policy.ts';
+import { openIncident } from './ban-policy.ts';
 import type { Core } from './core.ts';
 import { loadParts, readPart } from './load-parts.ts';
 import { LOSS } from './slot-attempts.ts';
@@ -34,13 +35,13 @@ export async function confirmManifest(core: Core, run: RunRecord, slot: number, 
   await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
   // What it was granted but did not finish goes back before the epoch counts as closed; its results first, or they would go back too.
   await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
-  await core.work.release(run.id, slot, epoch, core.fence, core.clock.now());
+  await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
   // The reason lets the slot be filled again, if something waits. Whether that is what has just been released must not matter:
   // this may be the second try, after one that released it and came no further.
-  const replaced = openTrouble(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
+  const replaced = openIncident(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
   const unreadable = await hasUnreadable(core, run.id, slot, epoch);
-  const renewed = record.leaveAtMs !== null;
-  const reason = replaced ? LOSS.banned : unreadable ? LOSS.unreadable : renewed ? LOSS.renewed : undefined;
+  const rotated = record.rotateAtMs !== null;
+  const reason = replaced ? LOSS.banned : unreadable ? LOSS.unreadable : rotated ? LOSS.rotated : undefined;
   await core.fleet.move(run.id, slot, epoch, record.phase, 'done', core.fence, core.clock.now(), reason);
 }
 
@@ -89,7 +90,7 @@ function ownManifest(bytes: Uint8Array, run: RunRecord, record: InstanceRecord):
 }
 
 /** A part may only be entered under the key that its own slot, epoch, seq and hash give. */
-export function isOwnPart(runId: string, at: { slot: number; epoch: number }, part: PartRef): boolean {
+export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
   const name = parsePartKey(runId, part.key);
   return (
     name !== null &&
@@ -132,7 +133,7 @@ export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch
   if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
   await core.results.register(run.id, slot, epoch, await findParts(core, record, found), core.fence);
   await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
-  const returned = await core.work.release(run.id, slot, epoch, core.fence, core.clock.now());
+  const returned = await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
   await core.fleet.patch(run.id, slot, epoch, { manifestKey: key, manifestSha256: sha256Hex(stored) }, core.fence);
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
 }

@@ -4,25 +4,25 @@ import { TAG } from '../cloud/compute.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 
-interface Shown {
+interface CloudIndex {
   byId: ReadonlyMap<string, CloudInstance>;
   /** Under `<slot> <epoch>` of the tags; null until somebody asks, which only a claim without an id does. */
   byTags: ReadonlyMap<string, CloudInstance> | null;
 }
 
-const known = new WeakMap<readonly CloudInstance[], Shown>();
+const known = new WeakMap<readonly CloudInstance[], CloudIndex>();
 
 /** By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it, or was not asked yet. */
-export function findShown(world: Pick<World, 'cloud'>, record: InstanceRecord): CloudInstance | undefined {
+export function findCloudInstance(world: Pick<World, 'cloud'>, record: InstanceRecord): CloudInstance | undefined {
   if (world.cloud === null) return undefined;
   const { instances } = world.cloud;
-  const shown = shownBy(instances);
+  const shown = indexOf(instances);
   if (record.instanceId !== null) return shown.byId.get(record.instanceId);
   shown.byTags ??= firstOf(instances, (i) => `${i.tags[TAG.slot]} ${i.tags[TAG.epoch]}`);
   return shown.byTags.get(`${record.slot} ${record.epoch}`);
 }
 
-function shownBy(instances: readonly CloudInstance[]): Shown {
+function indexOf(instances: readonly CloudInstance[]): CloudIndex {
   let shown = known.get(instances);
   if (shown === undefined) {
     shown = { byId: firstOf(instances, (i) => i.id), byTags: null };

@@ -1,5 +1,5 @@
 /** Pieces of work side by side, never more than a few at once; the first failure ends it when all that had begun have ended. */
-export class Lanes {
+export class ConcurrencyLimit {
   readonly #most: number;
   readonly #busy = new Set<Promise<void>>();
   #failure: { error: unknown } | null = null;

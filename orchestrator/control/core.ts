@@ -1,4 +1,5 @@
 /** What the control core works with: ports, and the number under which this main server holds the lock. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -6,10 +7,10 @@ import type { Random } from '../../shared/ports/random.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import type { OfferSender } from './dispatch.ts';
-import type { RobotsKeeper } from './robots-cache.ts';
-import type { LaunchKit } from './launch.ts';
+import type { RobotsCache } from './robots-cache.ts';
+import type { LaunchTemplate } from './launch.ts';
 import type { Pools } from './pools.ts';
-import type { KnownFault, StallCause } from './stall-causes.ts';
+import type { ActiveStallCause, StallCause } from './stall-causes.ts';
 import { allRights } from './rights.ts';
 import type { Rights } from './rights.ts';
 import type { LaunchTurn } from './token-bucket.ts';
@@ -30,21 +31,21 @@ export interface Core {
   objects: ObjectStore;
   offers: OfferSender;
   /** The fleet's one copy of robots.txt. */
-  robots: Pick<RobotsKeeper, 'policy'>;
+  robots: Pick<RobotsCache, 'policy'>;
   /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
   launchTurn: LaunchTurn;
   /** What every launch needs, prepared on first use. */
-  launchKit(): Promise<LaunchKit>;
+  launchTemplate(): Promise<LaunchTemplate>;
   /** Ends an alarm's silence: written as an event and to the log. */
-  alarm(detail: string, at?: { slot: number; epoch: number }): Promise<void>;
+  alarm(detail: string, at?: EpochId): Promise<void>;
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
   /** Marks of time for the report. */
-  marks: Marks;
+  processState: ProcessState;
 }
 
 /** What one main server remembers of its own time: when things happened, in the clock's wall milliseconds; null when it did not see it. */
-export interface Marks {
+export interface ProcessState {
   firstLaunchMs: number | null;
   lastLaunchMs: number | null;
   firstOfferMs: number | null;
@@ -52,13 +53,13 @@ export interface Marks {
   firstReadyMs: number | null;
   crawlEndMs: number | null;
   loadMs: number;
-  /** How long the last parts took to load, by the clock that never goes back. */
+  /** How long the last parts took to load, by the monotonic clock. */
   lastLoadsMs: number[];
   publishMs: number | null;
   /** When chunks that an instance gave back were last taken. */
-  handedOverMs: number | null;
+  lastTransferMs: number | null;
   /** `slot.epoch` of those that were asked for chunks long enough without giving any: they have begun something of each. */
-  unwilling: Set<string>;
+  nothingToGive: Set<string>;
   /** The last time that EC2 refused a launch for the account's quota. */
   quotaRefusedMs: number | null;
   /** Where instances may be launched, from the first preparation of a launch. */
@@ -67,17 +68,17 @@ export interface Marks {
   rights: Rights;
   /** ELBv2 refuses to make the balancer, and no further try will change that. */
   balancerRefused: boolean;
-  /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the clock that never goes back. */
+  /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the monotonic clock. */
   balancerFailingMs: number | null;
   sweepFailingMs: number | null;
   /** ELBv2 may have something under the run's name that its row does not name: true until it was looked for. */
-  balancerLeft: boolean;
+  balancerMayRemain: boolean;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
-  unanswered: UnansweredOffers | null;
+  unansweredOffers: UnansweredOffers | null;
   /** What keeps the run from getting on, as far as it is known and not over. */
-  faults: Map<StallCause, KnownFault>;
+  stallCauses: Map<StallCause, ActiveStallCause>;
   /** Alarms that are raised once, by their keys. */
-  told: Set<string>;
+  raisedAlarms: Set<string>;
 }
 
 export interface UnansweredOffers {
@@ -89,7 +90,7 @@ export interface UnansweredOffers {
   message: string;
 }
 
-export const noMarks = (): Marks => ({
+export const newProcessState = (): ProcessState => ({
   firstLaunchMs: null,
   lastLaunchMs: null,
   firstOfferMs: null,
@@ -99,26 +100,26 @@ export const noMarks = (): Marks => ({
   loadMs: 0,
   lastLoadsMs: [],
   publishMs: null,
-  handedOverMs: null,
-  unwilling: new Set(),
+  lastTransferMs: null,
+  nothingToGive: new Set(),
   quotaRefusedMs: null,
   pools: null,
   rights: allRights(),
   balancerRefused: false,
   balancerFailingMs: null,
   sweepFailingMs: null,
-  balancerLeft: true,
-  unanswered: null,
-  faults: new Map(),
-  told: new Set(),
+  balancerMayRemain: true,
+  unansweredOffers: null,
+  stallCauses: new Map(),
+  raisedAlarms: new Set(),
 });
 
 /** So many loads say what the next will take; a restart of the database among them is forgotten with them. */
 const LOADS_KEPT = 20;
 
 /** Keeps how long a part took to load. */
-export function noteLoad(marks: Pick<Marks, 'lastLoadsMs'>, ms: number): void {
-  marks.lastLoadsMs = [...marks.lastLoadsMs, ms].slice(-LOADS_KEPT);
+export function noteLoad(processState: Pick<ProcessState, 'lastLoadsMs'>, ms: number): void {
+  processState.lastLoadsMs = [...processState.lastLoadsMs, ms].slice(-LOADS_KEPT);
 }
 
 /** A queue of one: each piece of work starts when the one before it has ended, well or badly. */

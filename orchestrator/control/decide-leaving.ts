@@ -11,28 +11,34 @@ import { wasNeverLaunched } from './world.ts';
 export const VISIBLE_AFTER_MS = 60_000;
 
 /** Closes what is given up, ends its machine, and says when that is over. */
-export function decideLeaving(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
+export function decideLeaving(
+  world: World,
+  record: InstanceRecord,
+  cloudInstance: CloudInstance | undefined,
+): Action[] {
   const at = { slot: record.slot, epoch: record.epoch };
   const actions: Action[] = [];
   if (record.manifestKey === null) actions.push({ kind: 'close', ...at });
   if (record.phase === 'terminated') {
     // It was taken for gone, or for never launched, and is there after all.
-    if (shown && !isEnding(shown)) actions.push({ kind: 'terminate', ...at, instanceId: shown.id });
+    if (cloudInstance && !isEnding(cloudInstance))
+      actions.push({ kind: 'terminate', ...at, instanceId: cloudInstance.id });
     return actions;
   }
   if (record.instanceId === null) {
     // Never launched, or launched without an answer: it may still turn up under its tags.
-    if (!shown && (wasNeverLaunched(record) || isNeverSeen(world, record))) actions.push(move(record, 'terminated'));
+    if (!cloudInstance && (wasNeverLaunched(record) || isNeverSeen(world, record)))
+      actions.push(move(record, 'terminated'));
     return actions;
   }
   if (record.phase === 'terminating') {
-    if (isGoneFromEc2(world, record, shown)) actions.push(move(record, 'terminated'));
-    else if (isToldInVain(world, record, shown))
+    if (isGoneFromEc2(world, record, cloudInstance)) actions.push(move(record, 'terminated'));
+    else if (isToldInVain(world, record, cloudInstance))
       actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
     return actions;
   }
   // What has ended by itself need not be ended, and perhaps may not be: then the call would fail for ever.
-  if (shown?.state === 'terminated') actions.push(move(record, 'terminated'));
+  if (cloudInstance?.state === 'terminated') actions.push(move(record, 'terminated'));
   else actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
   return actions;
 }
@@ -46,20 +52,25 @@ function isNeverSeen(world: World, record: InstanceRecord): boolean {
 }
 
 /** EC2 shows it as it was, after it was told to end; or does not show it, and we have waited for long. */
-function isToldInVain(world: World, record: InstanceRecord, shown: CloudInstance | undefined): boolean {
-  if (shown && isEnding(shown)) return false;
-  if (shown && world.cloud !== null && world.cloud.seenAtMs > record.phaseAtMs) return true;
+function isToldInVain(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
+  if (cloudInstance && isEnding(cloudInstance)) return false;
+  if (cloudInstance && world.cloud !== null && world.cloud.seenAtMs > record.phaseAtMs) return true;
   return world.nowMs - record.phaseAtMs > world.limits.terminateMs;
 }
 
 /** EC2 shows that the machine has ended or is ending, without our asking. */
-export function goneReason(world: World, record: InstanceRecord, shown: CloudInstance | undefined): string | null {
-  if (shown) return shown.state === 'pending' || shown.state === 'running' ? null : `ec2-${shown.state}`;
-  return isGoneFromEc2(world, record, shown) ? 'ec2-gone' : null;
+export function goneReason(
+  world: World,
+  record: InstanceRecord,
+  cloudInstance: CloudInstance | undefined,
+): string | null {
+  if (cloudInstance)
+    return cloudInstance.state === 'pending' || cloudInstance.state === 'running' ? null : `ec2-${cloudInstance.state}`;
+  return isGoneFromEc2(world, record, cloudInstance) ? 'ec2-gone' : null;
 }
 
-function isGoneFromEc2(world: World, record: InstanceRecord, shown: CloudInstance | undefined): boolean {
-  if (shown) return shown.state === 'terminated';
+function isGoneFromEc2(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
+  if (cloudInstance) return cloudInstance.state === 'terminated';
   if (world.cloud === null || record.instanceId === null) return false;
   // A look that was on its way while EC2 answered the launch has not seen it yet: only one from after the last move counts.
   if (world.cloud.seenAtMs <= record.phaseAtMs) return false;

@@ -1,7 +1,14 @@
 /** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { Action } from './actions.ts';
-import { canTakeBack, isBanOver, isBeingReplaced, isSidelined, mustRelease, openTrouble } from './ban-policy.ts';
+import {
+  canReassign,
+  isBanOver,
+  isBeingReplaced,
+  isUnavailable,
+  mustReturnProducts,
+  openIncident,
+} from './ban-policy.ts';
 import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
 import { lose, move } from './instance-moves.ts';
 import { canAfford } from './budget.ts';
@@ -10,7 +17,7 @@ import { launchGate } from './launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from './pools.ts';
 import { heardInBucketMs } from './manifest-poll.ts';
 import { stateReasonText } from './state-reason.ts';
-import { findShown } from './cloud-index.ts';
+import { findCloudInstance } from './cloud-index.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from './run-deadlines.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
@@ -32,12 +39,15 @@ const STALE =
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
   if (!record) return decideClaim(world, slot, undefined);
   const at = { slot, epoch: record.epoch };
-  const shown = findShown(world, record);
+  const cloudInstance = findCloudInstance(world, record);
   const actions: Action[] = [];
   // `claimed` has an ID only when the second half of taking it in failed: it is done again, whatever state EC2 shows.
-  if (shown && (shown.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed'))
-    actions.push({ kind: 'sight', ...at, instance: shown });
-  actions.push(...decidePhase(world, record, shown));
+  if (
+    cloudInstance &&
+    (cloudInstance.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed')
+  )
+    actions.push({ kind: 'adopt', ...at, instance: cloudInstance });
+  actions.push(...decidePhase(world, record, cloudInstance));
   if (!old && isVacated(record)) actions.push(...decideClaim(world, slot, record));
   return actions;
 }
@@ -46,33 +56,33 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
   if (world.work.waiting === 0 || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
   // Until EC2 shows the old machine ended, it is counted beside its successor: that is no want of money.
-  if (record?.reason === LOSS.renewed && record.phase !== 'terminated' && !canAfford(world)) return [];
+  if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
   const next = nextPool(world, slot);
   return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: (record?.epoch ?? 0) + 1, pool: next.pool }] : [];
 }
 
-function decidePhase(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
+function decidePhase(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
   switch (record.phase) {
     case 'claimed':
-      return decideClaimed(world, record, shown);
+      return decideClaimed(world, record, cloudInstance);
     case 'pending':
     case 'booting':
-      return decideBooting(world, record, shown);
+      return decideBooting(world, record, cloudInstance);
     case 'ready':
     case 'crawling':
     case 'banned':
     case 'uploading':
-      return decideServing(world, record, shown);
+      return decideServing(world, record, cloudInstance);
     case 'done':
     case 'lost':
     case 'terminating':
     case 'terminated':
-      return decideLeaving(world, record, shown);
+      return decideLeaving(world, record, cloudInstance);
   }
 }
 
-function decideClaimed(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
-  if (shown) return [];
+function decideClaimed(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  if (cloudInstance) return [];
   return record.attempts === 0 ? decideFirstCall(world, record) : decideRetry(world, record);
 }
 
@@ -134,31 +144,31 @@ function retryMs(world: World, { slot, attempts }: InstanceRecord): number {
 
 const launchOf = ({ slot, epoch }: InstanceRecord): Action => ({ kind: 'launch', slot, epoch });
 
-function decideBooting(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
-  const gone = goneReason(world, record, shown);
-  if (gone) return [lose(record, gone, wordsOf(shown))];
+function decideBooting(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  const gone = goneReason(world, record, cloudInstance);
+  if (gone) return [lose(record, gone, wordsOf(cloudInstance))];
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
   // While no main server listened, nobody could say hello to it.
   const waitingSinceMs = Math.max(record.launchedAtMs ?? record.claimedAtMs, world.loopStartedAtMs);
   if (world.nowMs - waitingSinceMs > world.limits.bootMs) return [lose(record, LOSS.noHello)];
-  if (record.phase === 'pending' && shown?.state === 'running') return [move(record, 'booting')];
+  if (record.phase === 'pending' && cloudInstance?.state === 'running') return [move(record, 'booting')];
   return [];
 }
 
 /** EC2's own words for its end, for the event. */
-function wordsOf(shown: CloudInstance | undefined): string | undefined {
-  return shown?.stateReason ? stateReasonText(shown.stateReason) : undefined;
+function wordsOf(cloudInstance: CloudInstance | undefined): string | undefined {
+  return cloudInstance?.stateReason ? stateReasonText(cloudInstance.stateReason) : undefined;
 }
 
-function decideServing(world: World, record: InstanceRecord, shown: CloudInstance | undefined): Action[] {
-  const gone = goneReason(world, record, shown);
-  if (gone) return [lose(record, gone, wordsOf(shown))];
+function decideServing(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  const gone = goneReason(world, record, cloudInstance);
+  if (gone) return [lose(record, gone, wordsOf(cloudInstance))];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
   if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];
-  // A part in the bucket is a sign of life, too, when the call-backs do not get through.
+  // A part in the bucket is a sign of life, too, when the callbacks do not get through.
   const heardMs = Math.max(
     heardByMs(world, record.lastHeartbeatAtMs ?? record.phaseAtMs),
     world.loopStartedAtMs,
@@ -168,10 +178,15 @@ function decideServing(world: World, record: InstanceRecord, shown: CloudInstanc
   const drainingSinceMs = drainedSinceMs(world, record);
   if (drainingSinceMs !== null && world.nowMs > uploadEndMs(world, drainingSinceMs))
     return [lose(record, LOSS.overdue)];
-  const actions: Action[] = decideTrouble(world, record);
+  const actions: Action[] = decideIncident(world, record);
   if (record.manifestKey !== null) actions.push({ kind: 'confirm', slot: record.slot, epoch: record.epoch });
-  if (isSidelined(record)) return actions;
-  if (!record.registered && record.instanceId !== null && world.run.balancer !== null && shown?.state === 'running') {
+  if (isUnavailable(record)) return actions;
+  if (
+    !record.registered &&
+    record.instanceId !== null &&
+    world.run.balancer !== null &&
+    cloudInstance?.state === 'running'
+  ) {
     actions.push({ kind: 'register', slot: record.slot, epoch: record.epoch, instanceId: record.instanceId });
   }
   if (record.phase === 'ready' && (record.progress?.assigned ?? 0) > 0) actions.push(move(record, 'crawling'));
@@ -199,18 +214,18 @@ const isThrough = (record: InstanceRecord): boolean =>
 /** Since when it has been asked to upload and give back what is left; null when it has not. */
 function drainedSinceMs(world: World, record: InstanceRecord): number | null {
   if (isDraining(world)) return Math.min(world.requestSeenAtMs ?? Infinity, drainAtMs(world.run));
-  if (record.leaveAtMs !== null) return record.leaveAtMs;
-  return isBeingReplaced(world, record) || mustRelease(world, record) ? record.trouble!.atMs : null;
+  if (record.rotateAtMs !== null) return record.rotateAtMs;
+  return isBeingReplaced(world, record) || mustReturnProducts(world, record) ? record.incident!.atMs : null;
 }
 
 /** The moves of an instance whose address is or was banned. */
-function decideTrouble(world: World, record: InstanceRecord): Action[] {
-  const trouble = openTrouble(record);
-  if (trouble?.verdict === 'banned' && (record.phase === 'ready' || record.phase === 'crawling'))
-    return [move(record, 'banned', null, `${trouble.rule}, seen at ${record.address ?? 'an unknown address'}`)];
-  if (record.phase !== 'banned') return isSidelined(record) && isThrough(record) ? [move(record, 'uploading')] : [];
+function decideIncident(world: World, record: InstanceRecord): Action[] {
+  const incident = openIncident(record);
+  if (incident?.verdict === 'banned' && (record.phase === 'ready' || record.phase === 'crawling'))
+    return [move(record, 'banned', null, `${incident.rule}, seen at ${record.address ?? 'an unknown address'}`)];
+  if (record.phase !== 'banned') return isUnavailable(record) && isThrough(record) ? [move(record, 'uploading')] : [];
   if (isThrough(record)) return [move(record, 'uploading')];
-  if (canTakeBack(world, record)) return [{ kind: 'take-back', slot: record.slot, epoch: record.epoch }];
+  if (canReassign(world, record)) return [{ kind: 'reassign', slot: record.slot, epoch: record.epoch }];
   if (!isBanOver(world, record)) return [];
   const assigned = record.progress?.assigned ?? 0;
   return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address is let in again')];
@@ -218,7 +233,8 @@ function decideTrouble(world: World, record: InstanceRecord): Action[] {
 
 /** Said hello long ago and got no product, because the balancer has always found it unfit while it serves others. */
 function isNeverHealthy(world: World, record: InstanceRecord): boolean {
-  if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isSidelined(record)) return false;
+  if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isUnavailable(record))
+    return false;
   if (world.onceHealthy?.has(record.instanceId)) return false;
   const health = world.targets.get(record.instanceId);
   if (health !== 'unhealthy' && health !== 'unused') return false;

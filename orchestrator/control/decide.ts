@@ -6,17 +6,17 @@ import { dueChunks } from '../../shared/domain/sharing.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Action } from './actions.ts';
 import { behindBalancer, mustEnd } from './launch-behind-balancer.ts';
-import { haltReason, isMakingRoom, isSidelined } from './ban-policy.ts';
+import { haltReason, isRotatingAddress, isUnavailable } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { extraLaunches } from './extra-launches.ts';
 import { lateNotes } from './late-notes.ts';
 import { perFleet } from './per-fleet.ts';
-import type { PlaceWorld } from './workers.ts';
+import type { WorkerWorld } from './workers.ts';
 import type { LimitsByTime } from './rebalance.ts';
 import { limitsByTime } from './rebalance.ts';
-import { renewals } from './address-rotation.ts';
+import { rotations } from './address-rotation.ts';
 import { admitLaunches } from './launch-admission.ts';
-import { LOSS } from './loss-reason.ts';
+import { LOSS_REASON } from './loss-reason.ts';
 import { isShortOfMoney } from './budget.ts';
 import { lostRights } from './rights.ts';
 import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
@@ -62,7 +62,7 @@ function decideFleet(world: World): Action[] {
   const latest = latestBySlot(world.instances);
   const slots = slotCount(world);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
-  if (halt === null) actions.push(...renewals(world), ...extraLaunches(world), ...lateNotes(world));
+  if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
   actions.push(...stallNotes(world), ...unansweredNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
@@ -116,16 +116,16 @@ export function chunkLimit(
     const takes = record && !isGivenUp(record) ? isFilled(world, record) : isFilledSoon(world, slot, record);
     // What a lost one leaves goes to those that are up at once; its successor takes what they cannot do in time.
     if (!takes || (isEmptyNow(record) && bereft.has(slot))) continue;
-    // A banned address takes nothing; the share of one that is being replaced or renewed waits for its successor.
-    const closed = record && !isGivenUp(record) && (record.sealed || isSidelined(record));
-    if (closed && !isMakingRoom(world, record)) continue;
+    // A banned address takes nothing; the share of one that is being replaced or rotated waits for its successor.
+    const closed = record && !isGivenUp(record) && (record.sealed || isUnavailable(record));
+    if (closed && !isRotatingAddress(world, record)) continue;
     slots++;
     if (record) granted += shardOf(slot, record.epoch)?.chunks ?? 0;
   }
   return dueChunks(granted + world.work.waiting, slots, granted);
 }
 
-/** Slots that have lost an instance which could have held products. A banned or renewed one is another matter: its share waits. */
+/** Slots that have lost an instance which could have held products. A banned or rotated one is another matter: its share waits. */
 const slotsOfLost = perFleet(
   (instances): ReadonlySet<number> =>
     new Set(
@@ -136,7 +136,7 @@ const slotsOfLost = perFleet(
 );
 
 /** It went so that another address might take its place. */
-const isSucceeded = (reason: string): boolean => reason === LOSS.banned || reason === LOSS.renewed;
+const isSucceeded = (reason: string): boolean => reason === LOSS_REASON.banned || reason === LOSS_REASON.rotated;
 
 /** Nobody is up in the slot, or not yet. */
 function isEmptyNow(record: InstanceRecord | undefined): boolean {
@@ -144,24 +144,24 @@ function isEmptyNow(record: InstanceRecord | undefined): boolean {
   return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
 }
 
-type LimitWorld = PlaceWorld & Pick<World, 'handedOverAtMs' | 'outlook'>;
+type LimitWorld = WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>;
 
 /** How many chunks this slot may own now. */
 export function slotLimit(world: LimitWorld, slot: number): number {
   const share = shareNow(world);
-  return typeof share === 'number' ? share : (share.most.get(slot) ?? 0);
+  return typeof share === 'number' ? share : (share.maxChunks.get(slot) ?? 0);
 }
 
 /** The same where shares go by time; null while they are equal. */
-export function mostChunks(world: LimitWorld, slot: number): number | null {
+export function maxChunksByTime(world: LimitWorld, slot: number): number | null {
   const byTime = limitsByTime(world, () => chunkLimit(world));
-  return byTime && (byTime.most.get(slot) ?? 0);
+  return byTime && (byTime.maxChunks.get(slot) ?? 0);
 }
 
 /** The most that any slot that is up may own; 0 when what waits is for those that are to come. Each knows its own limit. */
 function offerLimit(world: LimitWorld): number {
   const share = shareNow(world);
-  return typeof share === 'number' ? share : share.mostOfThoseUp;
+  return typeof share === 'number' ? share : share.maxOfServing;
 }
 
 /** The equal share, or shares by time while those are in force. */
@@ -237,14 +237,14 @@ function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
 function decideFleetEnd(world: World): Action[] {
   const actions = world.instances.flatMap((r) => decideSlot(world, r.slot, r, true));
   if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
-  else if (world.balancerLeft === true) actions.push({ kind: 'sweep-balancer' });
+  else if (world.balancerMayRemain === true) actions.push({ kind: 'sweep-balancer' });
   return actions;
 }
 
 function decideEnd(world: World): Action[] {
   const actions = [...decideFleetEnd(world), ...decideLoading(world)];
   // A run that is taken up long after its time has parts that nobody has tried to load.
-  const lostSinceMs = world.faults?.get('lost-bucket')?.sinceMs ?? Infinity;
+  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs ?? Infinity;
   const since = Math.max(Math.min(powerOffAtMs(world.run), lostSinceMs), world.loopStartedAtMs);
   const late = world.nowMs > since + world.limits.uploadMs;
   if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });

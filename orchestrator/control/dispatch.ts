@@ -110,7 +110,7 @@ export class Dispatcher {
     heartbeatMs: number,
   ): Promise<'taken' | 'refused' | 'unreachable'> {
     const core = this.#core;
-    core.marks.firstOfferMs ??= core.clock.now();
+    core.processState.firstOfferMs ??= core.clock.now();
     this.#offeredUntil.set(chunk.id, Infinity);
     this.#dropped.delete(chunk.id);
     const result = await this.#send(run, { chunk: chunk.id, share, products: chunk.products });
@@ -136,15 +136,20 @@ export class Dispatcher {
 
   /** Keeps since when no offer was answered; says it in the log when the words change, and at each doubling. */
   #noteAnswer(run: RunRecord, result: OfferResult): void {
-    const { marks, clock, log } = this.#core;
+    const { processState, clock, log } = this.#core;
     if (result.kind !== 'unreachable' && result.kind !== 'unknown') {
-      marks.unanswered = null;
+      processState.unansweredOffers = null;
       this.#silent = { count: 0, message: '' };
       return;
     }
     const { kind, message } = result;
     const url = run.balancer!.url;
-    marks.unanswered = { sinceMs: marks.unanswered?.sinceMs ?? clock.now(), url, kind, message };
+    processState.unansweredOffers = {
+      sinceMs: processState.unansweredOffers?.sinceMs ?? clock.now(),
+      url,
+      kind,
+      message,
+    };
     const count = message === this.#silent.message ? this.#silent.count + 1 : 1;
     this.#silent = { count, message };
     if ((count & (count - 1)) === 0)

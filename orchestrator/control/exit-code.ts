@@ -4,7 +4,7 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { isStallCause, stallFacts } from './stall-causes.ts';
 import type { LaunchEnd } from './launch-end.ts';
-import type { RunRequest } from './stores.ts';
+import type { StopRequest } from './stores.ts';
 import { stallReason } from './watchdog.ts';
 
 export interface EndInput {
@@ -13,9 +13,9 @@ export interface EndInput {
   gone: number;
   failed: number;
   reasons: Partial<Record<FailureReason, number>>;
-  request: RunRequest | null;
+  request: StopRequest | null;
   /** What was written for the products that were left when crawling ended. */
-  restReason: FailureReason;
+  uncrawledReason: FailureReason;
   onTime: boolean;
   /** Share of failed products that is still fine. */
   maxFailed: number;
@@ -58,9 +58,9 @@ export function endOf(input: EndInput): RunEnd {
 
 function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'held'> } {
   const { request } = input;
-  const left = input.reasons[input.restReason] ?? 0;
+  const left = input.reasons[input.uncrawledReason] ?? 0;
   const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
-  const leftToNobody = nothing || (input.restReason === 'lost-instance' && left > 0);
+  const leftToNobody = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
   if (input.noInstances !== null && request === null && leftToNobody) {
     const { cause, reason } = input.noInstances;
     return {
@@ -69,7 +69,7 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
       reason: nothing ? reason : `${left} products not crawled: ${reason}`,
     };
   }
-  if (request === null && input.restReason === 'budget' && left > 0)
+  if (request === null && input.uncrawledReason === 'budget' && left > 0)
     return {
       state: 'completed',
       exitCode: EXIT.budget,
@@ -119,8 +119,8 @@ function deadlineEnd(input: EndInput, left: number): ReturnType<typeof openEnd> 
     exitCode: EXIT.deadline,
     reason: `deadline missed: ${reason}`,
   });
-  if (left > 0 && (input.restReason === 'deadline' || input.restReason === 'robots')) {
-    const why = input.restReason === 'robots' ? ', because robots.txt could not be read' : '';
+  if (left > 0 && (input.uncrawledReason === 'deadline' || input.uncrawledReason === 'robots')) {
+    const why = input.uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
     return missed(`${left} products not crawled${why}`);
   }
   const stuck = input.reasons.upload ?? 0;

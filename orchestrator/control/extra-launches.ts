@@ -1,12 +1,12 @@
 /** Instances beside the planned ones, when those will probably not be through in time. Pure. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Action } from './actions.ts';
-import { openTrouble, recentBans } from './ban-policy.ts';
+import { openIncident, recentBans } from './ban-policy.ts';
 import { canAfford } from './budget.ts';
 import { nextPool } from './pools.ts';
-import { placesOf } from './workers.ts';
-import type { Projection } from './end-forecast.ts';
-import { project } from './end-forecast.ts';
+import { workersOf } from './workers.ts';
+import type { EndForecast } from './end-forecast.ts';
+import { forecastEnd } from './end-forecast.ts';
 import { launchGate } from './launch-gate.ts';
 import { intervalUnder } from './robots-cache.ts';
 import { drainAtMs, isDraining } from './run-deadlines.ts';
@@ -25,11 +25,11 @@ const MAX_AT_ONCE = 50;
  */
 export function extraLaunches(world: World): Action[] {
   const latestMs = drainAtMs(world.run);
-  if (world.outlook === null || !isLate(world, world.outlook.projection, latestMs)) return [];
+  if (world.forecast === null || !isLate(world, world.forecast.end, latestMs)) return [];
   // Another address would get on no better than those that are there: also while it is not certain yet that the site is down.
   if (isStalled(world) || isDown(world.site) || (world.site?.suspicion ?? null) !== null) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
-  const now = project(world);
+  const now = forecastEnd(world);
   if (!isLate(world, now, latestMs)) return [];
   const room = Math.min(MAX_AT_ONCE, roomFor(world));
   const count = fewestFor(world, room, latestMs);
@@ -46,7 +46,7 @@ export function extraLaunches(world: World): Action[] {
 }
 
 /** Too late by more than what the next minutes may well make good: an address more is a machine more, for the site, too. */
-function isLate({ run, limits }: World, { p95Ms }: Projection, latestMs: number): boolean {
+function isLate({ run, limits }: World, { p95Ms }: EndForecast, latestMs: number): boolean {
   const slackMs = Math.max(2 * limits.heartbeatMs, (run.deadlineAtMs - run.startedAtMs) / 100);
   return p95Ms === null || p95Ms > latestMs + slackMs;
 }
@@ -55,8 +55,8 @@ function isLate({ run, limits }: World, { p95Ms }: Projection, latestMs: number)
 function isWorthwhile(world: World, latestMs: number): boolean {
   const { chunkSize, paceMs } = world.run.plan;
   if (world.nowMs + world.limits.bootMs + chunkSize * paceMs >= latestMs) return false;
-  const { places, pool } = placesOf(world);
-  return pool > 0 || places.some((p) => p.canGive && p.pending >= 2 * chunkSize);
+  const { workers, unassigned } = workersOf(world);
+  return unassigned > 0 || workers.some((p) => p.canGive && p.pending >= 2 * chunkSize);
 }
 
 /** Nothing says that EC2 would refuse: also not the answer to the last launch beside the plan. */
@@ -71,7 +71,7 @@ function isPossible(world: World): boolean {
 /** It has banned an address that is not to be replaced: then no other may come in its stead either. */
 function isSiteUnwilling(world: World): boolean {
   if (world.run.settings.site.onBan === 'replace') return false;
-  return recentBans(world).banned.length > 0 || world.instances.some((r) => openTrouble(r)?.verdict === 'banned');
+  return recentBans(world).banned.length > 0 || world.instances.some((r) => openIncident(r)?.verdict === 'banned');
 }
 
 /** How many more addresses the limits of the run allow. */
@@ -98,9 +98,9 @@ const mostExtra = (planned: number): number => Math.max(2, Math.ceil(planned / 2
 
 /** The fewest that bring everything in by the last moment; as many as help when none does. */
 function fewestFor(world: World, room: number, latestMs: number): number {
-  let best = { count: 0, endMs: project(world).p95Ms ?? Infinity };
+  let best = { count: 0, endMs: forecastEnd(world).p95Ms ?? Infinity };
   for (let count = 1; count <= room && canAfford(world, count); count++) {
-    const endMs = project(world, count).p95Ms ?? Infinity;
+    const endMs = forecastEnd(world, count).p95Ms ?? Infinity;
     if (endMs < best.endMs - world.limits.heartbeatMs) best = { count, endMs };
     if (endMs <= latestMs) break;
   }

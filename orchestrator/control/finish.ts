@@ -11,7 +11,7 @@ import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from './report.ts';
 import { numberNotes } from './number-report.ts';
-import { endedSiteDown, openReason, restReason } from './uncrawled-reason.ts';
+import { endedSiteDown, openReason, uncrawledReason } from './uncrawled-reason.ts';
 import { intervalUnder } from './robots-cache.ts';
 import { REBUILT } from './run-description.ts';
 import { hadBalancer } from './cost-of-run.ts';
@@ -22,7 +22,7 @@ import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from './stores.ts
 const MAX_ALARMS = 200;
 
 /** What ends a run: no EC2, no balancer, nobody who calls back. */
-export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'marks' | 'fence'>;
+export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'processState' | 'fence'>;
 
 /**
  * Settles what is open, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious rows
@@ -33,8 +33,8 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
   const run = await core.runs.get(seen.id);
   // Asked for again by a look at the world from before the end.
   if (run?.phase !== 'loading') return;
-  core.marks.crawlEndMs ??= startedMs;
-  const rest = restReason(run);
+  core.processState.crawlEndMs ??= startedMs;
+  const rest = uncrawledReason(run);
   const instances = await core.fleet.instances(run.id);
   const before = await core.work.outcomes(run.id);
   const { open } = before;
@@ -45,11 +45,11 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
   const end = endOf({
     ...outcomes,
     request: run.request,
-    restReason: rest,
+    uncrawledReason: rest,
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
-    noInstances: launchEndOf(run, instances, core.marks.rights),
+    noInstances: launchEndOf(run, instances, core.processState.rights),
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {
@@ -69,7 +69,7 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     core.fence,
     core.clock.now(),
   );
-  core.marks.publishMs = core.clock.now() - startedMs;
+  core.processState.publishMs = core.clock.now() - startedMs;
   core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
   // A second copy of every row; the parts in the bucket are the source if it is ever needed again.
   await core.results.dropStaging(run.id);
@@ -92,18 +92,18 @@ async function judge(
 
 /** The document of `run --json`, from the database. */
 export async function buildReport(
-  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'marks' | 'clock'> & Partial<Pick<Core, 'robots'>>,
+  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
   runId: string,
 ): Promise<RunReport> {
   const run = (await core.runs.get(runId))!;
-  const [instances, outcomes, bySlot, counts, alarms, handedOver, troubles] = await Promise.all([
+  const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents] = await Promise.all([
     core.fleet.instances(runId),
     core.work.outcomes(runId),
     core.work.outcomesBySlot(runId),
     core.work.counts(runId),
     core.runs.events(runId, MAX_ALARMS + 1, 'alarm'),
     core.runs.events(runId, 1, 'chunk'),
-    core.fleet.troubles(runId),
+    core.fleet.incidents(runId),
   ]);
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
   const shards = instances.map((record): ShardReport => {
@@ -123,9 +123,9 @@ export async function buildReport(
     };
   });
   const gaps = shards.flatMap((s) => (s.minGapMs === null ? [] : [s.minGapMs]));
-  const { marks } = core;
+  const { processState } = core;
   const robots = core.robots?.policy ?? null;
-  const bans = bansOf(troubles);
+  const bans = bansOf(incidents);
   const sum = (of: 'requests' | 'canaries' | 'rendered'): number =>
     instances.reduce((total, i) => total + (i.progress?.[of] ?? 0), 0);
   return {
@@ -169,11 +169,11 @@ export async function buildReport(
       currency: 'USD',
     },
     timings: {
-      launchMs: span(marks.firstLaunchMs, marks.lastLaunchMs),
-      dispatchMs: span(marks.firstOfferMs, marks.lastGrantMs),
-      crawlMs: span(marks.firstReadyMs, marks.crawlEndMs),
-      loadMs: marks.loadMs,
-      publishMs: marks.publishMs,
+      launchMs: span(processState.firstLaunchMs, processState.lastLaunchMs),
+      dispatchMs: span(processState.firstOfferMs, processState.lastGrantMs),
+      crawlMs: span(processState.firstReadyMs, processState.crawlEndMs),
+      loadMs: processState.loadMs,
+      publishMs: processState.publishMs,
     },
     numbers: run.numbers ?? [],
     notes: [
@@ -182,7 +182,7 @@ export async function buildReport(
       ...listNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),
       ...banNotes(bans),
-      ...renewalNotes(instances),
+      ...rotationNotes(instances),
       ...lossNotes(instances),
       ...alarmNotes(alarms),
     ],
@@ -249,23 +249,23 @@ function evenness(
   const spread = Math.max(...sizes) - Math.min(...sizes);
   if (spread <= run.plan.chunkSize) return [];
   const causes: string[] = [];
-  if (handedOver) causes.push('chunks were handed over to instances that could crawl them sooner');
-  if (instances.some((i) => isLoss(i) || i.trouble?.verdict === 'banned')) causes.push('slots were lost or banned');
-  if (instances.some(isRenewed)) causes.push('addresses were renewed');
+  if (handedOver) causes.push('chunks were transferred to instances that could crawl them sooner');
+  if (instances.some((i) => isLoss(i) || i.incident?.verdict === 'banned')) causes.push('slots were lost or banned');
+  if (instances.some(wasRotated)) causes.push('addresses were rotated');
   const why = causes.length > 0 ? causes.join(', and ') : 'slots were late, slower or drained';
   return [`shards differ by ${spread} products, more than one chunk of ${run.plan.chunkSize}: ${why}`];
 }
 
-const NO_LOSS: readonly string[] = [LOSS.notNeeded, LOSS.renewed, REBUILT];
+const NO_LOSS: readonly string[] = [LOSS.notNeeded, LOSS.rotated, REBUILT];
 
 const isLoss = (i: InstanceRecord): boolean => i.reason !== null && !NO_LOSS.includes(i.reason);
 
-const isRenewed = (i: InstanceRecord): boolean => i.reason === LOSS.renewed;
+const wasRotated = (i: InstanceRecord): boolean => i.reason === LOSS.rotated;
 
 /** What `aws.recycle_every` has done. */
-function renewalNotes(instances: readonly InstanceRecord[]): string[] {
-  const count = instances.filter(isRenewed).length;
-  return count === 0 ? [] : [`addresses renewed, as aws.recycle_every asks: ${count}`];
+function rotationNotes(instances: readonly InstanceRecord[]): string[] {
+  const count = instances.filter(wasRotated).length;
+  return count === 0 ? [] : [`addresses rotated, as aws.recycle_every asks: ${count}`];
 }
 
 function lossNotes(instances: readonly InstanceRecord[]): string[] {

@@ -5,24 +5,24 @@
 import { chunkLimit } from './decide.ts';
 import type { Balance } from './rebalance.ts';
 import { balanceOf, isLeftBehind } from './rebalance.ts';
-import type { PlaceWorld } from './workers.ts';
-import type { Projection } from './end-forecast.ts';
-import { project } from './end-forecast.ts';
+import type { WorkerWorld } from './workers.ts';
+import type { EndForecast } from './end-forecast.ts';
+import { forecastEnd } from './end-forecast.ts';
 
-export interface Outlook {
+export interface Forecast {
   atMs: number;
-  projection: Projection;
+  end: EndForecast;
   balance: Balance;
   /** True when equal shares of what waits would leave somebody behind. */
   byTime: boolean;
 }
 
-/** @param unwilling `slot.epoch` of those that have nothing to give */
-export function outlookOf(world: PlaceWorld, unwilling: ReadonlySet<string>): Outlook {
+/** @param nothingToGive `slot.epoch` of those that have nothing to give */
+export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {
   return {
     atMs: world.nowMs,
-    projection: project(world),
-    balance: balanceOf(world, unwilling),
+    end: forecastEnd(world),
+    balance: balanceOf(world, nothingToGive),
     byTime: isLeftBehind(world, chunkLimit(world)),
   };
 }

@@ -36,7 +36,7 @@ export function foundBalancer({ name, createdAtMs, tags, loadBalancerArn }: Owne
   return { kind: 'balancer', id: name, state, startedAtMs: createdAtMs, tags };
 }
 
-export interface ReaperFacts {
+export interface GcFacts {
   owner: string;
   /** By the endpoint's clock. */
   nowMs: number;
@@ -47,7 +47,7 @@ export interface ReaperFacts {
 }
 
 /** Why it stays; null when its time is past. */
-export function reasonToKeep(found: Found, facts: ReaperFacts): string | null {
+export function reasonToKeep(found: Found, facts: GcFacts): string | null {
   const { tags } = found;
   if (tags[TAG.owner] !== facts.owner) return `its owner is ${tags[TAG.owner] ?? 'nobody'}`;
   const runId = tags[TAG.run];

@@ -7,27 +7,27 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { CloudInstance, Compute } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
 import type { LoadBalancer, OwnedBalancer } from '../cloud/load-balancer.ts';
-import type { Found, ReaperFacts } from './gc-rules.ts';
+import type { Found, GcFacts } from './gc-rules.ts';
 import { expiryOf, foundBalancer, foundInstance, MAX_SKEW_MS, reasonToKeep, SECOND_LOOK_MS } from './gc-rules.ts';
 import type { RunRecord, RunStore } from './stores.ts';
 
 /** Something that was past its time when a gc looked. */
-export interface Sighting {
+export interface GcMark {
   kind: Found['kind'];
   id: string;
   firstSeenAtMs: number;
 }
 
-export interface SightingStore {
-  list(owner: string): Promise<Sighting[]>;
+export interface GcMarkStore {
+  list(owner: string): Promise<GcMark[]>;
   /**
    * Writes these sightings, and forgets what was seen and is to stay. Those of other regions, which nobody has looked at
    * now, are left; those made before `oldestMs` and not repeated go.
    */
   note(
     owner: string,
-    sightings: readonly Sighting[],
-    kept: readonly Pick<Sighting, 'kind' | 'id'>[],
+    sightings: readonly GcMark[],
+    kept: readonly Pick<GcMark, 'kind' | 'id'>[],
     oldestMs: number,
   ): Promise<void>;
 }
@@ -35,12 +35,12 @@ export interface SightingStore {
 /** What no gc has seen for so long is gone. */
 const FORGET_MS = 7 * 86_400_000;
 
-export interface ReaperOptions {
+export interface GcOptions {
   owner: string;
   compute: Compute;
   balancers: LoadBalancer;
   runs: Pick<RunStore, 'get'>;
-  sightings: SightingStore;
+  marks: GcMarkStore;
   clock: Clock;
   /** The endpoint's clock less ours, after the first answer; null when it tells no time. */
   skewMs: () => number | null;
@@ -50,7 +50,7 @@ export interface ReaperOptions {
   dryRun: boolean;
 }
 
-export interface ReaperItem {
+export interface GcItem {
   kind: Found['kind'];
   id: string;
   run: string | null;
@@ -64,33 +64,33 @@ export interface ReaperItem {
   detail: string | null;
 }
 
-export interface ReaperReport {
+export interface GcReport {
   owner: string;
   dryRun: boolean;
   /** The endpoint's clock less ours. */
   clockSkewMs: number | null;
   /** Why nothing was marked or ended; null when nothing was in the way. */
   refused: string | null;
-  items: ReaperItem[];
+  items: GcItem[];
 }
 
 interface Look {
   instances: CloudInstance[];
   balancers: OwnedBalancer[];
   found: Found[];
-  facts: ReaperFacts;
+  facts: GcFacts;
 }
 
 /** One gc. Throws when AWS or the database cannot be asked at all; what fails for one thing is in its item. */
-export async function reap(options: ReaperOptions): Promise<ReaperReport> {
+export async function collect(options: GcOptions): Promise<GcReport> {
   const look = await lookAround(options);
   const skewMs = options.skewMs();
   const refused = refusal(skewMs);
   const nowMs = look.facts.nowMs;
-  const known = new Map((await options.sightings.list(options.owner)).map((s) => [`${s.kind} ${s.id}`, s]));
-  const marks: Sighting[] = [];
+  const known = new Map((await options.marks.list(options.owner)).map((s) => [`${s.kind} ${s.id}`, s]));
+  const marks: GcMark[] = [];
   const due: Found[] = [];
-  const items = look.found.map((found): ReaperItem => {
+  const items = look.found.map((found): GcItem => {
     const keep = reasonToKeep(found, look.facts) ?? refused;
     if (keep !== null) return itemOf(found, look.facts, 'kept', keep);
     const seen = known.get(`${found.kind} ${found.id}`);
@@ -104,7 +104,7 @@ export async function reap(options: ReaperOptions): Promise<ReaperReport> {
   });
   if (!options.dryRun && refused === null) {
     const kept = items.filter((i) => i.action === 'kept');
-    await options.sightings.note(options.owner, marks, kept, nowMs - FORGET_MS);
+    await options.marks.note(options.owner, marks, kept, nowMs - FORGET_MS);
     if (due.length > 0) await endAll(options, due, items);
   }
   return { owner: options.owner, dryRun: options.dryRun, clockSkewMs: skewMs, refused, items };
@@ -117,7 +117,7 @@ function refusal(skewMs: number | null): string | null {
   return `the clock of this machine is ${minutes} minutes ${skewMs < 0 ? 'ahead of' : 'behind'} AWS: set it right`;
 }
 
-async function lookAround(options: ReaperOptions): Promise<Look> {
+async function lookAround(options: GcOptions): Promise<Look> {
   const { owner, compute, balancers: elb, clock, workedOn } = options;
   const instances = await compute.list({ key: TAG.owner, value: owner });
   const balancers = await elb.list(owner);
@@ -132,7 +132,7 @@ async function lookAround(options: ReaperOptions): Promise<Look> {
 }
 
 /** Asks AWS and the database again, and ends what may still be ended. */
-async function endAll(options: ReaperOptions, due: readonly Found[], items: ReaperItem[]): Promise<void> {
+async function endAll(options: GcOptions, due: readonly Found[], items: GcItem[]): Promise<void> {
   const fresh = await lookAround(options);
   for (const { kind, id } of due) {
     const item = items.find((i) => i.kind === kind && i.id === id)!;
@@ -151,7 +151,7 @@ async function endAll(options: ReaperOptions, due: readonly Found[], items: Reap
   }
 }
 
-function itemOf(found: Found, facts: ReaperFacts, action: ReaperItem['action'], detail: string | null): ReaperItem {
+function itemOf(found: Found, facts: GcFacts, action: GcItem['action'], detail: string | null): GcItem {
   const run = found.tags[TAG.run] ?? null;
   const known = facts.runs.get(run ?? '');
   const expiresAtMs = expiryOf(found, known);

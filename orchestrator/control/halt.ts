@@ -1,6 +1,6 @@
 /** Ends the crawl for good while there is something to save: instances upload what they have, nobody asks the site again. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { circuitWindowMs, openTrouble, recentBans } from './ban-policy.ts';
+import { circuitWindowMs, openIncident, recentBans } from './ban-policy.ts';
 import type { HaltReason } from './actions.ts';
 import type { Core } from './core.ts';
 import type { StallCause } from './stall-causes.ts';
@@ -13,7 +13,7 @@ const BANNED_ADVICE =
   'Look at the evidence in the report; before the next run make site.interval longer, or ask the site for leave.';
 
 const SITE_CHANGED =
-  'known pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
+  'canary pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
   'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
 
 /** Stored as the run's own request, so that a main server that takes the run up carries it out too. */
@@ -27,9 +27,9 @@ export async function halt(core: Core, world: World, reason: HaltReason): Promis
   else if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
 }
 
-function stallText({ stall, faults }: World, cause: StallCause): string {
+function stallText({ stall, stallCauses }: World, cause: StallCause): string {
   const { because, remedy } = stallFacts(cause);
-  const detail = faults?.get(cause)?.detail;
+  const detail = stallCauses?.get(cause)?.detail;
   return (
     `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${because}${detail === undefined ? '' : ` (${detail})`}: ` +
     `the run ends with what it has. ${remedy}`
@@ -46,7 +46,7 @@ function whoIsBanned(world: World): string {
     return 'the site refuses an address of this run, and site.on_ban is stop';
   const latest = [...latestBySlot(world.instances).values()];
   const alive = latest.filter((r) => !isGivenUp(r) && r.publicKey !== null);
-  const banned = alive.filter((r) => openTrouble(r)?.verdict === 'banned').length;
+  const banned = alive.filter((r) => openIncident(r)?.verdict === 'banned').length;
   const served = latest.filter((r) => isGivenUp(r) && (r.progress?.stored ?? 0) > 0).length;
   if (banned === alive.length && served === 0) return 'the site refuses every address of this run';
   if (banned === alive.length) {

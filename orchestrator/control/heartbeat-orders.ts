@@ -1,7 +1,7 @@
 /** From a heartbeat and the world around it to what the orders depend on. Pure. */
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
-import { isMakingRoom, isReturnExpected, judgeSuspicion, mustRelease } from './ban-policy.ts';
+import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from './ban-policy.ts';
 import type { OrderInput } from './orders.ts';
 import { ordersFor } from './orders.ts';
 import type { InstanceRecord } from './stores.ts';
@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 
 export interface HeardHeartbeat extends Pick<
   OrderInput,
-  'granted' | 'partsAck' | 'superseded' | 'yield' | 'most' | 'knownPage'
+  'granted' | 'partsAck' | 'superseded' | 'transfer' | 'maxProducts' | 'canaryPage'
 > {
   /** The sender as it is since this heartbeat. */
   record: InstanceRecord;
@@ -33,8 +33,8 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     slowdown: world.site?.slowdown ?? 1,
     waiting: serving ? world.work.waiting : 0,
     returning: isReturnExpected(current) || (serving && awaited),
-    release: serving && mustRelease(current, record),
-    leave: serving && isMakingRoom(current, record),
+    returnProducts: serving && mustReturnProducts(current, record),
+    rotate: serving && isRotatingAddress(current, record),
     verdict: serving ? judgeSuspicion(current, record) : null,
   };
 }
@@ -49,13 +49,13 @@ function withCurrent(instances: InstanceRecord[], record: InstanceRecord): Insta
 export function fencedOrders(world: World, record: InstanceRecord, heartbeat: Heartbeat): Orders {
   const none = {
     granted: [],
-    yield: [],
-    most: null,
+    transfer: [],
+    maxProducts: null,
     partsAck: -1,
     awaited: false,
     serving: false,
     robots: null,
-    knownPage: null,
+    canaryPage: null,
   };
   return ordersFor(orderInput(world, { ...none, record, heartbeat, superseded: true }));
 }

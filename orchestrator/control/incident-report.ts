@@ -1,53 +1,53 @@
-/** What a heartbeat says of the sender's trouble, into the database. */
+/** What a heartbeat says of the sender's incident, into the database. */
 import type { Evidence } from '../../shared/domain/verdict.ts';
-import type { Heartbeat, Trouble } from '../../shared/wire/callbacks.ts';
-import { openTrouble } from './ban-policy.ts';
+import type { Heartbeat, Incident } from '../../shared/wire/callbacks.ts';
+import { openIncident } from './ban-policy.ts';
 import type { Core } from './core.ts';
-import type { InstanceRecord, TroubleReport } from './stores.ts';
+import type { InstanceRecord, IncidentReport } from './stores.ts';
 
 const MAX_URL = 2_000;
 const MAX_HEADERS = 40;
 const MAX_HEADER = 500;
 
-/** What of the record the heartbeat has changed. Writes only when the trouble began, turned into a ban, or ended. */
-export async function noteTrouble(
+/** What of the record the heartbeat has changed. Writes only when the incident began, turned into a ban, or ended. */
+export async function recordIncident(
   core: Core,
   record: InstanceRecord,
   heartbeat: Heartbeat,
 ): Promise<Partial<InstanceRecord>> {
   const nowMs = core.clock.now();
   const heard = { progress: heartbeat.progress, lastHeartbeatAtMs: nowMs };
-  const open = openTrouble(record);
-  const { trouble } = heartbeat;
-  if ((open?.verdict ?? null) === (trouble?.verdict ?? null)) return heard;
-  await core.fleet.noteTrouble(
+  const open = openIncident(record);
+  const { incident } = heartbeat;
+  if ((open?.verdict ?? null) === (incident?.verdict ?? null)) return heard;
+  await core.fleet.recordIncident(
     core.runId,
     record.slot,
     record.epoch,
-    trouble === null ? null : toReport(trouble, nowMs),
+    incident === null ? null : toReport(incident, nowMs),
     core.fence,
     nowMs,
   );
-  if (trouble?.verdict === 'suspect')
+  if (incident?.verdict === 'suspect')
     await core.alarm(
-      `slot ${record.slot}: a known page is unreadable from ${record.address ?? 'its address'} (${trouble.evidence.rule}); ` +
+      `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
         'whether it is banned or the site has changed, the other addresses tell',
       record,
     );
   const after = await core.fleet.get(core.runId, record.slot, record.epoch);
-  return { ...heard, trouble: after?.trouble ?? null };
+  return { ...heard, incident: after?.incident ?? null };
 }
 
-function toReport(trouble: Trouble, nowMs: number): TroubleReport {
+function toReport(incident: Incident, nowMs: number): IncidentReport {
   return {
-    verdict: trouble.verdict,
-    atMs: nowMs - Math.round(trouble.sinceMs),
-    untilMs: trouble.leftMs === null ? null : nowMs + Math.round(trouble.leftMs),
-    evidence: trim(trouble.evidence),
+    verdict: incident.verdict,
+    atMs: nowMs - Math.round(incident.sinceMs),
+    untilMs: incident.leftMs === null ? null : nowMs + Math.round(incident.leftMs),
+    evidence: trim(incident.evidence),
   };
 }
 
-/** An instance may send as much as a call-back holds; a proof needs less. */
+/** An instance may send as much as a callback holds; a proof needs less. */
 function trim(evidence: Evidence): Evidence {
   const headers = Object.entries(evidence.headers)
     .slice(0, MAX_HEADERS)

@@ -7,21 +7,21 @@ import type { World } from './world.ts';
 const MARKS = [90, 75, 50] as const;
 
 export function lateNotes(world: World): Action[] {
-  const { run, nowMs, outlook } = world;
-  if (outlook === null || isDraining(world)) return [];
+  const { run, nowMs, forecast } = world;
+  if (forecast === null || isDraining(world)) return [];
   const gone = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
   const mark = MARKS.find((m) => gone * 100 >= m);
   if (mark === undefined) return [];
   const key = `late ${mark}%`;
-  const { p50Ms, p95Ms } = outlook.projection;
+  const { p50Ms, p95Ms } = forecast.end;
   const latestMs = drainAtMs(run);
-  if (world.noted.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
+  if (world.notedKeys.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
   const end =
     p50Ms === null || p95Ms === null
       ? 'nobody is left who could crawl what is open'
       : `the crawl ends ${inWords(p50Ms - latestMs)} (p50), ${inWords(p95Ms - latestMs)} (p95)`;
   const detail = `${mark} % of the time is gone and the run may be late: ${end}; what is not crawled by then is published as it is`;
-  return [{ kind: 'note', note: { key, event: 'projection', detail }, alarm: true }];
+  return [{ kind: 'note', note: { key, event: 'forecast', detail }, alarm: true }];
 }
 
 const inWords = (ms: number): string =>

@@ -1,4 +1,5 @@
 /** Which of the launches that the slots ask for in one round may go out together. Pure. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Action } from './actions.ts';
 import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './budget.ts';
@@ -58,6 +59,6 @@ function oneAtATime(world: World, actions: readonly Action[]): Action[] {
   return actions.filter((action) => !fresh(action) || action === chosen);
 }
 
-function isFirstCall(world: World, { slot, epoch }: { slot: number; epoch: number }): boolean {
+function isFirstCall(world: World, { slot, epoch }: EpochId): boolean {
   return world.instances.some((r) => r.slot === slot && r.epoch === epoch && r.attempts === 0);
 }

@@ -1,4 +1,5 @@
 /** What a run may do while it has no load balancer. Pure. */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Action } from './actions.ts';
 import { isDraining } from './run-deadlines.ts';
 import type { World } from './world.ts';
@@ -12,8 +13,8 @@ export function behindBalancer(world: World, actions: readonly Action[]): Action
   if (world.run.balancer !== null) return [...actions];
   if (world.balancerRefused === true) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
   if (world.instances.some((r) => r.instanceId !== null)) return [...actions];
-  const asked = new Set(world.instances.filter((r) => r.attempts > 0).map((r) => `${r.slot}.${r.epoch}`));
-  return actions.filter((a) => a.kind !== 'launch' || asked.has(`${a.slot}.${a.epoch}`));
+  const asked = new Set(world.instances.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
+  return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
 }
 
 /** True when the balancer was refused and nobody has anything left to crawl: the run has to end. */

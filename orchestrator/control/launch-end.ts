@@ -6,7 +6,7 @@ import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 
 export interface LaunchEnd {
-  /** Whose matter it is: AWS's machines and the account's limits, or what the user has set, allowed or renewed. */
+  /** Whose matter it is: AWS's machines and the account's limits, or what the user has set, allowed or rotated. */
   cause: 'capacity' | 'rights';
   /** One sentence: what happened and what to do. */
   reason: string;

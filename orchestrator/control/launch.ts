@@ -1,4 +1,5 @@
 /** Claims and launches: the whole request is stored before EC2 is asked, and a retry sends the same bytes. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { randomBytes } from 'node:crypto';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
@@ -29,7 +30,7 @@ export const LOCAL_PORT = 8081;
 export const BALANCER_PORT = 8080;
 
 /** What is the same for every launch of a run. */
-export interface LaunchKit {
+export interface LaunchTemplate {
   owner: string;
   imageId: string;
   subnets: SubnetInfo[];
@@ -50,29 +51,30 @@ export interface LaunchKit {
 export async function claim(
   core: Core,
   world: Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'>,
-  { slot, epoch, pool }: { slot: number; epoch: number; pool: Pool | null },
+  { slot, epoch, pool }: EpochId & { pool: Pool | null },
 ): Promise<void> {
   const { run } = world;
-  const kit = await preparing(core, () => core.launchKit());
-  core.marks.pools ??= { subnetIds: kit.subnets.map((s) => s.id), instanceTypes: kit.instanceTypes };
-  const next: NextPool = pool === null ? nextPool({ ...world, pools: core.marks.pools }, slot) : { kind: 'pool', pool };
+  const template = await preparing(core, () => core.launchTemplate());
+  core.processState.pools ??= { subnetIds: template.subnets.map((s) => s.id), instanceTypes: template.instanceTypes };
+  const next: NextPool =
+    pool === null ? nextPool({ ...world, pools: core.processState.pools }, slot) : { kind: 'pool', pool };
   if (next.kind !== 'pool') return;
   const { subnetId, instanceType } = next.pool!;
   const token = randomBytes(32).toString('hex');
   // Signing asks AWS nothing: it fails only where there are no keys to sign with.
-  const url = await preparing(core, () => bundleUrl(run, kit, core.objects, core.clock), 'credentials');
-  const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: kit.bundle.sha256 });
+  const url = await preparing(core, () => bundleUrl(run, template, core.objects, core.clock), 'credentials');
+  const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: template.bundle.sha256 });
   const request: LaunchRequest = {
     clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
     instanceType,
-    imageId: kit.imageId,
+    imageId: template.imageId,
     subnetId,
-    securityGroupIds: kit.securityGroupIds,
+    securityGroupIds: template.securityGroupIds,
     instanceProfile: run.settings.aws.instanceProfile,
     userData: renderUserData(settings),
     tags: {
       Name: `crawlfleet ${run.id} ${slot}.${epoch}`,
-      [TAG.owner]: kit.owner,
+      [TAG.owner]: template.owner,
       [TAG.run]: run.id,
       [TAG.slot]: String(slot),
       [TAG.epoch]: String(epoch),
@@ -87,7 +89,7 @@ type LaunchedRun = Pick<RunRecord, 'id' | 'publicKey' | 'settings' | 'startedAtM
 
 function instanceSettings(
   run: LaunchedRun,
-  place: { slot: number; epoch: number; token: string },
+  place: EpochId & { token: string },
   bundle: { url: string; sha256: string },
 ): InstanceSettings {
   const { site, server, aws } = run.settings;
@@ -126,18 +128,18 @@ function instanceSettings(
 /** Throws `config-invalid` when the user data of this run's instances would be too long, before anything is launched. */
 export async function checkUserData(
   run: LaunchedRun,
-  kit: LaunchKit,
+  template: LaunchTemplate,
   objects: ObjectStore,
   clock: Clock,
 ): Promise<void> {
-  const url = await bundleUrl(run, kit, objects, clock);
+  const url = await bundleUrl(run, template, objects, clock);
   renderUserData(
-    instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, { url, sha256: kit.bundle.sha256 }),
+    instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, { url, sha256: template.bundle.sha256 }),
   );
 }
 
-function bundleUrl(run: LaunchedRun, kit: LaunchKit, objects: ObjectStore, clock: Clock): Promise<string> {
-  return objects.presignGet(kit.bundle.key, powerOffAtMs(run) - clock.now());
+function bundleUrl(run: LaunchedRun, template: LaunchTemplate, objects: ObjectStore, clock: Clock): Promise<string> {
+  return objects.presignGet(template.bundle.key, powerOffAtMs(run) - clock.now());
 }
 
 /** What comes before the call needs keys and rights, too: their want counts as a refusal of the launch. `cause`: of every failure. */
@@ -148,7 +150,7 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
     const isDenied = error instanceof AppError && error.code === 'aws-denied';
     if (cause === undefined && !isDenied) throw error;
     const refused = { cause: cause ?? 'denied', message: describeError(error) } as const;
-    noteRefused(core.marks.rights, 'launch', { ...refused, nowMs: core.clock.now() });
+    noteRefused(core.processState.rights, 'launch', { ...refused, nowMs: core.clock.now() });
     await tellRights(core, refused);
     throw error;
   }
@@ -159,26 +161,26 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   const decidedMs = core.clock.now();
   await core.launchTurn();
   // Refused to another slot while this one waited for its turn: `decide` says when it is to be tried again.
-  if ((core.marks.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
-  if ((core.marks.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
+  if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
+  if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
   const record = await core.fleet.get(run.id, slot, epoch);
   if (!record || record.phase !== 'claimed') return;
   const now = core.clock.now();
   await core.fleet.patch(run.id, slot, epoch, { attempts: record.attempts + 1, launchedAtMs: now }, core.fence);
-  core.marks.firstLaunchMs ??= now;
+  core.processState.firstLaunchMs ??= now;
   const result = await core.compute.launch(record.request);
   if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled?.();
   else if (result.kind !== 'unknown') core.launchTurn.answered?.();
   switch (result.kind) {
     case 'launched':
-      core.marks.rights.launch = null;
+      core.processState.rights.launch = null;
       return adopt(core, run, slot, epoch, result.instance);
     case 'refused': {
       const { cause, message } = result;
       const nowMs = core.clock.now();
-      if (cause === 'quota') core.marks.quotaRefusedMs = nowMs;
+      if (cause === 'quota') core.processState.quotaRefusedMs = nowMs;
       if (cause === 'credentials' || cause === 'denied')
-        noteRefused(core.marks.rights, 'launch', { cause, message, nowMs });
+        noteRefused(core.processState.rights, 'launch', { cause, message, nowMs });
       const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
       await core.fleet.patch(run.id, slot, epoch, { answer }, core.fence);
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
@@ -242,7 +244,7 @@ async function tellRefusal(
 function tellRights(
   core: Core,
   refused: { cause: 'credentials' | 'denied'; message: string },
-  at?: { slot: number; epoch: number },
+  at?: EpochId,
 ): Promise<void> {
   const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. It is tried again; ${rightsRemedy(refused)}`;
   return alarmOnce(core, refused.cause, said, at);
@@ -290,7 +292,7 @@ export async function adopt(
     core.fence,
   );
   if (await core.fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, core.clock.now()))
-    core.marks.lastLaunchMs = core.clock.now();
+    core.processState.lastLaunchMs = core.clock.now();
 }
 
 const isEnded = ({ state }: CloudInstance): boolean => state !== 'pending' && state !== 'running';

@@ -5,7 +5,7 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import { itemResultSchema } from '../../shared/wire/part.ts';
 import type { Core } from './core.ts';
 import { noteLoad } from './core.ts';
-import { Lanes } from './concurrency-limit.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { PartName } from './part-bytes.ts';
 import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';
@@ -34,7 +34,7 @@ export function loadParts(core: Core, only?: (part: PartRecord) => boolean): Pro
 
 async function loadSeen(core: Core, only?: (part: PartRecord) => boolean): Promise<void> {
   const startedMs = core.clock.now();
-  const lanes = new Lanes(LANES);
+  const limit = new ConcurrencyLimit(LANES);
   const parts = (await core.results.parts(core.runId)).filter((p) => p.state === 'seen' && (only?.(p) ?? true));
   for await (const [part, read] of readAhead(parts, (p) => readPart(core.objects, p))) {
     if ('error' in read) {
@@ -43,14 +43,14 @@ async function loadSeen(core: Core, only?: (part: PartRecord) => boolean): Promi
       await core.alarm(`${read.error.message}; its products are taken as not crawled`, part);
       continue;
     }
-    await lanes.enter(() => loadOne(core, part, read.value));
+    await limit.enter(() => loadOne(core, part, read.value));
   }
-  await lanes.end();
-  core.marks.loadMs += core.clock.now() - startedMs;
+  await limit.end();
+  core.processState.loadMs += core.clock.now() - startedMs;
 }
 
 async function loadOne(core: Core, part: PartRecord, results: readonly ItemResult[]): Promise<void> {
   const startedMs = core.clock.monotonic();
   await core.results.load(core.runId, part, results, core.fence, core.clock.now());
-  noteLoad(core.marks, core.clock.monotonic() - startedMs);
+  noteLoad(core.processState, core.clock.monotonic() - startedMs);
 }

@@ -95,8 +95,9 @@ export class ControlLoop implements LoopLink {
   #isOver(world: World): boolean {
     if (!isRunEnd(world.run.phase)) return false;
     // Not the world's: an action that has failed since may have left something.
-    const { balancerLeft } = this.#core.marks;
-    const left = balancerLeft || world.run.balancer !== null || world.instances.some((i) => i.phase !== 'terminated');
+    const { balancerMayRemain } = this.#core.processState;
+    const left =
+      balancerMayRemain || world.run.balancer !== null || world.instances.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
     // Long after they have powered themselves off, what EC2 says of them is for a person to look into.
     return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;
@@ -145,7 +146,7 @@ export class ControlLoop implements LoopLink {
     }
   }
 
-  /** Until AWS is to be asked again or an action is due again; call-backs and finished actions wake the loop earlier. */
+  /** Until AWS is to be asked again or an action is due again; callbacks and finished actions wake the loop earlier. */
   #pauseMs(world: World | null): number {
     const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.monotonic();
     const longest = world?.limits.heartbeatMs ?? 1_000;
@@ -153,7 +154,7 @@ export class ControlLoop implements LoopLink {
   }
 }
 
-/** However many call-backs and ended actions wake the loop: thousands of instances speak many times a second. */
+/** However many callbacks and ended actions wake the loop: thousands of instances speak many times a second. */
 function leastPauseMs(world: World | null): number {
   return world === null ? 0 : Math.min(250, Math.max(20, world.limits.heartbeatMs / 30));
 }

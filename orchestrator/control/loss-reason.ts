@@ -1,5 +1,5 @@
 /** Why an instance was given up: these stand in its row; `explain` and the report show them. */
-export const LOSS = {
+export const LOSS_REASON = {
   noHello: 'no-hello',
   silent: 'heartbeat-lost',
   overdue: 'overdue',
@@ -12,7 +12,7 @@ export const LOSS = {
   notNeeded: 'not-needed',
   banned: 'banned',
   /** It has made room for a fresh address, as `aws.recycle_every` asks. */
-  renewed: 'address-renewed',
+  rotated: 'address-rotated',
   /** It said hello, but the balancer never got a good answer from it while others were fine. */
   neverHealthy: 'never-healthy',
   /** Its requests leave from the address of another instance of the run. */

@@ -7,7 +7,7 @@ import type { Balancer, BalancerRequest } from '../cloud/load-balancer.ts';
 import { alarmOnce } from './alarm-once.ts';
 import type { Core } from './core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
-import { patienceMs } from './stall-window.ts';
+import { stallWindowMs } from './stall-window.ts';
 import { lastingRefusal, noteRefused, rightsRemedy } from './rights.ts';
 import { powerOffAtMs } from './run-deadlines.ts';
 import type { RunRecord } from './stores.ts';
@@ -29,51 +29,51 @@ const isDenied = (error: unknown): boolean => error instanceof AppError && error
  */
 export async function makeBalancer(core: Core, world: World): Promise<void> {
   const { run } = world;
-  const { marks } = core;
+  const { processState } = core;
   const request = await requestFor(core, run);
   const balancer = await ensure(core, world, request);
-  marks.balancerRefused = false;
-  marks.rights.balancer = null;
-  marks.balancerFailingMs = null;
+  processState.balancerRefused = false;
+  processState.rights.balancer = null;
+  processState.balancerFailingMs = null;
   await core.runs.setBalancer(run.id, balancer, core.fence);
 }
 
 async function ensure(core: Core, world: World, request: BalancerRequest): Promise<Balancer> {
-  core.marks.balancerLeft = true;
+  core.processState.balancerMayRemain = true;
   try {
     return await core.balancers.ensure(request);
   } catch (error) {
     // The end may have been swept up while this call was under way.
-    core.marks.balancerLeft = true;
+    core.processState.balancerMayRemain = true;
     await tellFailure(core, world, error);
     throw error;
   }
 }
 
 async function tellFailure(core: Core, { limits, run }: World, error: unknown): Promise<void> {
-  const { marks, clock } = core;
+  const { processState, clock } = core;
   const words = describeError(error);
   if (isDenied(error)) {
     const refused = { cause: 'denied', message: words } as const;
-    noteRefused(marks.rights, 'balancer', { ...refused, nowMs: clock.now() });
-    marks.balancerRefused = lastingRefusal(marks.rights, run) !== null;
+    noteRefused(processState.rights, 'balancer', { ...refused, nowMs: clock.now() });
+    processState.balancerRefused = lastingRefusal(processState.rights, run) !== null;
     return alarmOnce(
       core,
       'balancer denied',
-      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(patienceMs({ run }))}, then nothing more is launched ` +
+      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
         `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }
   if (isRefusal(error)) {
-    marks.balancerRefused = true;
+    processState.balancerRefused = true;
     return alarmOnce(
       core,
       'balancer refused',
       `the load balancer of this run is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
     );
   }
-  marks.balancerFailingMs ??= clock.monotonic();
-  const sinceMs = clock.monotonic() - marks.balancerFailingMs;
+  processState.balancerFailingMs ??= clock.monotonic();
+  const sinceMs = clock.monotonic() - processState.balancerFailingMs;
   // The first tries come within seconds of each other; throttling for a moment is nobody's business.
   if (sinceMs < 2 * limits.heartbeatMs) return;
   await alarmOnce(
@@ -84,19 +84,19 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
 }
 
 async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> {
-  const kit = await core.launchKit();
+  const template = await core.launchTemplate();
   return {
     name: balancerName(run.id),
-    existing: kit.balancer?.existing ?? null,
-    scheme: kit.balancer?.scheme ?? 'internal',
-    vpcId: kit.subnets[0]!.vpcId,
-    subnetIds: oneSubnetPerZone(kit.subnets),
-    securityGroupIds: kit.balancer?.securityGroupIds ?? kit.securityGroupIds,
+    existing: template.balancer?.existing ?? null,
+    scheme: template.balancer?.scheme ?? 'internal',
+    vpcId: template.subnets[0]!.vpcId,
+    subnetIds: oneSubnetPerZone(template.subnets),
+    securityGroupIds: template.balancer?.securityGroupIds ?? template.securityGroupIds,
     listenPort: BALANCER_PORT,
     targetPort: API_PORT,
     healthPath: HEALTH_PATH,
     tags: {
-      [TAG.owner]: kit.owner,
+      [TAG.owner]: template.owner,
       [TAG.run]: run.id,
       [TAG.expiresAt]: new Date(powerOffAtMs(run)).toISOString(),
     },
@@ -113,13 +113,13 @@ function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): str
  * where that is of no use, the user is told.
  */
 export async function sweepBalancer(core: Core, { run, limits }: World): Promise<void> {
-  const { marks, clock } = core;
+  const { processState, clock } = core;
   const name = balancerName(run.id);
   try {
     await core.balancers.removeByName(name);
   } catch (error) {
-    marks.sweepFailingMs ??= clock.monotonic();
-    const lastsMs = clock.monotonic() - marks.sweepFailingMs;
+    processState.sweepFailingMs ??= clock.monotonic();
+    const lastsMs = clock.monotonic() - processState.sweepFailingMs;
     if (!isRefusal(error) && lastsMs < limits.terminateMs) throw error;
     await alarmOnce(
       core,
@@ -127,5 +127,5 @@ export async function sweepBalancer(core: Core, { run, limits }: World): Promise
       `what may be left of the load balancer ${name} could not be removed in ${formatDuration(lastsMs)}: ${describeError(error)}; orchestrator gc removes it when it may`,
     );
   }
-  marks.balancerLeft = false;
+  processState.balancerMayRemain = false;
 }

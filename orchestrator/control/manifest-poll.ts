@@ -1,7 +1,8 @@
 /**
- * The bucket as the second way to hear of an instance: when its call-backs do not arrive, its parts and its manifest still
- * do. A lost call-back then costs time, not results.
+ * The bucket as the second way to hear of an instance: when its callbacks do not arrive, its parts and its manifest still
+ * do. A lost callback then costs time, not results.
  */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, runPrefix, shardPrefix } from '../../shared/domain/keys.ts';
 import type { RunLimits } from '../../shared/domain/limits.ts';
@@ -13,17 +14,15 @@ import type { PartName } from './part-bytes.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 
-const nameOf = ({ slot, epoch }: { slot: number; epoch: number }): string => `${slot}.${epoch}`;
-
 /**
- * Until when a part in the bucket shows that an instance is at work, although its call-backs do not get through; 0 when
+ * Until when a part in the bucket shows that an instance is at work, although its callbacks do not get through; 0 when
  * none does. Only one written well after the last heartbeat counts: that of an instance which died right after it says nothing.
  */
 export function heardInBucketMs(
   world: { uploads?: ReadonlyMap<string, number>; limits: RunLimits },
   record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
 ): number {
-  const uploadedMs = world.uploads?.get(nameOf(record)) ?? 0;
+  const uploadedMs = world.uploads?.get(epochKey(record)) ?? 0;
   const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
   // The next part is due so much later.
   return uploadedMs > spokenMs + 2 * world.limits.heartbeatMs ? uploadedMs + world.limits.partMs : 0;
@@ -88,7 +87,7 @@ export class ManifestPoll {
     const now = this.#core.clock.now();
     const heardMs = record.phase === 'uploading' ? record.phaseAtMs : (record.lastHeartbeatAtMs ?? record.phaseAtMs);
     if (now - Math.max(heardMs, this.#startedAtMs) < limits.lostMs / 2) return false;
-    return now - (this.#polledAtMs.get(nameOf(record)) ?? 0) >= limits.lostMs / 3;
+    return now - (this.#polledAtMs.get(epochKey(record)) ?? 0) >= limits.lostMs / 3;
   }
 
   async #poll(due: readonly InstanceRecord[]): Promise<void> {
@@ -104,7 +103,7 @@ export class ManifestPoll {
   async #pollOne(record: InstanceRecord, known: ReadonlySet<string>): Promise<void> {
     const core = this.#core;
     const { slot, epoch } = record;
-    const name = nameOf(record);
+    const name = epochKey(record);
     this.#polledAtMs.set(name, core.clock.now());
     const key = manifestKey(core.runId, slot, epoch);
     const parts: PartRef[] = [];

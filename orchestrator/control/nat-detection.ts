@@ -8,12 +8,12 @@ import { isGivenUp } from './world.ts';
 
 /** The instance of the run that has the record's address to itself; null when that is the record, or nobody shares it. */
 export function sharesAddressWith(instances: readonly InstanceRecord[], record: InstanceRecord): InstanceRecord | null {
-  const keeper = record.address === null ? undefined : keepersOf(instances).get(record.address);
-  return keeper === undefined || keeper === record || isGivenUp(record) ? null : keeper;
+  const owner = record.address === null ? undefined : ownersOf(instances).get(record.address);
+  return owner === undefined || owner === record || isGivenUp(record) ? null : owner;
 }
 
 /** Who keeps each address: an instance that crawls before one that does not, then the one that was there first. */
-const keepersOf = perFleet((instances): ReadonlyMap<string, InstanceRecord> => {
+const ownersOf = perFleet((instances): ReadonlyMap<string, InstanceRecord> => {
   const keepers = new Map<string, InstanceRecord>();
   for (const record of instances) {
     if (record.address === null || record.instanceId === null || isGivenUp(record)) continue;

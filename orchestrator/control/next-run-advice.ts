@@ -1,27 +1,28 @@
 /** What a run of the same products would need, from what this one has met. Pure. */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { deathAtLaunch } from './launch-deaths.ts';
-import { LOSS } from './loss-reason.ts';
-import { placesOf } from './workers.ts';
+import { LOSS_REASON } from './loss-reason.ts';
+import { workersOf } from './workers.ts';
 import { rightsRemedy } from './rights.ts';
 import { isStallCause, stallFacts } from './stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
-import type { InstanceRecord, RunEvent, RunRecord, TroubleRecord } from './stores.ts';
+import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from './stores.ts';
 import { tailMs, limitsOf } from './run-deadlines.ts';
 
-export interface NextTimeInput {
+export interface AdviceInput {
   run: RunRecord;
   instances: readonly InstanceRecord[];
   events: readonly RunEvent[];
-  troubles: readonly TroubleRecord[];
+  incidents: readonly IncidentRecord[];
   /** Products that nobody has crawled, or whose results never came. */
   left: number;
   nowMs: number;
 }
 
 /** One sentence each, the weightiest first; never empty. */
-export function nextTime(input: NextTimeInput): string[] {
-  const { run, instances: records, troubles, left } = input;
+export function nextRunAdvice(input: AdviceInput): string[] {
+  const { run, instances: records, incidents, left } = input;
   // Neither more time nor more instances would read the pages.
   if (run.request === 'site-changed')
     return [
@@ -31,7 +32,7 @@ export function nextTime(input: NextTimeInput): string[] {
   // No number of instances would have helped.
   if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
   const advice: string[] = [];
-  const bans = new Set(troubles.filter((t) => t.verdict === 'banned').map((t) => `${t.slot}.${t.epoch}`)).size;
+  const bans = new Set(incidents.filter((t) => t.verdict === 'banned').map((t) => epochKey(t))).size;
   if (bans > 0)
     advice.push(
       `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
@@ -54,7 +55,7 @@ export function nextTime(input: NextTimeInput): string[] {
     (r) =>
       r.reason !== null &&
       deathAtLaunch(r) === null &&
-      !([LOSS.notNeeded, LOSS.banned, LOSS.renewed] as string[]).includes(r.reason),
+      !([LOSS_REASON.notNeeded, LOSS_REASON.banned, LOSS_REASON.rotated] as string[]).includes(r.reason),
   ).length;
   if (lost > 0)
     advice.push(
@@ -66,7 +67,7 @@ export function nextTime(input: NextTimeInput): string[] {
 
 /** By what would mend them, the most frequent first: more types bring nothing where keys have run out. */
 function refusals(records: readonly InstanceRecord[]): string[] {
-  const refused = records.filter((r) => r.reason === LOSS.refused || r.reason === LOSS.poolDry);
+  const refused = records.filter((r) => r.reason === LOSS_REASON.refused || r.reason === LOSS_REASON.poolDry);
   return byRemedy(refused, ({ answer }) => {
     if (answer?.kind !== 'refused') return MORE_POOLS;
     const { cause, message } = answer;
@@ -108,7 +109,7 @@ function byRemedy(
 const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
 
 /** By the pace that instances had and the slower ones of their boots; null when none has crawled. */
-function neededInstances({ run, instances, events, nowMs }: NextTimeInput): number | null {
+function neededInstances({ run, instances, events, nowMs }: AdviceInput): number | null {
   const paces = instances
     .filter((r) => (r.progress?.requests ?? 0) > 0)
     .map((r) => paceOf(run, r, nowMs))
@@ -125,11 +126,11 @@ function neededInstances({ run, instances, events, nowMs }: NextTimeInput): numb
 }
 
 function paceOf(run: RunRecord, record: InstanceRecord, nowMs: number): number {
-  const alone = { ...record, phase: 'crawling' as const, slot: 0, trouble: null };
+  const alone = { ...record, phase: 'crawling' as const, slot: 0, incident: null };
   const plan = { ...run.plan, instances: 1 };
   const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
   const world = { nowMs, run: { ...run, plan }, instances: [alone], limits: limitsOf(run), work, robots: null };
-  return placesOf(world).places[0]?.paceMs ?? run.plan.paceMs;
+  return workersOf(world).workers[0]?.paceMs ?? run.plan.paceMs;
 }
 
 function claimedAtMs(instances: readonly InstanceRecord[], { slot, epoch, atMs }: RunEvent): number {

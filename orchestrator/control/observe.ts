@@ -9,11 +9,11 @@ import type { Core } from './core.ts';
 import { ClockWatch } from './clock-watch.ts';
 import { notedKeys } from './run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
-import type { Outlook } from './forecast.ts';
-import { outlookOf } from './forecast.ts';
+import type { Forecast } from './forecast.ts';
+import { forecastRun } from './forecast.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
-import { setFault } from './stall-causes.ts';
+import { setStallCause } from './stall-causes.ts';
 import { allRights, noteRefused } from './rights.ts';
 import type { InstanceRecord, RunRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -34,13 +34,13 @@ export class Observer {
   readonly #onceHealthy = new Set<string>();
   #balancerActive = false;
   #balancerGone = false;
-  /** Since when a balancer is asked for that does not serve yet, by the clock that never goes back. */
+  /** Since when a balancer is asked for that does not serve yet, by the monotonic clock. */
   #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
   #nextLookMs = 0;
   #requestSeenAtMs: number | null = null;
-  #noted: Set<string> | null = null;
-  #outlook: Outlook | null = null;
+  #notedKeys: Set<string> | null = null;
+  #forecast: Forecast | null = null;
 
   constructor(core: Core) {
     this.#core = core;
@@ -55,7 +55,7 @@ export class Observer {
     this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
   }
 
-  /** When AWS will be asked again, by the clock that never goes back. */
+  /** When AWS will be asked again, by the monotonic clock. */
   get nextLookMs(): number {
     return this.#nextLookMs;
   }
@@ -77,44 +77,49 @@ export class Observer {
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
       robots: core.robots.policy,
-      run: { ...run, measuredTailMs: measuredTailMs(instances, core.marks.lastLoadsMs) },
+      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
       limits,
       instances,
       cloud: this.#cloud,
-      pools: core.marks.pools,
+      pools: core.processState.pools,
       balancerActive: this.#balancerActive,
       balancerGone: this.#balancerGone,
-      rights: core.marks.rights,
-      balancerRefused: core.marks.balancerRefused,
-      balancerLeft: core.marks.balancerLeft,
+      rights: core.processState.rights,
+      balancerRefused: core.processState.balancerRefused,
+      balancerMayRemain: core.processState.balancerMayRemain,
       targets: this.#targets,
       onceHealthy: this.#onceHealthy,
       work,
-      handedOverAtMs: core.marks.handedOverMs,
-      outlook: this.#outlook,
-      noted: await this.#readNoted(),
+      lastTransferAtMs: core.processState.lastTransferMs,
+      forecast: this.#forecast,
+      notedKeys: await this.#readNoted(),
       totals,
       uploads: this.#bucket.uploads,
-      unanswered: core.marks.unanswered,
+      unansweredOffers: core.processState.unansweredOffers,
     };
     await this.#watchProgress(world);
-    if (this.#outlook === null || world.nowMs - this.#outlook.atMs >= limits.heartbeatMs)
-      world.outlook = this.#outlook = outlookOf(world, core.marks.unwilling);
+    if (this.#forecast === null || world.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
+      world.forecast = this.#forecast = forecastRun(world, core.processState.nothingToGive);
     return world;
   }
 
   /** What the watchdog goes by. */
   async #watchProgress(world: World): Promise<void> {
-    const { marks, clock } = this.#core;
+    const { processState, clock } = this.#core;
     const site = this.#siteWatch.look(world, clock.monotonic());
     const wasSlow = this.#isSlow;
     this.#isSlow = site.slowdown > 1;
     world.site = site;
-    setFault(marks.faults, 'site-down', site.detail ?? site.suspicion, world.nowMs);
-    const { unanswered } = marks;
-    const isCutOff = unanswered?.kind === 'unreachable';
-    setFault(marks.faults, 'unreachable', isCutOff ? `${unanswered.url}: ${unanswered.message}` : null, world.nowMs);
-    world.faults = new Map(marks.faults);
+    setStallCause(processState.stallCauses, 'site-down', site.detail ?? site.suspicion, world.nowMs);
+    const { unansweredOffers } = processState;
+    const isCutOff = unansweredOffers?.kind === 'unreachable';
+    setStallCause(
+      processState.stallCauses,
+      'unreachable',
+      isCutOff ? `${unansweredOffers.url}: ${unansweredOffers.message}` : null,
+      world.nowMs,
+    );
+    world.stallCauses = new Map(processState.stallCauses);
     world.stall = this.#progressWatch.look(world, clock.monotonic());
     this.#bucket.ask(world);
     // What becomes of robots.txt is said by its keeper.
@@ -131,14 +136,15 @@ export class Observer {
     const jumpMs = this.#clockWatch.look(toleranceMs);
     if (jumpMs === 0) return;
     const nowMs = this.#core.clock.now();
-    const { marks } = this.#core;
+    const { processState } = this.#core;
     this.#loopStartedAtMs = nowMs;
     // What is still to come by the new time never happened: nobody is to wait for it.
-    if ((marks.handedOverMs ?? -Infinity) > nowMs) marks.handedOverMs = null;
-    if (marks.unanswered !== null) marks.unanswered.sinceMs = Math.min(marks.unanswered.sinceMs, nowMs);
-    if ((marks.quotaRefusedMs ?? -Infinity) > nowMs) marks.quotaRefusedMs = null;
-    marks.rights = allRights();
-    this.#outlook = null;
+    if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
+    if (processState.unansweredOffers !== null)
+      processState.unansweredOffers.sinceMs = Math.min(processState.unansweredOffers.sinceMs, nowMs);
+    if ((processState.quotaRefusedMs ?? -Infinity) > nowMs) processState.quotaRefusedMs = null;
+    processState.rights = allRights();
+    this.#forecast = null;
     this.#cloud = null;
     this.#nextLookMs = 0;
     await this.#core.alarm(
@@ -148,8 +154,8 @@ export class Observer {
 
   /** Read once: from then on whoever notes something adds it here, too. */
   async #readNoted(): Promise<Set<string>> {
-    this.#noted ??= new Set(await notedKeys(this.#core));
-    return this.#noted;
+    this.#notedKeys ??= new Set(await notedKeys(this.#core));
+    return this.#notedKeys;
   }
 
   async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
@@ -160,7 +166,7 @@ export class Observer {
     await this.#ask('EC2', async () => {
       if (instances.some((i) => i.phase !== 'terminated' && (i.attempts > 0 || i.instanceId !== null))) {
         this.#cloud = { instances: await core.compute.list({ key: TAG.run, value: run.id }), seenAtMs: askedAtMs };
-        core.marks.rights.look = null;
+        core.processState.rights.look = null;
       }
     });
     await this.#ask('ELBv2', async () => {
@@ -218,7 +224,7 @@ export class Observer {
     } catch (error) {
       if (service === 'EC2' && error instanceof AppError && error.code === 'aws-denied') {
         const refused = { cause: 'denied', message: describeError(error), nowMs: this.#core.clock.now() } as const;
-        noteRefused(this.#core.marks.rights, 'look', refused);
+        noteRefused(this.#core.processState.rights, 'look', refused);
       }
       this.#core.log.warn({ service, error: describeError(error) }, 'AWS did not answer a Describe call');
     }

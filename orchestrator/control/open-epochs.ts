@@ -15,7 +15,7 @@ export const isOpenEpoch = (record: InstanceRecord): boolean =>
 /** A bucket that is gone, or that does not let us look, must not keep the run and every later one. */
 export function isClosingOver(world: World): boolean {
   const { run, nowMs, loopStartedAtMs, limits } = world;
-  const lostSinceMs = world.faults?.get('lost-bucket')?.sinceMs;
+  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs;
   // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
   if (lostSinceMs !== undefined && isDraining(world) && world.instances.every(isGivenUp))
     return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;

@@ -15,7 +15,7 @@ export interface OrderInput {
   granted: string[];
   /** Chunks of the run that nobody owns, after the grants. */
   waiting: number;
-  /** True while an address in trouble, or a slow one, still holds products that may come back. */
+  /** True while an address with an open incident, or a slow one, still holds products that may come back. */
   returning: boolean;
   partsAck: number;
   /** True when a newer epoch has the slot. */
@@ -24,15 +24,15 @@ export interface OrderInput {
   /** By how much every interval is longer, because the site is down. */
   slowdown: number;
   /** True when a banned instance is to give its products back and keep its place. */
-  release: boolean;
+  returnProducts: boolean;
   /** Chunks that others could crawl sooner. */
-  yield: string[];
+  transfer: string[];
   /** Products it is to hold at most; null while shares are equal. */
-  most: number | null;
-  /** True when an instance makes room for another address, because its own is banned or to be renewed: it uploads, closes and goes. */
-  leave: boolean;
+  maxProducts: number | null;
+  /** True when an instance makes room for another address, because its own is banned or to be rotated: it uploads, closes and goes. */
+  rotate: boolean;
   verdict: Orders['verdict'];
-  knownPage: Orders['knownPage'];
+  canaryPage: Orders['canaryPage'];
 }
 
 /**
@@ -40,9 +40,9 @@ export interface OrderInput {
  * crawled. Before that an instance stays open, so that it can take what comes back from a lost, banned or slow one.
  */
 export function isShardComplete(
-  input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'leave'>,
+  input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'rotate'>,
 ): boolean {
-  if (input.record.sealed || isDraining(input) || input.leave) return true;
+  if (input.record.sealed || isDraining(input) || input.rotate) return true;
   const idle =
     input.heartbeat.progress.pending === 0 && input.granted.length === 0 && input.heartbeat.offered.length === 0;
   return idle && input.waiting === 0 && !input.returning;
@@ -54,18 +54,18 @@ export function ordersFor(input: OrderInput): Orders {
   return {
     grants: input.granted,
     drops: heartbeat.offered.filter((id) => !own.has(id)),
-    yield: isDraining(input) ? [] : input.yield,
-    taken: heartbeat.yielded,
-    most: input.most,
+    transfer: isDraining(input) ? [] : input.transfer,
+    transferredAck: heartbeat.transferred,
+    maxProducts: input.maxProducts,
     sealed: isShardComplete(input),
-    drain: isDraining(input) || input.leave,
+    drain: isDraining(input) || input.rotate,
     fenced: input.superseded || !(isServing(input.record.phase) || input.record.phase === 'done'),
     partsAck: input.partsAck,
     intervalMs: intervalUnder(robots, input.run.settings.site.intervalMs) * input.slowdown,
     deadline: new Date(drainAtMs(input.run)).toISOString(),
     robots: robots === null || robots.version === heartbeat.robots ? null : robots,
-    release: input.release,
+    returnProducts: input.returnProducts,
     verdict: input.verdict,
-    knownPage: input.knownPage,
+    canaryPage: input.canaryPage,
   };
 }

@@ -2,7 +2,7 @@
  * Where a slot is launched next. A pool is an instance type in a subnet; EC2 runs out of machines pool by pool. Which ones are
  * dry stands in the rows of the instances, so a restart knows as much. Pure.
  */
-import { LOSS } from './loss-reason.ts';
+import { LOSS_REASON } from './loss-reason.ts';
 import { perFleet } from './per-fleet.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -33,8 +33,8 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
   const epochs = world.instances.filter((r) => r.slot === slot);
   const inSubnets = (reason: string): Set<string> =>
     new Set(epochs.filter((r) => r.reason === reason).map((r) => r.request.subnetId));
-  const shared = inSubnets(LOSS.sharedAddress);
-  const unhealthy = inSubnets(LOSS.neverHealthy);
+  const shared = inSubnets(LOSS_REASON.sharedAddress);
+  const unhealthy = inSubnets(LOSS_REASON.neverHealthy);
   const allowed = poolsFor(pools, slot).filter((p) => !shared.has(p.subnetId) && !isClosedPool(world, p));
   if (allowed.length === 0) return { kind: 'none' };
   // A zone that the balancer does not reach would make the next one unhealthy, too.

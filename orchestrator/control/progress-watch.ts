@@ -2,7 +2,7 @@
  * Measures how long nothing has come in while products waited. What counts as progress: a page that was judged right or gone,
  * anywhere, and a part. Time in which nothing could come in does not count.
  */
-import { openTrouble } from './ban-policy.ts';
+import { openIncident } from './ban-policy.ts';
 import { isDraining } from './run-deadlines.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
@@ -24,7 +24,7 @@ export class ProgressWatch {
   #lookedMs: number | null = null;
   #stall: Stall | null = null;
 
-  /** Null while there is nothing to wait for. `monotonicMs`: the clock that never goes back. */
+  /** Null while there is nothing to wait for. `monotonicMs`: the monotonic clock. */
   look(world: World, monotonicMs: number): Stall | null {
     const sinceLookMs = this.#lookedMs === null ? 0 : monotonicMs - this.#lookedMs;
     this.#lookedMs = monotonicMs;
@@ -47,7 +47,7 @@ function progressOf(world: World): number {
   return world.instances.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
 }
 
-const isBucketLost = ({ faults }: World): boolean => faults?.has('lost-bucket') === true;
+const isBucketLost = ({ stallCauses }: World): boolean => stallCauses?.has('lost-bucket') === true;
 
 /** True when a product is to be crawled, or with the bucket lost, has no result that arrived. */
 function isWaiting(world: World): boolean {
@@ -66,7 +66,7 @@ function isExcused(world: World, sinceMs: number): boolean {
   if (isBucketLost(world)) return false;
   const up = serving(world);
   // Boots, launches and silence end by their own limits.
-  const able = up.filter((r) => openTrouble(r) === null && !isResting(world, r) && !isSilent(world, r));
+  const able = up.filter((r) => openIncident(r) === null && !isResting(world, r) && !isSilent(world, r));
   if (able.length === 0) return true;
   const isYoung = world.nowMs - sinceMs <= world.limits.bootMs;
   if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);

@@ -2,7 +2,7 @@
 import { AppError } from '../../shared/domain/errors.ts';
 import { endOf } from './exit-code.ts';
 import type { FinishCore } from './finish.ts';
-import { endedSiteDown, restReason } from './uncrawled-reason.ts';
+import { endedSiteDown, uncrawledReason } from './uncrawled-reason.ts';
 import type { RunRecord } from './stores.ts';
 
 /** A run has a state once, and there are fewer of them. */
@@ -31,7 +31,7 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
   const { exitCode, reason } = endOf({
     ...outcomes,
     request: run.request,
-    restReason: restReason(noted),
+    uncrawledReason: uncrawledReason(noted),
     // The crawl was, whatever time somebody took to look at it.
     onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,

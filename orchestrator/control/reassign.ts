@@ -8,15 +8,15 @@ import type { World } from './world.ts';
  * Its parts are loaded first, so that only products without a result go out again, each chunk as its next generation.
  * The instance keeps its epoch: once its address is let in again it takes new chunks. Repeating any step changes nothing.
  */
-export async function takeBack(core: Core, world: World, slot: number, epoch: number): Promise<void> {
+export async function reassignProducts(core: Core, world: World, slot: number, epoch: number): Promise<void> {
   const record = await core.fleet.get(world.run.id, slot, epoch);
-  if (!record?.trouble || record.trouble.releasedAtMs !== null) return;
+  if (!record?.incident || record.incident.returnedAtMs !== null) return;
   // A result that is still on its way would be crawled twice. That costs a page, waiting for ever would cost the run.
-  const patienceMs = record.trouble.atMs + world.limits.uploadMs;
+  const patienceMs = record.incident.atMs + world.limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
-  const returned = await core.work.release(world.run.id, slot, epoch, core.fence, core.clock.now());
-  await core.fleet.noteReleased(world.run.id, slot, epoch, core.fence, core.clock.now());
+  const returned = await core.work.returnChunks(world.run.id, slot, epoch, core.fence, core.clock.now());
+  await core.fleet.recordReturned(world.run.id, slot, epoch, core.fence, core.clock.now());
   core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');
 }
 

@@ -2,6 +2,7 @@
  * Results from the bucket into a database that has missed them: parts of a run that it knows, and whole runs that it has
  * lost. Every step may be repeated; what is there already is left as it is.
  */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -35,7 +36,7 @@ export interface BucketEpoch {
 export async function listEpochs(objects: ObjectStore, runId: string): Promise<BucketEpoch[]> {
   const epochs = new Map<string, BucketEpoch>();
   const at = (slot: number, epoch: number): BucketEpoch => {
-    const name = `${slot}.${epoch}`;
+    const name = epochKey({ slot, epoch });
     const known = epochs.get(name) ?? { slot, epoch, parts: [], hasManifest: false };
     epochs.set(name, known);
     return known;
@@ -119,7 +120,7 @@ export async function loadEpochs(
       sums.failed += counts.failed;
     }
   }
-  core.marks.loadMs += core.clock.now() - startedMs;
+  core.processState.loadMs += core.clock.now() - startedMs;
   return sums;
 }
 

@@ -49,7 +49,7 @@ export interface RunReport {
     minGapMs: number | null;
     /** Requests of all instances, canaries among them. */
     requests: number;
-    /** Requests for known pages, asked again in doubt. */
+    /** Requests for canary pages, asked again in doubt. */
     canaries: number;
     /** Null when the main server that wrote the report never read it. */
     robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;

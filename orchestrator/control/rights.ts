@@ -5,7 +5,7 @@
  */
 import { isServing } from '../../shared/domain/states.ts';
 import type { LaunchGate } from './launch-gate.ts';
-import { patienceMs } from './stall-window.ts';
+import { stallWindowMs } from './stall-window.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 
@@ -69,7 +69,7 @@ export function lostRights(
 
 /** The refusal of any call that has lasted for the run's patience; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
-  const patience = patienceMs({ run });
+  const patience = stallWindowMs({ run });
   return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
 }
 

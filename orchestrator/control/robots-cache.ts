@@ -8,7 +8,7 @@ export interface RobotsReader {
   read(): Promise<RobotsPolicy>;
 }
 
-export interface KeeperOptions {
+export interface RobotsCacheOptions {
   /** Null when the site's robots.txt is to be ignored: then no request is made for it. */
   reader: RobotsReader | null;
   clock: Clock;
@@ -33,12 +33,12 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const SHORTEST_MS = 10_000;
 
-export class RobotsKeeper {
+export class RobotsCache {
   /** Null before the first read: nobody may crawl until then. */
   policy: RobotsPolicy | null;
-  readonly #options: KeeperOptions;
+  readonly #options: RobotsCacheOptions;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: RobotsCacheOptions) {
     this.#options = options;
     this.policy = options.reader === null ? IGNORED_ROBOTS : null;
   }

@@ -7,7 +7,7 @@ export function tailMs(deadlineMs: number): number {
   return Math.min(60_000, Math.max(1_000, Math.round(deadlineMs / 25)));
 }
 
-/** A measured tail is believed up to this share of the run: a bucket in trouble for a while must not cost hours. */
+/** A measured tail is believed up to this share of the run: a bucket with an open incident for a while must not cost hours. */
 const MOST_TAIL = 1 / 10;
 
 interface Span {

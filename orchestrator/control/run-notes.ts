@@ -1,9 +1,10 @@
 /** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './core.ts';
 import type { World } from './world.ts';
 
-/** `projection`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
-const NOTED_KINDS = ['projection', 'decision'] as const;
+/** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
+const NOTED_KINDS = ['forecast', 'decision'] as const;
 export type NotedKind = (typeof NOTED_KINDS)[number];
 
 export interface Note {
@@ -11,10 +12,10 @@ export interface Note {
   key: string;
   event: NotedKind;
   detail: string;
-  at?: { slot: number; epoch: number };
+  at?: EpochId;
 }
 
-/** More than any run notes: a few for each slot. Moves, hand-overs and alarms are many times as many. */
+/** More than any run notes: a few for each slot. Moves, transfers and alarms are many times as many. */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
@@ -26,11 +27,11 @@ export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<str
 /** Writes the event unless it is known, then logs it, or raises it as an alarm, which logs it too. True when it is new. */
 export async function note(
   core: Core,
-  world: Pick<World, 'noted'>,
+  world: Pick<World, 'notedKeys'>,
   { key, event, detail, at }: Note,
   isAlarm = false,
 ): Promise<boolean> {
-  if (world.noted.has(key)) return false;
+  if (world.notedKeys.has(key)) return false;
   const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
   await core.runs.addEvent(core.runId, {
     atMs: core.clock.now(),
@@ -40,7 +41,7 @@ export async function note(
     to: key,
     detail,
   });
-  world.noted.add(key);
+  world.notedKeys.add(key);
   if (isAlarm) await core.alarm(detail, at);
   else core.log.info({ ...at }, detail);
   return true;

@@ -52,7 +52,7 @@ export interface RunSettings {
     loadBalancer?: string | null;
     /** Of the balancer that is made; `auto` when left out. */
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
-    /** Each address is renewed this often; null or left out: never. */
+    /** Each address is rotated this often; null or left out: never. */
     recycleEveryMs?: number | null;
     /** Value of the tag crawlfleet:owner; not in runs of versions before it was a setting, whose owner was the host's name. */
     owner?: string;

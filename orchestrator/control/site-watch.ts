@@ -2,6 +2,7 @@
  * Whether the site is down, from what the instances count: more than half of the fleet's last requests got no connection, no answer or a
  * server error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
  */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { InstanceRecord } from './stores.ts';
 
@@ -50,7 +51,7 @@ export class SiteWatch {
   #seen = '';
   #hasLooked = false;
 
-  /** @param nowMs by the clock that never goes back */
+  /** @param nowMs by the monotonic clock */
   look(view: SiteView, nowMs: number): SiteState {
     const news = this.#news(view.instances);
     if (news.tried > 0) this.#keep(news);
@@ -92,7 +93,7 @@ export class SiteWatch {
     for (const { slot, epoch, progress } of instances) {
       // Left out by an instance of an earlier version.
       if (progress === null || !(progress.tried > 0)) continue;
-      const name = `${slot}.${epoch}`;
+      const name = epochKey({ slot, epoch });
       const before = this.#known.get(name);
       const { tried, unavailable, served } = progress;
       this.#known.set(name, { tried, unavailable, served });

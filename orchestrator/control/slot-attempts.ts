@@ -1,7 +1,7 @@
 /** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
 import { deathAtLaunch, isDyingAtLaunch } from './launch-deaths.ts';
 import { launchGate } from './launch-gate.ts';
-import { LOSS } from './loss-reason.ts';
+import { LOSS_REASON } from './loss-reason.ts';
 import { canAfford } from './budget.ts';
 import { areAllPoolsClosed, nextPool } from './pools.ts';
 import { lostRights } from './rights.ts';
@@ -10,7 +10,7 @@ import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { isClosed, isGivenUp, isLeaving, isRefused } from './world.ts';
 
-export { LOSS } from './loss-reason.ts';
+export { LOSS_REASON as LOSS } from './loss-reason.ts';
 
 /** A slot is filled at most this often with an instance that EC2 really gave: the first and two replacements. */
 const MAX_LAUNCHED = 3;
@@ -23,17 +23,20 @@ type TryWorld = Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'> &
   Partial<Pick<World, 'pools' | 'loopStartedAtMs' | 'rights'>>;
 
 /** True when time is left for another instance in the slot, and it has not failed too often. */
-export function hasTriesLeft(world: TryWorld, slot: number): boolean {
+export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   if (isDraining(world) || isHopeless(world)) return false;
   if (isTooLateToBoot(world)) return false;
   const epochs = world.instances.filter((r) => r.slot === slot);
   // One that made room for a fresh address has not failed, and may be followed by another as long as there is time.
   // One that EC2 itself ended at its launch says nothing of the slot: `launch-deaths.ts` bounds those.
   const launched = epochs.filter(
-    (r) => r.instanceId !== null && r.reason !== LOSS.renewed && deathAtLaunch(r) === null,
+    (r) => r.instanceId !== null && r.reason !== LOSS_REASON.rotated && deathAtLaunch(r) === null,
   );
   if (launched.length >= MAX_LAUNCHED) return false;
-  if (launched.filter((r) => r.reason === LOSS.noHello || r.reason === LOSS.neverHealthy).length >= MAX_DEAD_BOOTS)
+  if (
+    launched.filter((r) => r.reason === LOSS_REASON.noHello || r.reason === LOSS_REASON.neverHealthy).length >=
+    MAX_DEAD_BOOTS
+  )
     return false;
   return epochs.filter(isFailedCall).length < MAX_FAILED_CALLS && nextPool(world, slot).kind !== 'none';
 }
@@ -50,7 +53,7 @@ function isFailedCall(record: InstanceRecord): boolean {
 
 /** True when an empty slot may get an instance before the end, now or later, as far as tries and time go. */
 export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
-  if (record) return isGivenUp(record) && record.reason !== null && hasTriesLeft(world, slot);
+  if (record) return isGivenUp(record) && record.reason !== null && hasAttemptsLeft(world, slot);
   if (isDraining(world) || isHopeless(world)) return false;
   // The first launch of a short run goes out at once; only what EC2 has put off may come too late.
   return isOpenNow(world, slot) || (!isTooLateToBoot(world) && nextPool(world, slot).kind !== 'none');
@@ -68,7 +71,7 @@ export function canReplace(world: TryWorld, slot: number, record: InstanceRecord
 
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
 export function isFilledSoon(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
-  return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS.renewed);
+  return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
 }
 
 /** @param succeeds one of ours makes room for it, within the quota, too */
@@ -88,13 +91,13 @@ export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
 
 /** The epoch before it ended to make room for it. */
 const isSuccessor = ({ instances }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
-  instances.some((r) => r.slot === slot && r.epoch === epoch - 1 && r.reason === LOSS.renewed);
+  instances.some((r) => r.slot === slot && r.epoch === epoch - 1 && r.reason === LOSS_REASON.rotated);
 
-/** True when the next epoch of the slot may be claimed now. A banned or renewed address makes room first: no more are up than planned. */
+/** True when the next epoch of the slot may be claimed now. A banned or rotated address makes room first: no more are up than planned. */
 export function isVacated(record: InstanceRecord): boolean {
   // Nobody was ever there who could have left something in the bucket, which the same keys may not open either.
   if (record.phase === 'terminated' && record.instanceId === null && isRefused(record)) return true;
-  const makesRoom = record.reason === LOSS.banned || record.reason === LOSS.renewed;
+  const makesRoom = record.reason === LOSS_REASON.banned || record.reason === LOSS_REASON.rotated;
   return isClosed(record) && (!makesRoom || isLeaving(record));
 }
 

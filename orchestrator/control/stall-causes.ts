@@ -55,22 +55,22 @@ export const isStallCause = (request: string | null): request is StallCause =>
   request !== null && Object.hasOwn(STALL_CAUSES, request);
 
 /** A fault that is known and not over: since when (wall clock), and what was seen, in words. */
-export interface KnownFault {
+export interface ActiveStallCause {
   sinceMs: number;
   detail: string;
 }
 
-export type KnownFaults = ReadonlyMap<StallCause, KnownFault>;
+export type ActiveStallCauses = ReadonlyMap<StallCause, ActiveStallCause>;
 
 /** The likeliest cause of a stall. */
-export function likeliestCause(faults: KnownFaults): StallCause {
+export function likeliestCause(faults: ActiveStallCauses): StallCause {
   const causes = Object.keys(STALL_CAUSES) as StallCause[];
   return causes.find((cause) => faults.has(cause)) ?? 'no-progress';
 }
 
 /** Notes what is seen now; a fault that goes on keeps the time it began. */
-export function setFault(
-  faults: Map<StallCause, KnownFault>,
+export function setStallCause(
+  faults: Map<StallCause, ActiveStallCause>,
   cause: StallCause,
   detail: string | null,
   nowMs: number,

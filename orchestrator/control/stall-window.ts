@@ -12,7 +12,7 @@ const REQUESTS = 10;
 type PatienceWorld = Pick<World, 'run'> & Partial<Pick<World, 'robots'>>;
 
 /** Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run. */
-export function patienceMs(world: PatienceWorld): number {
+export function stallWindowMs(world: PatienceWorld): number {
   const lengthMs = world.run.deadlineAtMs - world.run.startedAtMs;
   return lengthMs < SHORT_RUN_MS ? lengthMs / 8 : Math.max(LEAST_MS, REQUESTS * plannedGapMs(world));
 }

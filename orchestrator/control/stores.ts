@@ -3,6 +3,7 @@
  * set for MySQL, MariaDB and SQLite. Every method is one transaction. Methods that change a run's rows take the fence:
  * the number under which the caller holds the lock. A caller with an old fence changes nothing and gets `lock-held`.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../shared/domain/states.ts';
 import type { Product } from '../../shared/domain/product.ts';
@@ -21,7 +22,7 @@ import type { RunSettings } from './run-settings.ts';
 import type { StallCause } from './stall-causes.ts';
 
 /** `stop` and `cancel`: a person's wish. The others: the main server's own, when going on would only do harm or bring nothing. */
-export type RunRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
+export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export interface RunRecord {
   id: string;
@@ -46,7 +47,7 @@ export interface RunRecord {
   publicKey: string;
   balancer: Balancer | null;
   /** Why the run is to end early; the loop has yet to carry it out. */
-  request: RunRequest | null;
+  request: StopRequest | null;
   /** What uploading and loading have taken so far; not in the database: the observer adds it to what it has read. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
@@ -130,7 +131,7 @@ export interface RunStore {
     to: RunPhase,
     fence: number,
     nowMs: number,
-    detail?: { reason?: string; exitCode?: ExitCode; request?: RunRequest },
+    detail?: { reason?: string; exitCode?: ExitCode; request?: StopRequest },
   ): Promise<boolean>;
   setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void>;
   /**
@@ -139,7 +140,7 @@ export interface RunStore {
    * `cancel` takes the place of any. Repeating it changes nothing.
    */
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
-  setRequest(id: string, request: RunRequest, fence: number): Promise<boolean>;
+  setRequest(id: string, request: StopRequest, fence: number): Promise<boolean>;
   setReport(id: string, report: RunReport, fence: number): Promise<void>;
   addEvent(id: string, event: RunEvent): Promise<void>;
   /** Newest first; only those of a kind if one is given. */
@@ -181,16 +182,16 @@ export interface InstanceRecord {
   problem: string | null;
   sealed: boolean;
   /** When it was asked to make room for a fresh address (`aws.recycle_every`); null while it was not. */
-  leaveAtMs: number | null;
+  rotateAtMs: number | null;
   manifestKey: string | null;
   manifestSha256: string | null;
   consoleOutput: string | null;
-  /** The last trouble it told of, over or not. */
-  trouble: TroubleState | null;
+  /** The last incident it told of, over or not. */
+  incident: AddressIncident | null;
 }
 
 /** Why an address has stopped by itself, and how far that has come. Times are the main server's. */
-export interface TroubleState {
+export interface AddressIncident {
   verdict: 'suspect' | 'banned';
   /** The ban rule that spoke. */
   rule: string;
@@ -198,18 +199,18 @@ export interface TroubleState {
   /** When the address leaves its cool-down; null for `suspect`. */
   untilMs: number | null;
   /** When the products it had not crawled were taken back. */
-  releasedAtMs: number | null;
+  returnedAtMs: number | null;
   /** When the instance said that it was over. */
   overAtMs: number | null;
 }
 
-/** What an instance says of its trouble. */
-export interface TroubleReport extends Pick<TroubleState, 'verdict' | 'atMs' | 'untilMs'> {
+/** What an instance says of its incident. */
+export interface IncidentReport extends Pick<AddressIncident, 'verdict' | 'atMs' | 'untilMs'> {
   evidence: Evidence;
 }
 
-/** One trouble of one instance with its proof, for the report. */
-export interface TroubleRecord extends TroubleState {
+/** One incident of one instance with its proof, for the report. */
+export interface IncidentRecord extends AddressIncident {
   slot: number;
   epoch: number;
   address: string | null;
@@ -234,7 +235,7 @@ export type InstancePatch = Partial<
     | 'cloudState'
     | 'registered'
     | 'sealed'
-    | 'leaveAtMs'
+    | 'rotateAtMs'
     | 'manifestKey'
     | 'manifestSha256'
     | 'consoleOutput'
@@ -246,7 +247,7 @@ export interface FleetStore {
   /** Writes the claim (phase `claimed`); false when (run, slot, epoch) is claimed already. */
   claim(
     runId: string,
-    claim: { slot: number; epoch: number; request: LaunchRequest; token: string },
+    claim: EpochId & { request: LaunchRequest; token: string },
     fence: number,
     nowMs: number,
   ): Promise<boolean>;
@@ -290,19 +291,19 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
   ): Promise<boolean>;
-  /** Enters a trouble, brings the open one up to date, or with null ends it. Repeating it changes nothing. */
-  noteTrouble(
+  /** Enters an incident, brings the open one up to date, or with null ends it. Repeating it changes nothing. */
+  recordIncident(
     runId: string,
     slot: number,
     epoch: number,
-    trouble: TroubleReport | null,
+    incident: IncidentReport | null,
     fence: number,
     nowMs: number,
   ): Promise<void>;
-  /** Notes that the products of the last trouble's instance were taken back. */
-  noteReleased(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void>;
-  /** Every trouble of the run, in the order in which they began. */
-  troubles(runId: string): Promise<TroubleRecord[]>;
+  /** Notes that the products of the last incident's instance were taken back. */
+  recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void>;
+  /** Every incident of the run, in the order in which they began. */
+  incidents(runId: string): Promise<IncidentRecord[]>;
 }
 
 /** Chunk with what is left to crawl in it. */
@@ -332,7 +333,7 @@ export interface WorkCounts {
   waiting: number;
   granted: number;
   /** Chunks granted to each (slot, epoch). */
-  bySlot: { slot: number; epoch: number; chunks: number; products: number }[];
+  bySlot: (EpochId & { chunks: number; products: number })[];
 }
 
 export interface WorkStore {
@@ -353,7 +354,7 @@ export interface WorkStore {
     nowMs: number,
   ): Promise<string[]>;
   /** Takes back every chunk of (slot, epoch) that still has products without outcome, as the next generation; returns how many products. */
-  release(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<number>;
+  returnChunks(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<number>;
   /**
    * Chunks of (slot, epoch) that still have products without outcome, the last granted first (of those granted at once, the
    * highest index), with how many.
@@ -363,7 +364,7 @@ export interface WorkStore {
    * Takes back those of the chunks that (slot, epoch) still owns in that very generation, each as the next generation;
    * returns how many products. Repeating it changes nothing. A chunk without open products stays where it is.
    */
-  takeChunks(
+  transferChunks(
     runId: string,
     slot: number,
     epoch: number,
@@ -387,7 +388,7 @@ export interface WorkStore {
     runId: string,
   ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }>;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */
-  outcomesBySlot(runId: string): Promise<({ slot: number; epoch: number } & OutcomeCounts)[]>;
+  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]>;
 }
 
 export interface PartRecord extends PartRef {
@@ -417,18 +418,13 @@ export interface ResultStore {
    */
   load(
     runId: string,
-    part: { slot: number; epoch: number; seq: number },
+    part: EpochId & { seq: number },
     results: readonly ItemResult[],
     fence: number,
     nowMs: number,
   ): Promise<OutcomeCounts>;
   /** The part cannot be read: its products stay open, its row says `failed`. */
-  failPart(
-    runId: string,
-    part: { slot: number; epoch: number; seq: number },
-    detail: string,
-    fence: number,
-  ): Promise<void>;
+  failPart(runId: string, part: EpochId & { seq: number }, detail: string, fence: number): Promise<void>;
   /** Sums over loaded parts: quick. */
   totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }>;
   /**

@@ -1,9 +1,9 @@
 /** The story of a run in words, from its events. Pure: what `orchestrator explain` prints. */
 import type { InstancePhase, RunPhase } from '../../shared/domain/states.ts';
-import { LOSS } from './loss-reason.ts';
+import { LOSS_REASON } from './loss-reason.ts';
 import type { RunEvent, RunRecord } from './stores.ts';
 
-export interface StoryLine {
+export interface TimelineEntry {
   atMs: number;
   text: string;
 }
@@ -26,26 +26,26 @@ const RUN_WORDS: Partial<Record<RunPhase, string>> = {
 };
 
 const LOSS_WORDS: Record<string, string> = {
-  [LOSS.noHello]: 'never said hello',
-  [LOSS.silent]: 'fell silent',
-  [LOSS.overdue]: 'did not bring its results to the bucket in time',
-  [LOSS.refused]: 'was refused by EC2',
-  [LOSS.unanswered]: 'got no answer from EC2',
-  [LOSS.tokenUsed]: 'could not be found under its tags',
-  [LOSS.poolDry]: 'was not asked for: its pool was refused to others',
-  [LOSS.notNeeded]: 'was not needed any more',
-  [LOSS.banned]: 'makes room for another address: its own is banned',
-  [LOSS.renewed]: 'makes room for a fresh address (aws.recycle_every)',
-  [LOSS.neverHealthy]: 'never became healthy behind the balancer',
-  [LOSS.sharedAddress]: 'has the address of another instance',
-  [LOSS.unreadable]: 'uploaded what cannot be read',
+  [LOSS_REASON.noHello]: 'never said hello',
+  [LOSS_REASON.silent]: 'fell silent',
+  [LOSS_REASON.overdue]: 'did not bring its results to the bucket in time',
+  [LOSS_REASON.refused]: 'was refused by EC2',
+  [LOSS_REASON.unanswered]: 'got no answer from EC2',
+  [LOSS_REASON.tokenUsed]: 'could not be found under its tags',
+  [LOSS_REASON.poolDry]: 'was not asked for: its pool was refused to others',
+  [LOSS_REASON.notNeeded]: 'was not needed any more',
+  [LOSS_REASON.banned]: 'makes room for another address: its own is banned',
+  [LOSS_REASON.rotated]: 'makes room for a fresh address (aws.recycle_every)',
+  [LOSS_REASON.neverHealthy]: 'never became healthy behind the balancer',
+  [LOSS_REASON.sharedAddress]: 'has the address of another instance',
+  [LOSS_REASON.unreadable]: 'uploaded what cannot be read',
 };
 
 /** The lines in order of time. Moves that only follow from others (booting, uploading, terminated …) are left out. */
-export function storyOf(
+export function timelineOf(
   run: Pick<RunRecord, 'startedAtMs' | 'deadlineAtMs'>,
   events: readonly RunEvent[],
-): StoryLine[] {
+): TimelineEntry[] {
   const groupMs = Math.max(LEAST_GROUP_MS, (run.deadlineAtMs - run.startedAtMs) * GROUP_SHARE);
   const groups: { said: Said; atMs: number; lastMs: number; slots: number[] }[] = [];
   for (const event of [...events].sort((a, b) => a.atMs - b.atMs)) {
@@ -100,7 +100,7 @@ function say(event: RunEvent): Said | null {
     return text === null ? null : { key: `instance ${text}`, text, isGrouped: true };
   }
   // An alarm says it again.
-  if (kind === 'projection' || detail === null) return null;
+  if (kind === 'forecast' || detail === null) return null;
   return { key: `${kind} ${detail}`, text: kind === 'alarm' ? `! ${detail}` : detail, isGrouped: false };
 }
 
@@ -125,8 +125,8 @@ function wordsOfMove(
       return `${LOSS_WORDS[reason] ?? `was given up: ${reason || 'no reason noted'}`}${more}`;
     }
     case 'done':
-      return detail === LOSS.renewed
-        ? `${LOSS_WORDS[LOSS.renewed]}: its manifest is checked`
+      return detail === LOSS_REASON.rotated
+        ? `${LOSS_WORDS[LOSS_REASON.rotated]}: its manifest is checked`
         : 'is done: its manifest is checked';
     case 'pending':
     case 'booting':

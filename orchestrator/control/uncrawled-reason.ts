@@ -1,10 +1,11 @@
 /** What is noted with the run when its crawl ends, and why products were left without an outcome then. Pure. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { FAILURE_REASONS } from '../../shared/domain/outcome.ts';
 import { LOSS } from './slot-attempts.ts';
 import type { InstanceRecord } from './stores.ts';
 
-type Settled = { slot: number; epoch: number } & OutcomeCounts;
+type Settled = EpochId & OutcomeCounts;
 
 type Noted = { reason: string | null };
 
@@ -17,7 +18,7 @@ export function endNote(rest: FailureReason | null, isSiteDown: boolean): string
 }
 
 /** The reason noted when crawling ended. */
-export function restReason(run: Noted): FailureReason {
+export function uncrawledReason(run: Noted): FailureReason {
   const words = wordsOf(run);
   return FAILURE_REASONS.find((r) => words.includes(r)) ?? 'lost-instance';
 }

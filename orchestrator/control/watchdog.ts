@@ -4,7 +4,7 @@
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Action } from './actions.ts';
-import { SHORT_RUN_MS, patienceMs, plannedGapMs } from './stall-window.ts';
+import { SHORT_RUN_MS, stallWindowMs, plannedGapMs } from './stall-window.ts';
 import { isDraining } from './run-deadlines.ts';
 import type { StallCause } from './stall-causes.ts';
 import { likeliestCause, stallFacts } from './stall-causes.ts';
@@ -30,7 +30,7 @@ export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>):
   const pageMs = instances.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
   // However short the run is: a page is asked for each interval, and takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
-  const alarmMs = Math.max(patienceMs(world), leastMs);
+  const alarmMs = Math.max(stallWindowMs(world), leastMs);
   return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
 }
 
@@ -40,7 +40,7 @@ export const isStalled = (world: World): boolean => world.stall != null && world
 /** Why the run has to end; null while it may get on. */
 export function stallEnd(world: World): StallCause | null {
   if (world.stall == null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
-  return likeliestCause(world.faults ?? new Map());
+  return likeliestCause(world.stallCauses ?? new Map());
 }
 
 /** Tells the user, once for each stall and cause. */
@@ -48,9 +48,9 @@ export function stallNotes(world: World): Action[] {
   const { stall } = world;
   if (stall == null || !isStalled(world) || isDraining(world)) return [];
   const { endMs } = stallLimits(world);
-  const cause = likeliestCause(world.faults ?? new Map());
+  const cause = likeliestCause(world.stallCauses ?? new Map());
   const { because, remedy } = stallFacts(cause);
-  const seen = world.faults?.get(cause)?.detail;
+  const seen = world.stallCauses?.get(cause)?.detail;
   const what = cause === 'no-progress' ? 'the cause is not known' : `likely because ${because}`;
   const detail =
     `no progress for ${formatDuration(stall.ms)}: no page was right or gone and no part came; ${what}` +
@@ -58,7 +58,7 @@ export function stallNotes(world: World): Action[] {
   return [
     {
       kind: 'note',
-      note: { key: `stall ${stall.sinceMs.toString(36)} ${cause}`, event: 'projection', detail },
+      note: { key: `stall ${stall.sinceMs.toString(36)} ${cause}`, event: 'forecast', detail },
       alarm: true,
     },
   ];
@@ -75,13 +75,13 @@ const silentOfferMs = (run: World['run']): number =>
 
 /** Tells the user that no offer gets through although ELBv2 finds instances fit to take them. */
 export function unansweredNotes(world: World): Action[] {
-  const { unanswered, run, nowMs } = world;
-  if (unanswered == null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
-  if (nowMs - unanswered.sinceMs < silentOfferMs(run)) return [];
-  const { url, kind, message } = unanswered;
+  const { unansweredOffers, run, nowMs } = world;
+  if (unansweredOffers == null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
+  if (nowMs - unansweredOffers.sinceMs < silentOfferMs(run)) return [];
+  const { url, kind, message } = unansweredOffers;
   const what =
     kind === 'unreachable'
       ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${stallFacts('unreachable').remedy}`
       : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
-  return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'projection', detail: what }, alarm: true }];
+  return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
 }

@@ -4,19 +4,19 @@
  */
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Progress } from '../../shared/wire/callbacks.ts';
-import { isSidelined, mustRelease } from './ban-policy.ts';
+import { isUnavailable, mustReturnProducts } from './ban-policy.ts';
 import { intervalUnder } from './robots-cache.ts';
 import type { Shard } from './shards.ts';
 import { shardsOf } from './shards.ts';
-import { hasTriesLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import type { InstanceRecord } from './stores.ts';
 import type { World } from './world.ts';
 import { isGivenUp, latestBySlot, slotCount } from './world.ts';
 
-export type PlaceWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work' | 'robots'> &
+export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work' | 'robots'> &
   Partial<Pick<World, 'pools'>>;
 
-export interface Place {
+export interface Worker {
   slot: number;
   /** 0 while nothing is claimed. */
   epoch: number;
@@ -40,10 +40,10 @@ export interface Place {
   canGive: boolean;
 }
 
-export interface Places {
-  places: Place[];
-  /** Products that nobody holds, or that an address in trouble gives back. */
-  pool: number;
+export interface Workers {
+  workers: Worker[];
+  /** Products that nobody holds, or that an address with an open incident gives back. */
+  unassigned: number;
   chunkSize: number;
 }
 
@@ -54,54 +54,54 @@ const NO_SHARD = { chunks: 0, products: 0 };
 const MIN_OUTCOMES = 10;
 
 /** The last answer for a list of instances: one round of the loop asks several times, and every one costs a look at the whole fleet. */
-const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Places }>();
+const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Workers }>();
 
 /** @param extra further places that would boot from now on */
-export function placesOf(world: PlaceWorld, extra = 0): Places {
-  if (extra > 0) return lookAround(world, extra);
+export function workersOf(world: WorkerWorld, extra = 0): Workers {
+  if (extra > 0) return findWorkers(world, extra);
   const { nowMs, instances, work } = world;
   const last = lately.get(instances);
   if (last?.nowMs === nowMs && last.waiting === work.waiting && last.granted === work.granted) return last.places;
-  const places = lookAround(world, 0);
-  lately.set(instances, { nowMs, waiting: work.waiting, granted: work.granted, places });
-  return places;
+  const workers = findWorkers(world, 0);
+  lately.set(instances, { nowMs, waiting: work.waiting, granted: work.granted, places: workers });
+  return workers;
 }
 
-function lookAround(world: PlaceWorld, extra: number): Places {
+function findWorkers(world: WorkerWorld, extra: number): Workers {
   const { chunkSize } = world.run.plan;
   const latest = latestBySlot(world.instances);
   const shardOf = shardsOf(world.work);
-  const places: Place[] = [];
+  const workers: Worker[] = [];
   const paces = pacesOf(world);
   let pool = world.work.waiting * chunkSize;
   const count = slotCount(world);
   for (let slot = 0; slot < count + extra; slot++) {
     const record = latest.get(slot);
     const shard = record && shardOf(slot, record.epoch);
-    const place = placeOf(world, slot, record, shard ?? NO_SHARD, paces, slot >= count);
-    if (place) places.push(place);
+    const worker = workerOf(world, slot, record, shard ?? NO_SHARD, paces, slot >= count);
+    if (worker) workers.push(worker);
     if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
   }
-  return { places, pool, chunkSize };
+  return { workers, unassigned: pool, chunkSize };
 }
 
 /** What it has not crawled will be crawled under another epoch. */
-const isGivingBack = (world: PlaceWorld, record: InstanceRecord): boolean =>
-  record.leaveAtMs !== null || mustRelease(world, record);
+const isGivingBack = (world: WorkerWorld, record: InstanceRecord): boolean =>
+  record.rotateAtMs !== null || mustReturnProducts(world, record);
 
-/** Null for a slot in which nothing will be crawled, or that is in trouble. */
-function placeOf(
-  world: PlaceWorld,
+/** Null for a slot in which nothing will be crawled, or with an open incident. */
+function workerOf(
+  world: WorkerWorld,
   slot: number,
   record: InstanceRecord | undefined,
   shard: Pick<Shard, 'chunks' | 'products'>,
   paces: Paces,
   isExtra: boolean,
-): Place | null {
+): Worker | null {
   const { nowMs } = world;
   const epoch = record?.epoch ?? 0;
-  const booting = (sinceMs: number, progress: Progress | null): Place =>
-    bootingPlace(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
+  const booting = (sinceMs: number, progress: Progress | null): Worker =>
+    bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
   if (isExtra) return booting(nowMs, null);
   if (record === undefined || isGivenUp(record))
     return world.work.waiting > 0 && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
@@ -109,8 +109,8 @@ function placeOf(
   if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
     return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;
   // Its successor takes on what it leaves.
-  if (record.leaveAtMs !== null) return hasTriesLeft(world, slot) ? booting(nowMs, progress) : null;
-  if (isSidelined(record)) return null;
+  if (record.rotateAtMs !== null) return hasAttemptsLeft(world, slot) ? booting(nowMs, progress) : null;
+  if (isUnavailable(record)) return null;
   const { paceMs, isSlow } = paceOf(paces, progress);
   // What was granted in the last reply is not in its counters yet.
   const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
@@ -133,11 +133,11 @@ function placeOf(
   };
 }
 
-function bootingPlace(
-  { nowMs, limits, run }: PlaceWorld,
-  at: Pick<Place, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
+function bootingWorker(
+  { nowMs, limits, run }: WorkerWorld,
+  at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
   sinceMs: number,
-): Place {
+): Worker {
   // What the plan reckons with: by the limit for a boot, every tight plan would look late as it begins.
   const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
   const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
@@ -154,7 +154,7 @@ interface Paces {
   requests: number;
 }
 
-function pacesOf({ run, robots }: PlaceWorld): Paces {
+function pacesOf({ run, robots }: WorkerWorld): Paces {
   const { plan, settings } = run;
   const intervalMs = intervalUnder(robots, settings.site.intervalMs);
   return {
@@ -164,7 +164,7 @@ function pacesOf({ run, robots }: PlaceWorld): Paces {
 }
 
 /** The spacing, or the instance's own median page where that takes longer, for each request of a product. */
-function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Place, 'paceMs' | 'isSlow'> {
+function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
   const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
   const done = progress ? progress.stored + progress.gone + progress.failed : 0;
   const requests = done >= MIN_OUTCOMES ? progress!.requests / done : planned;
@@ -175,9 +175,9 @@ function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | nu
  * To which moment these places have to crawl on so that so many products more are done; Infinity when nobody can.
  * As water in vessels: each place takes from its own end on.
  */
-export function pourLevel(places: readonly { endMs: number; paceMs: number }[], products: number): number {
-  if (places.length === 0) return products > 0 ? Infinity : 0;
-  const ordered = [...places].sort((a, b) => a.endMs - b.endMs);
+export function waterFillLevel(workers: readonly { endMs: number; paceMs: number }[], products: number): number {
+  if (workers.length === 0) return products > 0 ? Infinity : 0;
+  const ordered = [...workers].sort((a, b) => a.endMs - b.endMs);
   let perMs = 0;
   let done = 0;
   let levelMs = ordered[0]!.endMs;

@@ -3,13 +3,13 @@ import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { RunLimits } from '../../shared/domain/limits.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { TargetHealth } from '../cloud/load-balancer.ts';
-import type { Outlook } from './forecast.ts';
+import type { Forecast } from './forecast.ts';
 import { perFleet } from './per-fleet.ts';
 import type { UnansweredOffers } from './core.ts';
 import type { Pools } from './pools.ts';
 import type { Stall } from './progress-watch.ts';
 import type { SiteState } from './site-watch.ts';
-import type { KnownFaults } from './stall-causes.ts';
+import type { ActiveStallCauses } from './stall-causes.ts';
 import type { Rights } from './rights.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from './stores.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
@@ -38,25 +38,25 @@ export interface World {
   /** Calls that AWS refuses for want of keys or rights; left out: none. */
   rights?: Rights;
   /** ELBv2 may have something under the run's name that its row does not name. */
-  balancerLeft?: boolean;
+  balancerMayRemain?: boolean;
   /** Target health by instance id; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
   /** When chunks that an instance gave back were last taken; null before that, also after a restart of the main server. */
-  handedOverAtMs: number | null;
+  lastTransferAtMs: number | null;
   /** When the fleet will be through and whether it is even, as of the last heartbeat's time; null before the first look. */
-  outlook: Outlook | null;
+  forecast: Forecast | null;
   /** What this run has said or decided once, and is not to again: keys of its `decision` and `projection` events. */
-  noted: Set<string>;
+  notedKeys: Set<string>;
   totals: OutcomeCounts & { seen: number; loaded: number };
   /** How long nothing has come in although products wait; null while none does, left out where it is not measured. */
   stall?: Stall | null;
   /** What keeps the run from getting on, as far as it is known. */
-  faults?: KnownFaults;
+  stallCauses?: ActiveStallCauses;
   /** Whether the site answers, and how much slower it is asked. */
   site?: SiteState;
   /** Since when no offer has been answered; null after an answer. */
-  unanswered?: UnansweredOffers | null;
+  unansweredOffers?: UnansweredOffers | null;
   /** Targets that were healthy at any look of this main server, by instance id. */
   onceHealthy?: ReadonlySet<string>;
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */

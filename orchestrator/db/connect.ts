@@ -41,7 +41,7 @@ export interface OpenOptions {
 }
 
 const CONNECT_MS = 10_000;
-/** Enough for the loop's reads, the call-backs and the loader at once; MySQL allows 151 connections by default. */
+/** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
 /** Before the server ends it: what the pool hands out must live. */
 const POOL_IDLE_MS = 20_000;

@@ -1,4 +1,6 @@
 /** FleetStore on knex: claims (crawlfleet_launches, never changed) and what became of them (crawlfleet_instances). */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
@@ -11,9 +13,9 @@ import type {
   InstancePatch,
   InstanceRecord,
   RunEvent,
-  TroubleRecord,
-  TroubleReport,
-  TroubleState,
+  IncidentRecord,
+  IncidentReport,
+  AddressIncident,
 } from '../control/stores.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent } from './events.ts';
@@ -22,7 +24,7 @@ import { readAnswer, readStateReason } from './launch-answers.ts';
 import { LaunchRequests } from './launch-requests.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { lastTroubles, placeKey, selectTroubles, writeReleased, writeTrouble } from './incidents.ts';
+import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
@@ -51,7 +53,7 @@ interface InstanceRow {
   progress: string | null;
   problem: string | null;
   sealed: SqlNumber;
-  leave_at: SqlNumber | null;
+  rotate_at: SqlNumber | null;
   manifest_key: string | null;
   manifest_sha256: string | null;
   console_output: string | null;
@@ -72,7 +74,7 @@ const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
   cloudState: 'cloud_state',
   registered: 'registered',
   sealed: 'sealed',
-  leaveAtMs: 'leave_at',
+  rotateAtMs: 'rotate_at',
   manifestKey: 'manifest_key',
   manifestSha256: 'manifest_sha256',
   consoleOutput: 'console_output',
@@ -89,7 +91,7 @@ export class KnexFleetStore implements FleetStore {
 
   claim(
     runId: string,
-    claim: { slot: number; epoch: number; request: LaunchRequest; token: string },
+    claim: EpochId & { request: LaunchRequest; token: string },
     fence: number,
     nowMs: number,
   ): Promise<boolean> {
@@ -248,40 +250,42 @@ export class KnexFleetStore implements FleetStore {
     });
   }
 
-  noteTrouble(
+  recordIncident(
     runId: string,
     slot: number,
     epoch: number,
-    trouble: TroubleReport | null,
+    incident: IncidentReport | null,
     fence: number,
     nowMs: number,
   ): Promise<void> {
-    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) => writeTrouble(trx, key, trouble, nowMs));
+    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) =>
+      writeIncident(trx, key, incident, nowMs),
+    );
   }
 
-  noteReleased(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
+  recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
     return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) => writeReleased(trx, key, nowMs));
   }
 
-  troubles(runId: string): Promise<TroubleRecord[]> {
+  incidents(runId: string): Promise<IncidentRecord[]> {
     return inQuery(this.#db, async (knex) => {
       const instances = await rowsOf<Pick<InstanceRow, 'slot' | 'epoch' | 'address'>>(
         knex(INSTANCES).where({ run_id: runId }).select('slot', 'epoch', 'address'),
       );
       const addresses = new Map(instances.map((i) => [`${toNumber(i.slot)}.${toNumber(i.epoch)}`, i.address]));
-      const troubles = await selectTroubles(knex, runId);
-      return troubles.map((t) => ({ ...t, address: addresses.get(placeKey(t)) ?? null }));
+      const incidents = await selectIncidents(knex, runId);
+      return incidents.map((t) => ({ ...t, address: addresses.get(epochKey(t)) ?? null }));
     });
   }
 
   async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
     const rows = await selectInstances(knex, where);
-    const troubles = await lastTroubles(knex, where);
+    const incidents = await lastIncidents(knex, where);
     const requests = await this.#requests.read(knex, where.run_id, rows);
     return rows.flatMap((row) => {
-      const key = placeKey({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
+      const key = epochKey({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
       const request = requests.get(key);
-      return request ? [toRecord(row, request, troubles.get(key) ?? null)] : [];
+      return request ? [toRecord(row, request, incidents.get(key) ?? null)] : [];
     });
   }
 
@@ -315,7 +319,7 @@ function selectInstances(knex: Knex, where: Record<string, string | number>): Pr
 
 function moveEvent(
   atMs: number,
-  at: { slot: number; epoch: number },
+  at: EpochId,
   from: InstancePhase | null,
   to: InstancePhase,
   detail: string | null,
@@ -323,7 +327,7 @@ function moveEvent(
   return { atMs, kind: 'instance', slot: at.slot, epoch: at.epoch, from, to, detail };
 }
 
-function toRecord(row: InstanceRow, request: LaunchRequest, trouble: TroubleState | null): InstanceRecord {
+function toRecord(row: InstanceRow, request: LaunchRequest, incident: AddressIncident | null): InstanceRecord {
   return {
     slot: toNumber(row.slot),
     epoch: toNumber(row.epoch),
@@ -349,10 +353,10 @@ function toRecord(row: InstanceRow, request: LaunchRequest, trouble: TroubleStat
     progress: parseJson(row.progress) as Progress | null,
     problem: row.problem,
     sealed: toBoolean(row.sealed),
-    leaveAtMs: toNumberOrNull(row.leave_at),
+    rotateAtMs: toNumberOrNull(row.rotate_at),
     manifestKey: row.manifest_key,
     manifestSha256: row.manifest_sha256,
     consoleOutput: row.console_output,
-    trouble,
+    incident,
   };
 }

@@ -1,18 +1,18 @@
 /** The sightings of gc, on knex. They are written without the lock: a mark by a stranger only makes a later gc look again. */
-import type { Sighting, SightingStore } from '../control/gc.ts';
+import type { GcMark, GcMarkStore } from '../control/gc.ts';
 import type { Database } from './connect.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowsOf, toNumber } from './rows.ts';
 
-const TABLE = 'crawlfleet_sightings';
+const TABLE = 'crawlfleet_gc_marks';
 
 /** Needs the tables of migrate(). */
-export function createSightings(db: Database): SightingStore {
+export function createGcMarks(db: Database): GcMarkStore {
   return {
     list: (owner) =>
       inQuery(db, async (knex) => {
-        const rows = await rowsOf<{ kind: Sighting['kind']; resource: string; first_seen_at: SqlNumber }>(
+        const rows = await rowsOf<{ kind: GcMark['kind']; resource: string; first_seen_at: SqlNumber }>(
           knex(TABLE).where({ owner }),
         );
         return rows.map((r) => ({ kind: r.kind, id: r.resource, firstSeenAtMs: toNumber(r.first_seen_at) }));

@@ -1,67 +1,66 @@
-/** Rows of crawlfleet_troubles: when an address stopped by itself, why, and what came of it. */
+/** Rows of crawlfleet_incidents: when an address stopped by itself, why, and what came of it. */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { Evidence } from '../../shared/domain/verdict.ts';
-import type { TroubleRecord, TroubleReport, TroubleState } from '../control/stores.ts';
+import type { IncidentRecord, IncidentReport, AddressIncident } from '../control/stores.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber, toNumberOrNull } from './rows.ts';
 
-const TABLE = 'crawlfleet_troubles';
+const TABLE = 'crawlfleet_incidents';
 
 interface Place {
   slot: number;
   epoch: number;
 }
 
-interface TroubleRow {
+interface IncidentRow {
   slot: SqlNumber;
   epoch: SqlNumber;
   seq: SqlNumber;
-  verdict: TroubleState['verdict'];
+  verdict: AddressIncident['verdict'];
   rule: string;
   at: SqlNumber;
   until: SqlNumber | null;
-  released_at: SqlNumber | null;
+  returned_at: SqlNumber | null;
   over_at: SqlNumber | null;
   evidence: string;
 }
 
-const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'released_at', 'over_at'] as const;
+const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
 
-/** The last trouble of each (slot, epoch) that had one, under `<slot>.<epoch>`. */
-export async function lastTroubles(
+/** The last incident of each (slot, epoch) that had one, under `<slot>.<epoch>`. */
+export async function lastIncidents(
   knex: Knex,
   where: { run_id: string; slot?: number; epoch?: number },
-): Promise<Map<string, TroubleState>> {
-  const rows = await rowsOf<TroubleRow>(
+): Promise<Map<string, AddressIncident>> {
+  const rows = await rowsOf<IncidentRow>(
     knex(TABLE)
       .where(where)
       .orderBy('seq')
       .select(...STATE),
   );
-  return new Map(rows.map((row) => [placeKey(toPlace(row)), toState(row)]));
+  return new Map(rows.map((row) => [epochKey(toPlace(row)), toState(row)]));
 }
 
-export const placeKey = ({ slot, epoch }: Place): string => `${slot}.${epoch}`;
-
-/** Enters, updates or (with null) ends the open trouble. The caller holds the instance's row, so nobody else writes here. */
-export async function writeTrouble(
+/** Enters, updates or (with null) ends the open incident. The caller holds the instance's row, so nobody else writes here. */
+export async function writeIncident(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },
-  trouble: TroubleReport | null,
+  incident: IncidentReport | null,
   nowMs: number,
 ): Promise<void> {
-  const last = await rowOf<TroubleRow>(
+  const last = await rowOf<IncidentRow>(
     trx(TABLE)
       .where(key)
       .orderBy('seq', 'desc')
       .first(...STATE),
   );
   const open = last !== undefined && last.over_at === null ? { ...key, seq: toNumber(last.seq) } : null;
-  if (trouble === null) {
+  if (incident === null) {
     if (open) await trx(TABLE).where(open).update({ over_at: nowMs });
     return;
   }
-  const { verdict, untilMs: until, evidence } = trouble;
+  const { verdict, untilMs: until, evidence } = incident;
   const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
   if (open) await trx(TABLE).where(open).update(values);
   else
@@ -69,27 +68,27 @@ export async function writeTrouble(
       ...key,
       ...values,
       seq: last === undefined ? 1 : toNumber(last.seq) + 1,
-      at: trouble.atMs,
+      at: incident.atMs,
     });
 }
 
-/** Notes on the last trouble that its products were taken back; the first time stands. */
+/** Notes on the last incident that its products were taken back; the first time stands. */
 export async function writeReleased(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },
   nowMs: number,
 ): Promise<void> {
-  const last = await rowOf<TroubleRow>(trx(TABLE).where(key).orderBy('seq', 'desc').first('seq'));
+  const last = await rowOf<IncidentRow>(trx(TABLE).where(key).orderBy('seq', 'desc').first('seq'));
   if (last === undefined) return;
   await trx(TABLE)
     .where({ ...key, seq: toNumber(last.seq) })
-    .whereNull('released_at')
-    .update({ released_at: nowMs });
+    .whereNull('returned_at')
+    .update({ returned_at: nowMs });
 }
 
 /** All of a run, in the order in which they began. */
-export async function selectTroubles(knex: Knex, runId: string): Promise<Omit<TroubleRecord, 'address'>[]> {
-  const rows = await rowsOf<TroubleRow>(
+export async function selectIncidents(knex: Knex, runId: string): Promise<Omit<IncidentRecord, 'address'>[]> {
+  const rows = await rowsOf<IncidentRow>(
     knex(TABLE)
       .where({ run_id: runId })
       .orderBy(['at', 'slot', 'epoch', 'seq'])
@@ -102,15 +101,15 @@ export async function selectTroubles(knex: Knex, runId: string): Promise<Omit<Tr
   }));
 }
 
-const toPlace = (row: TroubleRow): Place => ({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
+const toPlace = (row: IncidentRow): Place => ({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
 
-function toState(row: TroubleRow): TroubleState {
+function toState(row: IncidentRow): AddressIncident {
   return {
     verdict: row.verdict,
     rule: row.rule,
     atMs: toNumber(row.at),
     untilMs: toNumberOrNull(row.until),
-    releasedAtMs: toNumberOrNull(row.released_at),
+    returnedAtMs: toNumberOrNull(row.returned_at),
     overAtMs: toNumberOrNull(row.over_at),
   };
 }

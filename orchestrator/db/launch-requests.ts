@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, rowsOf, toNumber } from './rows.ts';
-import { placeKey } from './incidents.ts';
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 /** Places in one statement. */
@@ -23,7 +23,7 @@ export class LaunchRequests {
   #runId = '';
   #known = new Map<string, Known>();
 
-  /** The requests of these claims by placeKey; a claim that is gone meanwhile is left out. They are shared: not to be changed. */
+  /** The requests of these claims by epochKey; a claim that is gone meanwhile is left out. They are shared: not to be changed. */
   async read(
     knex: Knex,
     runId: string,
@@ -36,7 +36,7 @@ export class LaunchRequests {
     // A call for another run may put a new one in its place while this one waits.
     const known = this.#known;
     const places = claims.map(({ slot, epoch, token }) => ({ slot: toNumber(slot), epoch: toNumber(epoch), token }));
-    const missing = places.filter((place) => known.get(placeKey(place))?.token !== place.token);
+    const missing = places.filter((place) => known.get(epochKey(place))?.token !== place.token);
     for (const piece of inPieces(missing, LIST)) {
       const rows = await rowsOf<{ slot: SqlNumber; epoch: SqlNumber; request: string; token: string }>(
         knex(LAUNCHES)
@@ -48,15 +48,15 @@ export class LaunchRequests {
           .select('slot', 'epoch', 'request', 'token'),
       );
       for (const { slot, epoch, request, token } of rows)
-        known.set(placeKey({ slot: toNumber(slot), epoch: toNumber(epoch) }), {
+        known.set(epochKey({ slot: toNumber(slot), epoch: toNumber(epoch) }), {
           token,
           request: JSON.parse(request) as LaunchRequest,
         });
     }
     return new Map(
       places.flatMap((place) => {
-        const found = known.get(placeKey(place));
-        return found ? [[placeKey(place), found.request] as const] : [];
+        const found = known.get(epochKey(place));
+        return found ? [[epochKey(place), found.request] as const] : [];
       }),
     );
   }

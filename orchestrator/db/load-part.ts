@@ -17,7 +17,7 @@ import { countMarks } from './settled-values.ts';
 import type { StoredResult } from './stage-rows.ts';
 import { stageRows } from './stage-rows.ts';
 
-export interface PartPlace {
+export interface PartId {
   slot: number;
   epoch: number;
   seq: number;
@@ -51,7 +51,7 @@ export async function loadResults(
   db: Database,
   runId: string,
   shape: RunShape,
-  place: PartPlace,
+  place: PartId,
   results: readonly ItemResult[],
   nowMs: number,
 ): Promise<LoadCounts> {
@@ -125,7 +125,7 @@ function cut(detail: string): string {
 async function writeOutcomes(
   trx: Knex.Transaction,
   runId: string,
-  place: PartPlace,
+  place: PartId,
   settlements: readonly Settlement[],
   withRows: boolean,
   nowMs: number,

@@ -5,6 +5,7 @@
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
+import { RUN_PHASES, isRunEnd } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
 import { firstTables } from './migrations/001-first-tables.ts';
 import { resultRows } from './migrations/002-result-rows.ts';
@@ -13,13 +14,14 @@ import { fillRates } from './migrations/004-fill-rates.ts';
 import { sightings } from './migrations/005-sightings.ts';
 import { renewals } from './migrations/006-renewals.ts';
 import { schedule } from './migrations/007-schedule.ts';
-import { numberMarks } from './migrations/010-number-marks.ts';
-import { productLists } from './migrations/009-product-lists.ts';
 import { launchAnswers } from './migrations/008-launch-answers.ts';
+import { productLists } from './migrations/009-product-lists.ts';
+import { numberMarks } from './migrations/010-number-marks.ts';
+import { fieldTerms } from './migrations/011-field-terms.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { rowOf } from './rows.ts';
+import { rowOf, rowsOf, toNumber } from './rows.ts';
 
 export interface Migration {
   version: number;
@@ -27,6 +29,11 @@ export interface Migration {
   tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
   /** Columns added to tables of earlier migrations, by table and name. */
   columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
+  /** New names by old ones; columns by the new name of their table. Renamed only while the old name is there and the new one is not. */
+  renamedTables?: Record<string, string>;
+  renamedColumns?: Record<string, Record<string, string>>;
+  /** True: an upgrade is refused while a run of the earlier version is under way. */
+  refusesOpenRuns?: boolean;
   /** First rows, or values of what was added; must be repeatable. */
   fill?(knex: Knex): Promise<void>;
 }
@@ -42,6 +49,7 @@ const MIGRATIONS: readonly Migration[] = [
   launchAnswers,
   productLists,
   numberMarks,
+  fieldTerms,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
@@ -112,7 +120,15 @@ async function migrateMysql(db: Database): Promise<void> {
 
 async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   const version = await currentVersion(trx);
-  for (const migration of MIGRATIONS.filter((m) => m.version > version)) {
+  const pending = MIGRATIONS.filter((m) => m.version > version);
+  if (version > 0 && pending.some((m) => m.refusesOpenRuns)) await refuseOpenRuns(trx, db);
+  for (const migration of pending) {
+    for (const [from, to] of Object.entries(migration.renamedTables ?? {}))
+      if ((await trx.schema.hasTable(from)) && !(await trx.schema.hasTable(to))) await trx.schema.renameTable(from, to);
+    for (const [table, columns] of Object.entries(migration.renamedColumns ?? {}))
+      for (const [from, to] of Object.entries(columns))
+        if ((await trx.schema.hasColumn(table, from)) && !(await trx.schema.hasColumn(table, to)))
+          await trx.schema.alterTable(table, (t) => t.renameColumn(from, to));
     for (const [name, build] of Object.entries(migration.tables)) {
       if (await trx.schema.hasTable(name)) continue;
       await trx.schema.createTable(name, (table) => {
@@ -135,6 +151,25 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
       .onConflict('version')
       .ignore();
   }
+}
+
+/** Throws `database-schema` while machines of a run that an earlier version started may be at work: until its deadline and grace are over. */
+async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
+  const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
+  const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(
+    trx('crawlfleet_runs').whereIn('phase', phases).select('id', 'deadline_at', 'settings'),
+  );
+  const graceMs = ({ settings }: { settings: string }): number =>
+    (JSON.parse(settings) as { run: { graceMs: number } }).run.graceMs;
+  const run = open.find((row) => toNumber(row.deadline_at) + graceMs(row) > db.clock.now());
+  if (run === undefined) return;
+  throw new AppError(
+    'database-schema',
+    `${db.label}: run ${run.id} is under way, and this version renames its tables`,
+    {
+      hint: `Let it end, or end it with the version that started it (orchestrator stop ${run.id}); then start this version again.`,
+    },
+  );
 }
 
 async function currentVersion(knex: Knex): Promise<number> {

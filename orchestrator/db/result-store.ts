@@ -9,7 +9,7 @@ import type { FillRates } from '../control/guard.ts';
 import type { PartRecord, PublishEnd, ResultStore } from '../control/stores.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
-import type { PartPlace } from './load-part.ts';
+import type { PartId } from './load-part.ts';
 import { loadResults } from './load-part.ts';
 import { readEarlier, readFields, writeFill } from './fill-rates.ts';
 import { assertFence } from './locks.ts';
@@ -80,7 +80,7 @@ export class KnexResultStore implements ResultStore {
 
   async load(
     runId: string,
-    part: PartPlace,
+    part: PartId,
     results: readonly ItemResult[],
     fence: number,
     nowMs: number,
@@ -121,7 +121,7 @@ export class KnexResultStore implements ResultStore {
     );
   }
 
-  async failPart(runId: string, part: PartPlace, detail: string, fence: number): Promise<void> {
+  async failPart(runId: string, part: PartId, detail: string, fence: number): Promise<void> {
     const db = this.#db;
     const key = { run_id: runId, slot: part.slot, epoch: part.epoch, seq: part.seq };
     await inTransaction(db, async (trx) => {

@@ -9,7 +9,7 @@ import type { Balancer } from '../cloud/load-balancer.ts';
 import type { ListedRun } from '../control/product-list.ts';
 import type { RunReport } from '../control/report.ts';
 import type { RunSettings } from '../control/run-settings.ts';
-import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../control/stores.ts';
+import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../control/stores.ts';
 import type { NumberReport } from '../control/number-report.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
@@ -50,7 +50,7 @@ interface RunRow {
   private_key: string;
   public_key: string;
   balancer: string | null;
-  request: RunRequest | null;
+  request: StopRequest | null;
   report: string | null;
   numbers: string | null;
 }
@@ -128,7 +128,7 @@ export class KnexRunStore implements RunStore {
     to: RunPhase,
     fence: number,
     nowMs: number,
-    detail: { reason?: string; exitCode?: ExitCode; request?: RunRequest } = {},
+    detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
     const db = this.#db;
@@ -163,7 +163,7 @@ export class KnexRunStore implements RunStore {
     return this.#update(id, { report: JSON.stringify(report) }, fence);
   }
 
-  async setRequest(id: string, request: RunRequest, fence?: number): Promise<boolean> {
+  async setRequest(id: string, request: StopRequest, fence?: number): Promise<boolean> {
     const db = this.#db;
     return inQuery(db, async (knex) => {
       const changed = await knex(RUNS)

@@ -1,4 +1,5 @@
 /** WorkStore on knex: who owns which chunk, and what is left to crawl. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
@@ -124,7 +125,7 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  release(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
+  returnChunks(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
     const db = this.#db;
     return inTransaction(db, async (trx) => {
       await assertFence(trx, db, fence);
@@ -152,7 +153,7 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  takeChunks(
+  transferChunks(
     runId: string,
     slot: number,
     epoch: number,
@@ -239,7 +240,7 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  outcomesBySlot(runId: string): Promise<({ slot: number; epoch: number } & OutcomeCounts)[]> {
+  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]> {
     return inQuery(this.#db, async (knex) => {
       const rows = await rowsOf<{
         slot: SqlNumber;
@@ -256,7 +257,7 @@ export class KnexWorkStore implements WorkStore {
           .count({ items: '*' })
           .options({ timeout: LONG_STATEMENT_MS }),
       );
-      const bySlot = new Map<string, { slot: number; epoch: number } & OutcomeCounts>();
+      const bySlot = new Map<string, EpochId & OutcomeCounts>();
       for (const row of rows) {
         const at = { slot: toNumber(row.slot), epoch: toNumber(row.epoch) };
         const key = `${at.slot}/${at.epoch}`;

@@ -8,7 +8,7 @@
  */
 import type { Random } from '../../shared/ports/random.ts';
 import type { Work } from './fleet-sums.ts';
-import { largestChunk, lastLaunchMs, lostToRenewals, PAGE_OVERHEAD_MS, renewalsFor, shareOf } from './fleet-sums.ts';
+import { largestChunk, lastLaunchMs, lostToRotation, PAGE_OVERHEAD_MS, rotationsFor, shareOf } from './fleet-sums.ts';
 import { momentsAbove, normalQuantile, normalTail, sigmaOf } from './lognormal.ts';
 import type { PlanInput } from './plan.ts';
 
@@ -111,14 +111,14 @@ export class FinishModel {
     const waitMs = Math.max(launchMs + bootMs, this.#input.balancerMs) - launchMs;
     const crawlMs = (this.#work.products / Math.max(1, instances)) * gapMs;
     // The boot of a successor is paid for as the first one was.
-    const renewalsMs = renewalsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
+    const renewalsMs = rotationsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
     return waitMs + crawlMs + renewalsMs + this.#input.tailMs;
   }
 
-  /** With the renewals of its address that the slowest of n needs on the way. */
+  /** With the rotations of its address that the slowest of n needs on the way. */
   #slowestMs(draw: Draw, each: number, instances: number): number {
     const crawlMs = this.#slowestCrawlMs(draw, each, instances);
-    return crawlMs + lostToRenewals(this.#input, crawlMs, instances);
+    return crawlMs + lostToRotation(this.#input, crawlMs, instances);
   }
 
   /** The slowest of n sums of independent pages is, nearly enough, the n-th root of its luck out on a normal. */

@@ -2,7 +2,7 @@
 import { plannedSpacingMs } from '../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
-import { renewalCostMs, renewalsDuring } from './address-rotation.ts';
+import { rotationCostMs, rotationsDuring } from './address-rotation.ts';
 
 /** RunInstances calls a second that EC2 lets an account make once its burst is used up. */
 const LAUNCH_GAP_MS = 500;
@@ -75,36 +75,36 @@ export function capacityOf(input: PlanInput, work: Work, instances: number): num
 /** When n instances are through, all going as it usually does and boots slowly. */
 export function plannedEndMs(input: PlanInput, work: Work, instances: number): number {
   const crawl = crawlMs(work, shareOf(work.products, instances, largestChunk(input, work)).each);
-  return startMs(input, instances) + crawl + lostToRenewals(input, crawl, instances) + input.tailMs;
+  return startMs(input, instances) + crawl + lostToRotation(input, crawl, instances) + input.tailMs;
 }
 
-/** Renewals of its address that an instance needs for so much crawling. */
-export function renewalsFor(input: PlanInput, crawl: number, instances: number): number {
+/** Rotations of its address that an instance needs for so much crawling. */
+export function rotationsFor(input: PlanInput, crawl: number, instances: number): number {
   const everyMs = input.recycleEveryMs ?? null;
-  const costMs = renewalCostMs(input.bootP95Ms, input.tailMs);
-  return everyMs === null ? 0 : renewalsDuring(crawl, { everyMs, costMs, instances });
+  const costMs = rotationCostMs(input.bootP95Ms, input.tailMs);
+  return everyMs === null ? 0 : rotationsDuring(crawl, { everyMs, costMs, instances });
 }
 
 /**
- * What they take, in which nothing is crawled. One more is counted for shares that are not even any more: a renewed slot goes on
+ * What they take, in which nothing is crawled. One more is counted for shares that are not even any more: a rotated slot goes on
  * with whatever waits, so the last chunk of all may end that much later.
  */
-export function lostToRenewals(input: PlanInput, crawl: number, instances: number): number {
-  const count = renewalsFor(input, crawl, instances);
-  return count === 0 ? 0 : (count + 1) * renewalCostMs(input.bootP95Ms, input.tailMs);
+export function lostToRotation(input: PlanInput, crawl: number, instances: number): number {
+  const count = rotationsFor(input, crawl, instances);
+  return count === 0 ? 0 : (count + 1) * rotationCostMs(input.bootP95Ms, input.tailMs);
 }
 
-/** Where addresses are renewed, a chunk is crawled within what a renewal takes: what is cut short there is soon made up for. */
+/** Where addresses are rotated, a chunk is crawled within what a rotation takes: what is cut short there is soon made up for. */
 export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): number {
   if ((input.recycleEveryMs ?? null) === null) return MAX_CHUNK;
-  return Math.min(MAX_CHUNK, Math.max(1, Math.floor(renewalCostMs(input.bootP95Ms, input.tailMs) / work.paceMs)));
+  return Math.min(MAX_CHUNK, Math.max(1, Math.floor(rotationCostMs(input.bootP95Ms, input.tailMs) / work.paceMs)));
 }
 
 /** The same from the other side: how much of a window is lost, when the rest of it is crawled. */
 function lostToRenewalsIn(input: PlanInput, windowMs: number, instances: number): number {
-  const costMs = renewalCostMs(input.bootP95Ms, input.tailMs);
+  const costMs = rotationCostMs(input.bootP95Ms, input.tailMs);
   let lostMs = 0;
-  while (lostMs < windowMs && lostToRenewals(input, windowMs - lostMs, instances) > lostMs) lostMs += costMs;
+  while (lostMs < windowMs && lostToRotation(input, windowMs - lostMs, instances) > lostMs) lostMs += costMs;
   return lostMs;
 }
 

@@ -10,9 +10,9 @@ import { allowedBy, ceilings } from './ceilings.ts';
 import { drawDays } from './finish-model.ts';
 import type { Fleet } from './fleet-search.ts';
 import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
-import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, renewalsFor, shareOf } from './fleet-sums.ts';
+import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, rotationsFor, shareOf } from './fleet-sums.ts';
 import type { Plan, PlanInput } from './plan.ts';
-import { renewalCostMs } from './address-rotation.ts';
+import { rotationCostMs } from './address-rotation.ts';
 import type { Planning } from './planning.ts';
 import { prepare } from './planning.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';
@@ -84,20 +84,20 @@ function figures(planning: Planning, instances: number): Figures {
     vcpuQuota: input.vcpuQuota,
     ...(input.quota ? { quota: input.quota } : {}),
     cost: planning.priceOf(instances),
-    ...renewalsOf(planning, instances),
+    ...rotationOf(planning, instances),
     ...(input.prices ? { prices: input.prices } : {}),
   };
 }
 
-function renewalsOf({ input, work }: Planning, instances: number): Pick<Plan, 'renewals'> {
+function rotationOf({ input, work }: Planning, instances: number): Pick<Plan, 'renewals'> {
   const everyMs = input.recycleEveryMs ?? null;
   if (everyMs === null || instances === 0) return {};
-  const each = renewalsFor(
+  const each = rotationsFor(
     input,
     crawlMs(work, shareOf(input.products, instances, largestChunk(input, work)).each),
     instances,
   );
-  return { renewals: { everyMs, each, costMs: renewalCostMs(input.bootP95Ms, input.tailMs) } };
+  return { renewals: { everyMs, each, costMs: rotationCostMs(input.bootP95Ms, input.tailMs) } };
 }
 
 function fleetWarnings(planning: Planning, fleet: Fleet, limits: readonly Ceiling[]): string[] {

@@ -38,7 +38,7 @@ export interface PlanInput {
   /** Where that number comes from; null or left out when nobody looked. */
   quota?: QuotaFacts | null;
   graceMs: number;
-  /** Each address is renewed this often; null or left out: never. */
+  /** Each address is rotated this often; null or left out: never. */
   recycleEveryMs?: number | null;
   region: string;
   /** Allowed types, in any order; the cheapest that can hold an instance is taken. */
@@ -72,9 +72,9 @@ export interface CostBreakdown {
 }
 
 /** What renewing addresses costs, reckoned into capacity, end and price. */
-export interface RenewalPlan {
+export interface RotationPlan {
   everyMs: number;
-  /** Renewals of the slot that has most of them. */
+  /** Rotations of the slot that has most of them. */
   each: number;
   /** Crawling time that one of them costs a slot. */
   costMs: number;
@@ -119,7 +119,7 @@ export interface Plan {
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */
   remedies: string[];
   /** Fresh addresses on the way, as `aws.recycle_every` asks; left out where it does not. */
-  renewals?: RenewalPlan;
+  renewals?: RotationPlan;
   /** What it was priced with, for the sums during and after the run; left out for the shipped prices. */
   prices?: PriceList;
   /** Worth knowing, not in the way: duplicates, a long Crawl-delay … */

@@ -3,7 +3,7 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Day } from './finish-model.ts';
 import { FinishModel } from './finish-model.ts';
 import type { Work } from './fleet-sums.ts';
-import { renewalsFor, workOf } from './fleet-sums.ts';
+import { rotationsFor, workOf } from './fleet-sums.ts';
 import type { InstanceType } from './instance-types.ts';
 import { chooseInstanceType } from './instance-types.ts';
 import type { CostBreakdown, PlanInput } from './plan.ts';
@@ -52,7 +52,7 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
     model,
     type,
     priceOf: (n) => price(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n)),
-    worstPriceOf: (n) => price(n, latestMs + renewalsFor(input, input.deadlineMs, n) * RENEWAL_OVERLAP_MS, latestMs),
+    worstPriceOf: (n) => price(n, latestMs + rotationsFor(input, input.deadlineMs, n) * RENEWAL_OVERLAP_MS, latestMs),
     with: (change) => prepare({ ...input, ...change }, days),
   };
 }

@@ -1,6 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Plan, RenewalPlan } from './plan.ts';
+import type { Plan, RotationPlan } from './plan.ts';
 import { dollars, percent, roundUp } from './wording.ts';
 
 const WIDTH = 80;
@@ -45,8 +45,8 @@ function each(plan: Plan): string {
   return `${thousands(plan.productsEach)} products in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
 }
 
-function addresses({ everyMs, each, costMs }: RenewalPlan): string {
-  const every = `renewed every ${formatDuration(everyMs)}`;
+function addresses({ everyMs, each, costMs }: RotationPlan): string {
+  const every = `rotated every ${formatDuration(everyMs)}`;
   if (each === 0) return `${every}: not within this run`;
   return `${every}: up to ${each} ${each === 1 ? 'time' : 'times'} each, ${formatDuration(roundUp(costMs))} of crawling lost each time`;
 }

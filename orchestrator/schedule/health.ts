@@ -24,7 +24,7 @@ const SILENT_MS = 180_000;
 /** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
 const SLOW_MS = 10_000;
 
-export class HealthKeeper {
+export class HealthState {
   readonly #clock: Clock;
   #role: Health['role'] = 'starting';
   #fault: string | null = null;

@@ -12,7 +12,7 @@ const MAX_PAUSE_MS = 3_600_000;
  * Each decision is told once. What the receiver did not take is tried again after five minutes, then less and less often, as long as
  * the record gives it (a day), by this daemon or the next one.
  */
-export function createTeller(
+export function createNotifier(
   webhook: Notifier,
   store: Pick<ScheduleStore, 'markTold'>,
   named: Named,

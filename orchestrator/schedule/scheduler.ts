@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { Work } from './at-work.ts';
 import { sortDueTimes } from './due.ts';
 import type { Health } from './health.ts';
-import { HealthKeeper } from './health.ts';
+import { HealthState } from './health.ts';
 import type { Processes, Runs } from './ports.ts';
 import type { Lead, Leader, ScheduleStore, Slot } from './slots.ts';
 import type { Timetable } from './timetable.ts';
@@ -52,7 +52,7 @@ const SMALL_STEP_MS = 60_000;
 export class Scheduler {
   readonly #o: SchedulerOptions;
   readonly #workload: Workload;
-  readonly #health: HealthKeeper;
+  readonly #health: HealthState;
   /** Due times up to here are decided. */
   #lookedMs = 0;
   #lookedAtRunsMs = -Infinity;
@@ -66,7 +66,7 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
-    this.#health = new HealthKeeper(options.clock);
+    this.#health = new HealthState(options.clock);
     this.#workload = new Workload({ ...options, onEnd: () => this.#poke() });
   }
 

@@ -1,5 +1,5 @@
 /**
- * The call-back listener's Express app: reads the headers, the body once they name a claim of this run, and sends the signed reply.
+ * The callback listener's Express app: reads the headers, the body once they name a claim of this run, and sends the signed reply.
  * What strangers send is never held beyond a total.
  */
 import type { Express, NextFunction, Request, Response } from 'express';
@@ -48,7 +48,7 @@ export function createCallbackApp(callbacks: Callbacks, log: Logger): Express {
       return;
     }
     const status = statusOf(error);
-    if (status >= 500) log.warn({ error: describeError(error) }, 'a call-back failed');
+    if (status >= 500) log.warn({ error: describeError(error) }, 'a callback failed');
     response.status(status).json({ ok: false, error: status >= 500 ? 'try again' : describeError(error) });
   });
   return app;

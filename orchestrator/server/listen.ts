@@ -23,7 +23,7 @@ export async function listen(app: Express, address: string, setting: string): Pr
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(address.slice(colon + 1));
   const server = createServer(app);
-  // Slow senders must not hold sockets: a call-back is a few kilobytes.
+  // Slow senders must not hold sockets: a callback is a few kilobytes.
   server.headersTimeout = 70_000;
   server.keepAliveTimeout = 65_000;
   server.requestTimeout = 30_000;

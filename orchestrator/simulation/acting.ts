@@ -1,7 +1,8 @@
 /** Carries out what `decide` asks for, as control/act.ts does, on the simulated world. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { canMoveInstance, canMoveRun } from '../../shared/domain/states.ts';
 import type { Action } from '../control/actions.ts';
-import { LOSS } from '../control/loss-reason.ts';
+import { LOSS_REASON } from '../control/loss-reason.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { Dispatching } from './dispatching.ts';
 import { SIMULATED_BALANCER, simulatedClaim } from './fresh-world.ts';
@@ -40,7 +41,7 @@ export function act(
     case 'launch':
       parts.launching.queue(state, recordOf(state, action));
       return true;
-    case 'sight':
+    case 'adopt':
       parts.launching.adopt(recordOf(state, action), action.instance, state.nowMs);
       return false;
     case 'move-instance':
@@ -58,23 +59,23 @@ export function act(
     case 'close':
       close(state, recordOf(state, action));
       return false;
-    case 'take-back':
+    case 'reassign':
       takeBack(state, recordOf(state, action));
       return false;
     case 'halt':
       world.run.request ??= action.reason;
       state.tell(`crawling stops: ${action.reason}`);
       return false;
-    case 'renew':
-      recordOf(state, action).leaveAtMs ??= state.nowMs;
+    case 'rotate':
+      recordOf(state, action).rotateAtMs ??= state.nowMs;
       state.tell(`slot ${action.slot} epoch ${action.epoch} makes room for a fresh address`);
       return false;
     case 'hold':
       state.tellOnce(`no further launch: ${action.detail}`, action.cause);
       return false;
     case 'note':
-      if (!world.noted.has(action.note.key)) state.tell(action.note.detail);
-      world.noted.add(action.note.key);
+      if (!world.notedKeys.has(action.note.key)) state.tell(action.note.detail);
+      world.notedKeys.add(action.note.key);
       return false;
     case 'terminate':
       terminate(state, recordOf(state, action));
@@ -88,7 +89,7 @@ export function act(
   }
 }
 
-const recordOf = ({ records }: SimState, { slot, epoch }: { slot: number; epoch: number }): InstanceRecord =>
+const recordOf = ({ records }: SimState, { slot, epoch }: EpochId): InstanceRecord =>
   records.get(placeKey(slot, epoch))!;
 
 function moveRun(state: SimState, { from, to, reason }: MoveOf<'move-run'>): void {
@@ -109,7 +110,7 @@ function moveInstance(state: SimState, { from, to, reason, ...at }: MoveOf<'move
   record.phaseAtMs = state.nowMs;
   record.reason = reason ?? record.reason;
   if (to === 'terminated') record.terminatedAtMs = state.nowMs;
-  if (to === 'lost' && reason !== LOSS.notNeeded)
+  if (to === 'lost' && reason !== LOSS_REASON.notNeeded)
     state.tell(`slot ${at.slot} epoch ${at.epoch} is given up: ${reason}`);
 }
 

@@ -70,7 +70,7 @@ function speak(state: SimState, machine: Machine, atMs: number): void {
   if (machine.timers.beatMs > atMs) setTimer(state, machine, 'beat', atMs);
 }
 
-/** The manifest is in the bucket; the completion call-back is repeated until somebody hears it. */
+/** The manifest is in the bucket; the completion callback is repeated until somebody hears it. */
 function complete(state: SimState, machine: Machine): void {
   const { record } = machine;
   machine.closed = true;

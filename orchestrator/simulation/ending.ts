@@ -1,12 +1,12 @@
 /** How a simulated run ends, by the rules of the real one. */
 import type { RunEnd } from '../control/exit-code.ts';
 import { endOf } from '../control/exit-code.ts';
-import { endedSiteDown, restReason } from '../control/uncrawled-reason.ts';
+import { endedSiteDown, uncrawledReason } from '../control/uncrawled-reason.ts';
 import type { SimState } from './state.ts';
 
 export function endOfRun({ world, work, unfinished, ordered, nowMs }: SimState): RunEnd {
   const { run } = world;
-  const rest = restReason(run);
+  const rest = uncrawledReason(run);
   const nothingGiven = ordered.length > 0 && ordered.every((r) => r.instanceId === null);
   return endOf({
     planned: run.planned,
@@ -15,7 +15,7 @@ export function endOfRun({ world, work, unfinished, ordered, nowMs }: SimState):
     failed: work.totals.failed,
     reasons: unfinished > 0 ? { [rest]: unfinished } : {},
     request: run.request,
-    restReason: rest,
+    uncrawledReason: rest,
     onTime: nowMs <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),

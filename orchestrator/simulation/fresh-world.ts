@@ -1,4 +1,5 @@
 /** The world of a run that has just been stored: nothing launched, every chunk waiting. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { claimedRecord } from '../control/claimed-record.ts';
 import { limitsOf } from '../control/run-deadlines.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
@@ -32,9 +33,9 @@ export function freshWorld(scenario: Scenario, work: Work): World {
     balancerGone: false,
     targets: new Map(),
     work: work.counts,
-    handedOverAtMs: null,
-    outlook: null,
-    noted: new Set(),
+    lastTransferAtMs: null,
+    forecast: null,
+    notedKeys: new Set(),
     totals: work.totals,
   };
 }
@@ -113,7 +114,7 @@ export const SIMULATED_BALANCER = { url: '', loadBalancerArn: '', targetGroupArn
 
 /** The row of a claim that has just been written. */
 export function simulatedClaim(
-  at: { slot: number; epoch: number },
+  at: EpochId,
   pool: { instanceType: string; subnetId: string },
   nowMs: number,
 ): InstanceRecord {

@@ -1,7 +1,8 @@
-/** What the main server makes of call-backs, by the rules of the real one: control/callbacks.ts without HTTP and database. */
+/** What the main server makes of callbacks, by the rules of the real one: control/callbacks.ts without HTTP and database. */
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import { chunkLimit } from '../control/decide.ts';
-import { isSidelined } from '../control/ban-policy.ts';
+import { isUnavailable } from '../control/ban-policy.ts';
 import { orderInput } from '../control/heartbeat-orders.ts';
 import { isShardComplete, ordersFor } from '../control/orders.ts';
 import { limitsByTime } from '../control/rebalance.ts';
@@ -80,9 +81,9 @@ function isUsual(state: SimState, machine: Machine): boolean {
   return (
     machine.isPlain(state.nowMs) &&
     (record.phase === 'crawling' || record.phase === 'ready') &&
-    record.leaveAtMs === null &&
+    record.rotateAtMs === null &&
     !isDraining(state.world) &&
-    state.world.outlook?.balance.give.has(record.slot) !== true &&
+    state.world.forecast?.balance.give.has(record.slot) !== true &&
     state.latest.get(record.slot) === record
   );
 }
@@ -98,7 +99,7 @@ function answer(state: SimState, machine: Machine, heartbeat: Heartbeat): Orders
   const serving = isServing(record.phase) && !superseded;
   if (serving) registerParts(state, machine);
   if (serving) takeYielded(state, machine);
-  const granted = serving && !isSidelined(record) ? grant(state, machine) : [];
+  const granted = serving && !isUnavailable(record) ? grant(state, machine) : [];
   const input = orderInput(world, {
     record,
     heartbeat,
@@ -107,32 +108,32 @@ function answer(state: SimState, machine: Machine, heartbeat: Heartbeat): Orders
     superseded,
     serving,
     robots: null,
-    knownPage: null,
-    yield: serving ? wantedBack(state, machine) : [],
-    most: mostOf(state, record.slot),
-    awaited: world.outlook?.balance.get.has(record.slot) === true,
+    canaryPage: null,
+    transfer: serving ? wantedBack(state, machine) : [],
+    maxProducts: mostOf(state, record.slot),
+    awaited: world.forecast?.balance.get.has(record.slot) === true,
   });
   if (serving && !record.sealed && isShardComplete(input)) record.sealed = true;
   return ordersFor(input);
 }
 
-/** As the store does it: a trouble begins once, and ends once. */
+/** As the store does it: an incident begins once, and ends once. */
 function noteTrouble(state: SimState, machine: Machine, heartbeat: Heartbeat): void {
   const { record } = machine;
   const { nowMs } = state;
-  const isOpen = record.trouble !== null && record.trouble.overAtMs === null;
-  const { trouble } = heartbeat;
-  if (trouble === null) {
-    if (isOpen) record.trouble = { ...record.trouble!, overAtMs: nowMs };
+  const isOpen = record.incident !== null && record.incident.overAtMs === null;
+  const { incident } = heartbeat;
+  if (incident === null) {
+    if (isOpen) record.incident = { ...record.incident!, overAtMs: nowMs };
     return;
   }
   if (isOpen) return;
-  record.trouble = {
-    verdict: trouble.verdict,
-    rule: trouble.evidence.rule,
-    atMs: nowMs - trouble.sinceMs,
-    untilMs: trouble.leftMs === null ? null : nowMs + trouble.leftMs,
-    releasedAtMs: null,
+  record.incident = {
+    verdict: incident.verdict,
+    rule: incident.evidence.rule,
+    atMs: nowMs - incident.sinceMs,
+    untilMs: incident.leftMs === null ? null : nowMs + incident.leftMs,
+    returnedAtMs: null,
     overAtMs: null,
   };
 }
@@ -159,14 +160,14 @@ function grant(state: SimState, { offered, owner }: Machine): string[] {
 /** How many chunks it may own. */
 function limitOf(state: SimState, slot: number): number {
   const { due, byTime } = limitsNow(state);
-  return byTime === null ? due : (byTime.most.get(slot) ?? 0);
+  return byTime === null ? due : (byTime.maxChunks.get(slot) ?? 0);
 }
 
 /** How many products it is told to hold at most; null while shares are equal. */
 function mostOf(state: SimState, slot: number): number | null {
   if (state.work.counts.waiting === 0) return null;
   const { byTime } = limitsNow(state);
-  return byTime === null ? null : (byTime.most.get(slot) ?? 0) * state.world.run.plan.chunkSize;
+  return byTime === null ? null : (byTime.maxChunks.get(slot) ?? 0) * state.world.run.plan.chunkSize;
 }
 
 /** Worked out once in a round of the loop: a share that is up to that much older only lets a chunk wait for the next offer. */
@@ -180,20 +181,19 @@ function limitsNow(state: SimState): NonNullable<SimState['limits']> {
 /** Asked so long without giving anything: it has begun something of every chunk. */
 const PATIENCE_HEARTBEATS = 8;
 
-/** Chunks of its own that others could crawl sooner: those that it was granted last. As control/hand-over.ts. */
-function wantedBack({ world, nowMs, unwilling }: SimState, machine: Machine): string[] {
-  const { outlook, limits } = world;
+/** Chunks of its own that others could crawl sooner: those that it was granted last. As control/transfer.ts. */
+function wantedBack({ world, nowMs, unwilling: nothingToGive }: SimState, machine: Machine): string[] {
+  const { forecast, limits } = world;
   const { record } = machine;
-  const count = outlook?.balance.give.get(record.slot) ?? 0;
+  const count = forecast?.balance.give.get(record.slot) ?? 0;
   // What it gave is not in an older outlook.
-  const isSettled = machine.gaveAtMs < (outlook?.atMs ?? -Infinity);
-  if (count === 0 || !isSettled || record.sealed || isSidelined(record)) {
+  const isSettled = machine.gaveAtMs < (forecast?.atMs ?? -Infinity);
+  if (count === 0 || !isSettled || record.sealed || isUnavailable(record)) {
     machine.askedSinceMs = Infinity;
     return [];
   }
   machine.askedSinceMs = Math.min(machine.askedSinceMs, nowMs);
-  if (nowMs - machine.askedSinceMs > PATIENCE_HEARTBEATS * limits.heartbeatMs)
-    unwilling.add(`${record.slot}.${record.epoch}`);
+  if (nowMs - machine.askedSinceMs > PATIENCE_HEARTBEATS * limits.heartbeatMs) nothingToGive.add(epochKey(record));
   return machine.queue
     .openChunks()
     .slice(-count)
@@ -211,6 +211,6 @@ function takeYielded({ work, world, nowMs, tell }: SimState, machine: Machine): 
   machine.gaveAtMs = nowMs;
   machine.askedSinceMs = Infinity;
   if (products === 0) return;
-  world.handedOverAtMs = nowMs;
+  world.lastTransferAtMs = nowMs;
   tell(`slot ${machine.record.slot} has given back ${products} products that others can crawl sooner`);
 }

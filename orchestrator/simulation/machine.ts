@@ -3,7 +3,7 @@
  * crawl-api does; only time is computed instead of waited for.
  */
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
-import type { Heartbeat, Orders, Progress, Trouble } from '../../shared/wire/callbacks.ts';
+import type { Heartbeat, Orders, Progress, Incident } from '../../shared/wire/callbacks.ts';
 import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { InstanceRecord } from '../control/stores.ts';
@@ -110,7 +110,7 @@ export class Machine {
 
   /** Nothing but progress, parts and chunks to ask for: most heartbeats are like that. */
   isPlain(nowMs: number): boolean {
-    return this.yielded.length === 0 && !this.closing && this.record.trouble === null && !this.isBanned(nowMs);
+    return this.yielded.length === 0 && !this.closing && this.record.incident === null && !this.isBanned(nowMs);
   }
 
   /** Brings `progress` up to date. */
@@ -139,14 +139,14 @@ export class Machine {
       offered: this.offered.map((chunk) => chunk.id),
       progress: this.measure(nowMs),
       parts: [],
-      yielded: this.yielded.map(({ id }) => id),
+      transferred: this.yielded.map(({ id }) => id),
       problem: null,
-      trouble: this.#trouble(nowMs),
+      incident: this.#incident(nowMs),
       robots: null,
     };
   }
 
-  #trouble(nowMs: number): Trouble | null {
+  #incident(nowMs: number): Incident | null {
     if (!this.isBanned(nowMs)) return null;
     return {
       verdict: 'banned',
@@ -174,12 +174,12 @@ export class Machine {
   follow(orders: Orders, work: Work, chance: Chance, nowMs: number): boolean {
     this.accept(orders.grants, work, chance, nowMs);
     this.sealed ||= orders.sealed;
-    this.most = orders.most;
-    const taken = new Set(orders.taken);
+    this.most = orders.maxProducts;
+    const taken = new Set(orders.transferredAck);
     this.yielded = this.yielded.filter(({ id }) => !taken.has(id));
-    const given = orders.yield.length > 0 ? this.queue.giveUp(new Set(orders.yield), nowMs) : [];
+    const given = orders.transfer.length > 0 ? this.queue.giveUp(new Set(orders.transfer), nowMs) : [];
     this.yielded.push(...given.map((chunk) => ({ id: chunk.id, chunk })));
-    if (!orders.release || this.queue.pending === 0) return orders.grants.length > 0 || given.length > 0;
+    if (!orders.returnProducts || this.queue.pending === 0) return orders.grants.length > 0 || given.length > 0;
     this.queue.forget(nowMs);
     this.cut(nowMs);
     return true;

@@ -3,7 +3,7 @@
  * control/loop.ts and control/observe.ts, without their promises.
  */
 import { decide } from '../control/decide.ts';
-import { outlookOf } from '../control/forecast.ts';
+import { forecastRun } from '../control/forecast.ts';
 import { ProgressWatch } from '../control/progress-watch.ts';
 import { powerOffAtMs } from '../control/run-deadlines.ts';
 import { act } from './acting.ts';
@@ -51,8 +51,8 @@ export class MainServer {
     state.world.balancerActive = false;
     state.world.targets = new Map();
     state.world.requestSeenAtMs = null;
-    state.world.handedOverAtMs = null;
-    state.world.outlook = null;
+    state.world.lastTransferAtMs = null;
+    state.world.forecast = null;
     this.launching.forget();
     this.#progress = new ProgressWatch();
     this.#nextLookMs = 0;
@@ -69,8 +69,8 @@ export class MainServer {
     if (nowMs >= this.#nextLookMs) this.#look(state);
     if (world.run.request !== null) world.requestSeenAtMs ??= nowMs;
     refreshWorld(state);
-    if (world.outlook === null || nowMs - world.outlook.atMs >= world.limits.heartbeatMs)
-      world.outlook = outlookOf(world, state.unwilling);
+    if (world.forecast === null || nowMs - world.forecast.atMs >= world.limits.heartbeatMs)
+      world.forecast = forecastRun(world, state.unwilling);
     world.stall = this.#progress.look(world, nowMs);
     const isLoading = world.run.phase === 'loading';
     let changed = false;

@@ -59,7 +59,7 @@ export function resultOf(state: SimState, tale: Tale[], effort: SimResult['effor
       planned: run.plan.instances,
       launched: used.length,
       replaced: used.filter((r) => r.epoch > 1).length,
-      banned: used.filter((r) => r.trouble?.verdict === 'banned').length,
+      banned: used.filter((r) => r.incident?.verdict === 'banned').length,
     },
     cost: actualCost({
       region: run.settings.aws.region,

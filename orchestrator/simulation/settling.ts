@@ -1,6 +1,6 @@
 /** How results and products of simulated instances are settled: loaded, taken back, published. As close-epoch, take-back and finish. */
-import { openTrouble } from '../control/ban-policy.ts';
-import { LOSS } from '../control/loss-reason.ts';
+import { openIncident } from '../control/ban-policy.ts';
+import { LOSS_REASON } from '../control/loss-reason.ts';
 import type { InstanceRecord } from '../control/stores.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';
@@ -34,11 +34,11 @@ export function confirm(state: SimState, record: InstanceRecord): void {
   if (!machine || record.manifestKey === null) return;
   loadFromBucket(state, machine);
   release(state, machine, null);
-  const replaced = openTrouble(record)?.verdict === 'banned' && state.scenario.rules.onBan === 'replace';
+  const replaced = openIncident(record)?.verdict === 'banned' && state.scenario.rules.onBan === 'replace';
   record.phase = 'done';
   record.phaseAtMs = state.nowMs;
-  if (replaced) record.reason = LOSS.banned;
-  else if (record.leaveAtMs !== null) record.reason = LOSS.renewed;
+  if (replaced) record.reason = LOSS_REASON.banned;
+  else if (record.rotateAtMs !== null) record.reason = LOSS_REASON.rotated;
 }
 
 /** The main server closes the epoch of one that is given up. */
@@ -59,14 +59,14 @@ export function close(state: SimState, record: InstanceRecord): void {
 /** A banned instance has forgotten what it did not crawl. */
 export function takeBack(state: SimState, record: InstanceRecord): void {
   const machine = machineOf(state, record);
-  const { trouble } = record;
-  if (!machine || trouble === null || trouble.releasedAtMs !== null) return;
+  const { incident } = record;
+  if (!machine || incident === null || incident.returnedAtMs !== null) return;
   const uploaded = machine.parts.slice(0, machine.acknowledged).reduce((sum, part) => sum + part.products, 0);
-  const isPatient = state.nowMs < trouble.atMs + state.world.limits.uploadMs;
+  const isPatient = state.nowMs < incident.atMs + state.world.limits.uploadMs;
   if (isPatient && uploaded < (record.progress?.stored ?? 0)) return;
   loadAll(state, machine);
   const returned = release(state, machine, null);
-  record.trouble = { ...trouble, releasedAtMs: state.nowMs };
+  record.incident = { ...incident, returnedAtMs: state.nowMs };
   state.tell(`${returned} products of slot ${record.slot}, which is banned, go out again`);
 }
 

@@ -49,7 +49,7 @@ export interface SimState {
   limits: { atMs: number; due: number; byTime: LimitsByTime | null } | null;
   /** When the balancer takes traffic; Infinity while there is none. */
   balancerReadyMs: number;
-  /** Nobody answers a call-back before then. */
+  /** Nobody answers a callback before then. */
   serverDownUntilMs: number;
   /** The newest epoch of each slot. */
   readonly latest: Map<number, InstanceRecord>;

@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 /** A keeper that ends by itself more often than this has a reason that a further one would not change. */
 const MAX_STARTS = 20;
 
-export interface KeeperProcess {
+export interface SupervisorProcess {
   /** Lets the keeper kill what is left, and waits for its end. */
   close(): Promise<void>;
 }
 
 /** @param folder under which all instance folders are */
-export function startKeeper(folder: string, onLost: (message: string) => void): KeeperProcess {
+export function startSupervisor(folder: string, onLost: (message: string) => void): SupervisorProcess {
   // Beside this file in both forms: .ts in a checkout, .js in the built package.
   const script = fileURLToPath(import.meta.url).replace(/start-keeper(\.\w+)$/, 'main$1');
   let closing = false;

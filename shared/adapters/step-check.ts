@@ -1,6 +1,6 @@
 /** The checks of mapping steps with all their libraries: what the configuration uses before anything is launched. */
 import type { Mapping, Step } from '../domain/mapping.ts';
-import type { StepPlace } from './step-faults.ts';
+import type { StepLocation } from './step-faults.ts';
 import { findFaultOfChain, findFaultOfStep, findFaultsOfPage } from './step-faults.ts';
 import { findDateFault } from './steps/date-format.ts';
 import { findJsonPathFault } from './steps/json-path.ts';
@@ -12,7 +12,7 @@ export { findPatternFault };
 const CHECKS = { findPatternFault, findJsonPathFault, findDateFault };
 
 /** What is wrong with one step, on one line; null when it can be used. */
-export function findStepFault(step: Step, place: StepPlace): string | null {
+export function findStepFault(step: Step, place: StepLocation): string | null {
   return findFaultOfStep(step, place, CHECKS);
 }
 

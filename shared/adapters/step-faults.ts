@@ -15,13 +15,13 @@ export interface StepChecks {
 }
 
 /** Where a step stands: first in its chain, in a field of a mapping with rows. */
-export interface StepPlace {
+export interface StepLocation {
   first: boolean;
   inRows: boolean;
 }
 
 /** What is wrong with one step; null when it can be used. */
-export function findFaultOfStep(step: Step, place: StepPlace, checks: StepChecks): string | null {
+export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChecks): string | null {
   if (place.first && !isSelectStep(step))
     return `the first step must select something from the page (css, xpath, json_ld, jsonpath or regex); ${step.type} does not`;
   switch (step.type) {

@@ -1,4 +1,5 @@
 /** Keys of the objects a run writes to S3. Made from our own ids only, never from crawled text. */
+import type { EpochId } from './epoch-id.ts';
 
 /** `runs/<run>/` */
 export const runPrefix = (run: string): string => `runs/${run}/`;
@@ -39,7 +40,7 @@ export function parsePartKey(run: string, key: string): PartName | null {
 }
 
 /** The reverse of manifestKey; null for any other key. */
-export function parseManifestKey(run: string, key: string): { slot: number; epoch: number } | null {
+export function parseManifestKey(run: string, key: string): EpochId | null {
   const prefix = runPrefix(run);
   const match = key.startsWith(prefix) ? /^(\d+)\/(\d+)\/manifest\.json$/.exec(key.slice(prefix.length)) : null;
   return match ? { slot: Number(match[1]), epoch: Number(match[2]) } : null;

@@ -4,7 +4,7 @@
  * ok            the page is what was asked for
  * suspect       something is odd: the page, the address or the site; a canary tells
  * banned        the site refuses this address
- * site-changed  the site, or the mapping for it, is not what it was: known pages are unreadable from every address
+ * site-changed  the site, or the mapping for it, is not what it was: canary pages are unreadable from every address
  */
 export const VERDICTS = ['ok', 'suspect', 'banned', 'site-changed'] as const;
 export type Verdict = (typeof VERDICTS)[number];

@@ -7,7 +7,7 @@ export const HELLO_PATH = '/v1/instances/hello';
 export const HEARTBEAT_PATH = '/v1/instances/heartbeat';
 export const COMPLETION_PATH = '/v1/instances/completion';
 
-/** Largest call-back body the main server reads. */
+/** Largest callback body the main server reads. */
 export const MAX_CALLBACK_BYTES = 1_000_000;
 
 const count = z.int().nonnegative();
@@ -52,7 +52,7 @@ export const progressSchema = z.strictObject({
   uploadMs: z.number().nonnegative().nullable().default(null),
   /** Pages got with a browser. */
   rendered: count,
-  /** Requests for canaries and other known pages, asked again in doubt; part of `requests`. */
+  /** Requests for canaries and other canary pages, asked again in doubt; part of `requests`. */
   canaries: count,
   /** Milliseconds since the last page that was right; null before the first one. */
   okAgoMs: z.number().nonnegative().nullable(),
@@ -60,7 +60,7 @@ export const progressSchema = z.strictObject({
   tried: count.default(0),
   /** Of those: a server error (5xx), a time-out or no connection. */
   unavailable: count.default(0),
-  /** Pages of this process that were judged right or gone, known pages and held ones among them. */
+  /** Pages of this process that were judged right or gone, canary pages and held ones among them. */
   served: count.default(0),
   /** For how long the site still wants no request from this address (Retry-After); 0 when it may ask. */
   restMs: z.number().nonnegative().default(0),
@@ -101,7 +101,7 @@ export const evidenceSchema = z.strictObject({
  * Why an address has stopped crawling by itself. `suspect`: a page known to be good was bad too, with nothing that a ban
  * alone explains; only the main server can tell a ban from a changed site. `banned`: the site refuses the address.
  */
-export const troubleSchema = z.strictObject({
+export const incidentSchema = z.strictObject({
   verdict: z.enum(['suspect', 'banned']),
   /** How long ago it began. */
   sinceMs: z.number().nonnegative(),
@@ -109,7 +109,7 @@ export const troubleSchema = z.strictObject({
   leftMs: z.number().nonnegative().nullable(),
   evidence: evidenceSchema,
 });
-export type Trouble = z.infer<typeof troubleSchema>;
+export type Incident = z.infer<typeof incidentSchema>;
 
 export const heartbeatSchema = z.strictObject({
   phase: z.enum(SERVING_PHASES),
@@ -117,13 +117,13 @@ export const heartbeatSchema = z.strictObject({
   /** Chunks held under no grant yet: it asks for them. */
   offered: z.array(z.string()).max(10_000),
   /** Chunks it has given back untouched, until the reply says `taken`; it will not crawl them whatever happens to it. */
-  yielded: z.array(z.string()).max(10_000).default([]),
+  transferred: z.array(z.string()).max(10_000).default([]),
   progress: progressSchema,
   /** Uploaded parts the server has not acknowledged yet, in order of seq. */
   parts: z.array(partRefSchema).max(500),
   /** Something a person should see: `disk full`, `S3 refuses` …; null when all is well. */
   problem: z.string().max(500).nullable(),
-  trouble: troubleSchema.nullable(),
+  incident: incidentSchema.nullable(),
   /** Version of the robots.txt it follows; null before the first. */
   robots: z.string().nullable(),
 });
@@ -144,11 +144,11 @@ export const ordersSchema = z.strictObject({
   /** Chunks of `offered` that belong to somebody else, or to nobody any more: forget them. */
   drops: z.array(z.string()),
   /** Chunks of its own that others could crawl sooner: it gives back those of which it has begun nothing. */
-  yield: z.array(z.string()).max(10_000).default([]),
+  transfer: z.array(z.string()).max(10_000).default([]),
   /** Of the heartbeat's `yielded`: the main server knows, they need not be told again. */
-  taken: z.array(z.string()).max(10_000).default([]),
+  transferredAck: z.array(z.string()).max(10_000).default([]),
   /** Products it is to hold at most, whatever share an offer names: others are sooner through. null: as offers say. */
-  most: count.nullable().default(null),
+  maxProducts: count.nullable().default(null),
   /** No further chunk will be granted: crawl what is there, close the epoch. */
   sealed: z.boolean(),
   /** Stop crawling now; upload, close the epoch with what there is. */
@@ -160,11 +160,11 @@ export const ordersSchema = z.strictObject({
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
   /** A product that another instance has stored, for one that has stored none: the page to ask when it doubts its address. null: as before. */
-  knownPage: z.string().max(2_000).nullable().default(null),
+  canaryPage: z.string().max(2_000).nullable().default(null),
   /** robots.txt to follow from now on; null: as before. An instance that is to respect it sends no request before the first. */
   robots: robotsPolicySchema.nullable(),
   /** A banned instance gives back what it has not crawled: it uploads what it has, forgets the rest, and says so by `pending` 0. */
-  release: z.boolean(),
+  returnProducts: z.boolean(),
   /** The main server's word on a suspicion: `ok` ends it, `banned` makes it a ban. null: none yet. */
   verdict: z.enum(['ok', 'banned']).nullable(),
 });

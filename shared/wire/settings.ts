@@ -15,7 +15,7 @@ export const settingsSchema = z.strictObject({
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** Base64 SPKI of the key that signs offers and orders. */
   runPublicKey: z.string(),
-  /** Base URL of the main server's call-back listener. */
+  /** Base URL of the main server's callback listener. */
   callbackUrl: z.url(),
   /** Port that the balancer reaches, on the instance's own address. */
   apiPort: z.int().min(1).max(65_535),

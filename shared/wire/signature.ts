@@ -1,6 +1,6 @@
 /**
  * Who said it (docs/http-api.md, "Signatures"). Three uses of one canonical text:
- * hello is MACed with the enrolment token; call-backs are signed by the instance's key with a counter that only grows;
+ * hello is MACed with the enrolment token; callbacks are signed by the instance's key with a counter that only grows;
  * offers and heartbeat replies are signed by the run's key. Method, path, run, slot, epoch, counter and the body's hash
  * are all under the signature, so no message can be moved to another place.
  */
@@ -28,7 +28,7 @@ export const HEADER = {
 
 /** What a signature covers beside the body. Fields that a message does not have are left out of the headers and empty here. */
 export interface Envelope {
-  /** `POST`, or `REPLY` for the answer to a call-back. */
+  /** `POST`, or `REPLY` for the answer to a callback. */
   method: string;
   /** Path without query. */
   path: string;

@@ -1,5 +1,5 @@
 /**
- * F40 on real processes: a run goes on while others send its call-back listener storms, drips and floods.
+ * F40 on real processes: a run goes on while others send its callback listener storms, drips and floods.
  *
  * @module-tag nightly
  */
@@ -35,7 +35,7 @@ function forgedHeaders(run: string): string[] {
   return Object.entries(values).map(([name, value]) => `${HEADER[name as keyof typeof values]}: ${value}\r\n`);
 }
 
-describe('the call-back listener under attack', () => {
+describe('the callback listener under attack', () => {
   let database: DatabaseServer;
   let shop: Shop;
   let stage: Stage;
@@ -161,7 +161,7 @@ describe('the call-back listener under attack', () => {
     expect(peakBytes).toBeLessThan(350e6);
   });
 
-  it('F40: thousands of forged and false call-backs at once are refused, and others are served', async () => {
+  it('F40: thousands of forged and false callbacks at once are refused, and others are served', async () => {
     const servers = await startRun(PRODUCTS_IN_A_STORM);
     const { id } = (await stage.run())!;
     const forged = {

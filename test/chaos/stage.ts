@@ -43,7 +43,7 @@ export interface Stage {
   links: Record<Link, ChaosProxy>;
   /** Starts `orchestrator ARGS --config FILE`. */
   start(...args: string[]): RunningCommand;
-  /** The main server moves to another place, `address:port`: from now on call-backs go there, and there the next `resume` listens. */
+  /** The main server moves to another place, `address:port`: from now on callbacks go there, and there the next `resume` listens. */
   moveCallbacks(to: string): void;
   query(sql: string): Promise<Record<string, unknown>[]>;
   /** The run of this round, once its row is there. */

@@ -240,7 +240,7 @@ export const BUGS: Record<string, Bug> = {
     what: 'what a lost instance has not crawled stays its own',
     breaks: ['I10'],
     faults: ['F19', 'F20'],
-    wrongs: { stores: inStores('work', () => ({ release: () => Promise.resolve(0) })) },
+    wrongs: { stores: inStores('work', () => ({ returnChunks: () => Promise.resolve(0) })) },
   },
   'ban-page-stored': {
     what: 'an instance takes the page of a ban for a product, and goes on',

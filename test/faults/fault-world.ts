@@ -305,7 +305,7 @@ export class FaultWorld {
 
   #onRequest(instance: FakeInstance, product: { n: number; id: string }): void {
     this.reach('C');
-    const { slot, epoch, address, robots, trouble } = instance;
+    const { slot, epoch, address, robots, incident } = instance;
     const { intervalMs } = this.run.settings.site;
     this.#requests.push({
       atMs: this.clock.now(),
@@ -315,7 +315,7 @@ export class FaultWorld {
       product: product.n,
       intervalMs: Math.max(intervalMs, robots?.crawlDelayMs ?? 0),
       allowed: robots !== null && robots.access !== 'none',
-      banned: trouble?.verdict === 'banned' && trouble.untilMs !== null && trouble.untilMs > this.clock.now(),
+      banned: incident?.verdict === 'banned' && incident.untilMs !== null && incident.untilMs > this.clock.now(),
     });
   }
 

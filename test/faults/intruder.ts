@@ -1,4 +1,4 @@
-/** Call-backs by somebody who may not: with another's token, with no right signature, or said again. */
+/** Callbacks by somebody who may not: with another's token, with no right signature, or said again. */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, macMessage, signMessage } from '../../shared/wire/signature.ts';
 import type { Callback } from '../../orchestrator/control/callbacks.ts';

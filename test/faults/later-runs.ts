@@ -1,6 +1,6 @@
 /** What the starts of later runs do for one that has lost its main server: gc, until it is told to stop. */
-import type { Sighting, SightingStore } from '../../orchestrator/control/gc.ts';
-import { reap } from '../../orchestrator/control/gc.ts';
+import type { GcMark, GcMarkStore } from '../../orchestrator/control/gc.ts';
+import { collect } from '../../orchestrator/control/gc.ts';
 import { SECOND_LOOK_MS } from '../../orchestrator/control/gc-rules.ts';
 import { OWNER } from '../contract/control/run-stage.ts';
 import type { FaultWorld } from './fault-world.ts';
@@ -8,15 +8,15 @@ import type { FaultWorld } from './fault-world.ts';
 /** Each gc marks what is past its time, and ends what an earlier one has marked. */
 export async function collectGarbage(world: FaultWorld, stop: AbortSignal): Promise<void> {
   const { compute, balancers, clock, stores } = world;
-  let marks: readonly Sighting[] = [];
-  const sightings: SightingStore = {
+  let marks: readonly GcMark[] = [];
+  const store: GcMarkStore = {
     list: () => Promise.resolve([...marks]),
     note: async (_owner, seen) => void (marks = seen),
   };
   const night = { owner: OWNER, skewMs: () => 0, workedOn: null, dryRun: false };
   while (!stop.aborted) {
     // What AWS or the database refuses now is for the next one.
-    await reap({ ...night, compute, balancers, runs: stores.runs, sightings, clock }).catch(() => undefined);
+    await collect({ ...night, compute, balancers, runs: stores.runs, marks: store, clock }).catch(() => undefined);
     await clock.sleep(SECOND_LOOK_MS, stop);
   }
 }

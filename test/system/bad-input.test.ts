@@ -81,7 +81,7 @@ describe('configuration', () => {
     expect(text).toMatch(/--deadline \d+/);
   });
 
-  it('refuses a call-back port that is taken', async () => {
+  it('refuses a callback port that is taken', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -26,7 +26,7 @@ const CANARIES = ['P00001', 'P00002'].map((id) => ({ id, fields: { title: expect
 
 const FORBIDDEN: BehaviourInput = { type: 'status', status: 403 };
 const SCRIPT: BehaviourInput = { type: 'one-line-script' };
-/** Beyond doubt: no known page is asked. */
+/** Beyond doubt: no canary page is asked. */
 const TOO_MANY: BehaviourInput = { type: 'status', status: 429, retryAfter: 'soon, please' };
 const UNPRICED: BehaviourInput = { type: 'missing-field', fields: ['price'], headChars: 90_000 };
 /** How a site refuses, and by which rule an instance knows. */
@@ -45,8 +45,8 @@ const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
   return [pair.map(([, rule]) => rule).join(' and '), pair];
 });
 /**
- * Requests that a banned address may send: a sign beyond doubt needs no second look, a refusal one at a known page. 404 is no sign
- * at all: a known page is asked after fifty, or at the end of the shard.
+ * Requests that a banned address may send: a sign beyond doubt needs no second look, a refusal one at a canary page. 404 is no sign
+ * at all: a canary page is asked after fifty, or at the end of the shard.
  */
 const mayAsk = (rule: string): number =>
   rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in|script-|captcha)/.test(rule) ? 2 : 1;
@@ -237,7 +237,7 @@ describe('bans', () => {
     expect((await shop.stats()).requests).toBeLessThanOrEqual(3);
   });
 
-  it('site-changed: known pages are unreadable from every address', async () => {
+  it('site-changed: canary pages are unreadable from every address', async () => {
     await prepare({ canaries: CANARIES });
     await shop.setRules([{ prefix: '', do: { type: 'missing-field', fields: ['title'] } }]);
     const report = await runTo({ state: 'failed', exitCode: 12, products: { stored: 0, gone: 0 } }, []);

@@ -14,7 +14,7 @@ export type CssQuery = (root: TreeNode, budget: PageBudget) => Iterable<Element>
 const MAX_CONTAINS_CHARS = 1_000_000;
 
 /** What a running query is about. */
-interface Place {
+interface MatchContext {
   root: TreeNode | null;
   budget: PageBudget;
 }
@@ -22,7 +22,7 @@ interface Place {
 /** Compiles a selector that `readSelector` has found usable. */
 export function compileCss(selector: string): CssQuery {
   const { self, inside } = partByScope(selector);
-  const place: Place = { root: null, budget: new PageBudget() };
+  const place: MatchContext = { root: null, budget: new PageBudget() };
   const options = {
     adapter: adapterFor(place),
     relativeSelector: false,
@@ -41,7 +41,7 @@ export function compileCss(selector: string): CssQuery {
   };
 }
 
-function adapterFor(place: Place): NonNullable<Options<TreeNode, Element>['adapter']> {
+function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>['adapter']> {
   const isTag = (node: TreeNode): node is Element => {
     place.budget.walk();
     return node instanceof Element;

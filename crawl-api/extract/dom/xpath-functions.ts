@@ -8,7 +8,7 @@ import { toBoolean, toNumber, toText } from './xpath-values.ts';
 import type { XPathValue } from './xpath-values.ts';
 
 /** What a function may ask of its place. */
-export interface CallPlace {
+export interface CallContext {
   node: XPathNode;
   position: number;
   size: number;
@@ -16,7 +16,7 @@ export interface CallPlace {
 }
 
 /** Calls a function with arguments of the right number; the parser has seen to that. */
-export function callFunction(name: FunctionName, args: XPathValue[], place: CallPlace): XPathValue {
+export function callFunction(name: FunctionName, args: XPathValue[], place: CallContext): XPathValue {
   const { world } = place;
   const [first, second, third] = args;
   const text = (value: XPathValue | undefined): string => toText(value ?? [place.node], world);
@@ -125,7 +125,7 @@ function findById(value: XPathValue, world: XPathWorld): XPathNode[] {
   return found;
 }
 
-function hasLanguage({ node, world }: CallPlace, wanted: string): boolean {
+function hasLanguage({ node, world }: CallContext, wanted: string): boolean {
   for (let at: XPathNode | null = node; at !== null; at = parentOf(at, world)) {
     if (!(at instanceof Element)) continue;
     const language = at.attribs['xml:lang'] ?? at.attribs.lang;

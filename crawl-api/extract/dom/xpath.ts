@@ -8,7 +8,7 @@ import type { PageBudget } from '../page-limits.ts';
 import type { TreeNode } from './tree.ts';
 import { textOf } from './tree.ts';
 import { callFunction } from './xpath-functions.ts';
-import type { CallPlace } from './xpath-functions.ts';
+import type { CallContext } from './xpath-functions.ts';
 import { AttributeNode, inOrder, isReverse, passesTest, walkAxis } from './xpath-nodes.ts';
 import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
 import { compare, toBoolean, toNumber } from './xpath-values.ts';
@@ -39,7 +39,7 @@ export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBud
 
 export { parseXPath };
 
-function evaluate(expression: XPath, place: CallPlace): XPathValue {
+function evaluate(expression: XPath, place: CallContext): XPathValue {
   switch (expression.kind) {
     case 'literal':
       return expression.value;
@@ -63,7 +63,7 @@ function evaluate(expression: XPath, place: CallPlace): XPathValue {
   }
 }
 
-function startOf(from: XPath | 'root' | null, place: CallPlace): XPathNode[] {
+function startOf(from: XPath | 'root' | null, place: CallContext): XPathNode[] {
   if (from === null) return [place.node];
   return from === 'root' ? [place.world.root] : nodesOf(evaluate(from, place));
 }
@@ -72,7 +72,7 @@ function nodesOf(value: XPathValue): XPathNode[] {
   return Array.isArray(value) ? value : [];
 }
 
-function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binary' }>, place: CallPlace): XPathValue {
+function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binary' }>, place: CallContext): XPathValue {
   const first = evaluate(left, place);
   if (operator === 'or') return toBoolean(first) || toBoolean(evaluate(right, place));
   if (operator === 'and') return toBoolean(first) && toBoolean(evaluate(right, place));

@@ -13,7 +13,7 @@ import { DocumentGate } from './document-gate.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import { CHECK_URL } from './filter-proxy.ts';
 import { findChild, groupMemory, killGroup } from './process-group.ts';
-import { timeBox } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 
 const START_MS = 30_000;
 const KILL_MS = 5_000;
@@ -61,9 +61,9 @@ export class BrowserSession {
     const { clock, executablePath } = options;
     const profile = await mkdtemp(path.join(options.profileDirectory, PROFILE_PREFIX));
     try {
-      const context = await timeBox(clock, START_MS, 'starting the browser', launch(options, profile));
+      const context = await withTimeout(clock, START_MS, 'starting the browser', launch(options, profile));
       return new BrowserSession(
-        await timeBox(clock, START_MS, 'preparing the page', prepare(context, options, profile)),
+        await withTimeout(clock, START_MS, 'preparing the page', prepare(context, options, profile)),
         profile,
         clock,
       );

@@ -13,7 +13,7 @@ import { firstRequestOf } from './proxy-gate.ts';
 import { visitPage } from './page-visit.ts';
 import { failed } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
-import { timeBox } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 import type { VisitEnd } from './visit-watch.ts';
 import { watchVisit } from './visit-watch.ts';
 
@@ -36,7 +36,7 @@ export interface BrowserSourceOptions {
   guard: AddressGuard;
   settings: FetchSettings;
   openExtractor: (kind: PageKind, url: string) => PageExtractor;
-  /** What to wait for on the page of this URL; see signs-of.ts. */
+  /** What to wait for on the page of this URL; see expected-elements.ts. */
   expect: (url: string) => Expected;
   clock: Clock;
   /** A folder of this source's own: profiles that a killed program left there are removed. */
@@ -230,7 +230,7 @@ export class BrowserSource implements PageSource {
       if (this.#idle.signal.aborted) return;
     }
     try {
-      await timeBox(clock, BLANK_MS, 'clearing the page', session.clear());
+      await withTimeout(clock, BLANK_MS, 'clearing the page', session.clear());
     } catch (error) {
       await this.#endSession(`${describeError(error).split('\n', 1)[0]!}: the browser was killed`);
     }

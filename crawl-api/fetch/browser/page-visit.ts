@@ -15,7 +15,7 @@ import { probePage } from './page-probe.ts';
 import type { Failure } from './rendered-reply.ts';
 import { failed, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
-import { timeBox } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 import type { VisitOptions } from './visit-options.ts';
 
 /** Nothing changes for so long: the page is taken as it is, though something required is missing. */
@@ -122,7 +122,7 @@ class Visit {
     const response = this.#replies.latest;
     if (response === null) return null;
     try {
-      return await timeBox(this.#options.clock, SOURCE_MS, 'reading the source', response.text());
+      return await withTimeout(this.#options.clock, SOURCE_MS, 'reading the source', response.text());
     } catch {
       return null;
     }
@@ -172,7 +172,7 @@ class Visit {
       maxChars: settings.maxPageBytes,
     };
     try {
-      return await timeBox(clock, settings.timeoutMs, 'reading the page', probePage(session.cdp, options));
+      return await withTimeout(clock, settings.timeoutMs, 'reading the page', probePage(session.cdp, options));
     } catch (error) {
       if (session.dead.aborted) throw error;
       await clock.sleep(Math.min(waitMs, 50), session.dead);

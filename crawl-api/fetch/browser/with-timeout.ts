@@ -1,15 +1,15 @@
 /** No call to the browser is waited for without end: any of them may hang for ever. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
-export class TimeBoxError extends Error {}
+export class TimeoutError extends Error {}
 
 /** What `promise` gives; rejects with a TimeBoxError after `ms`. The promise itself goes on, its end is not looked at. */
-export async function timeBox<T>(clock: Clock, ms: number, what: string, promise: Promise<T>): Promise<T> {
+export async function withTimeout<T>(clock: Clock, ms: number, what: string, promise: Promise<T>): Promise<T> {
   const done = new AbortController();
   // Whoever comes too late must not be an unhandled rejection.
   promise.catch(() => {});
   const late = clock.sleep(ms, done.signal).then((): never => {
-    throw new TimeBoxError(`${what} took more than ${ms} ms`);
+    throw new TimeoutError(`${what} took more than ${ms} ms`);
   });
   late.catch(() => {});
   try {

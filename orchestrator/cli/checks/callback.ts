@@ -1,4 +1,4 @@
-/** Whether instances will reach the call-back listener, as far as this machine can tell. */
+/** Whether instances will reach the callback listener, as far as this machine can tell. */
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
@@ -16,11 +16,11 @@ import { lacksServerUrl } from './lacks.ts';
 /** `orchestrator run` listens there when nothing is configured. */
 const USUAL_LISTEN = '0.0.0.0:8700';
 const FETCH_MS = 4_000;
-const STILL = 'instances need to; without call-backs the results come by S3 alone, later';
+const STILL = 'instances need to; without callbacks the results come by S3 alone, later';
 
 export const callback: Check = {
   id: 'callback',
-  title: 'call-back URL',
+  title: 'callback URL',
   kinds: ['aws'],
   lacks: lacksServerUrl,
   beforeLaunch: true,

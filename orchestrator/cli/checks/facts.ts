@@ -26,8 +26,8 @@ import { browserBootOf } from '../browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ProductList } from '../products.ts';
 import type { Target } from '../target.ts';
-import type { NetworkKit } from '../launch-network.ts';
-import { instanceGroups, networkKit, ownNetwork } from '../launch-network.ts';
+import type { LaunchNetwork } from '../launch-network.ts';
+import { instanceGroups, launchNetwork, ownNetwork } from '../launch-network.ts';
 import { makePlan } from '../make-plan.ts';
 import { readWholeList } from '../products.ts';
 import { awsSettingsOf, ownerOf } from '../settings-of.ts';
@@ -45,7 +45,7 @@ export interface Facts {
   instanceType(): string;
   subnets(): Promise<SubnetInfo[]>;
   /** Groups, scheme and balancer as the run will have them; fails for a balancer of the user's that cannot serve the subnets. */
-  network(): Promise<NetworkKit>;
+  network(): Promise<LaunchNetwork>;
   /** Of this machine; none when it is no EC2 instance. */
   ownInterfaces(): Promise<OwnInterface[]>;
   imageId(): Promise<string>;
@@ -107,7 +107,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : () => facts.ownInterfaces();
-      return networkKit(cloud, awsSettingsOf(config, target), await facts.subnets(), own);
+      return launchNetwork(cloud, awsSettingsOf(config, target), await facts.subnets(), own);
     }),
     ownInterfaces: once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []),
     imageId: once(() =>

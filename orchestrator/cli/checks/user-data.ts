@@ -43,7 +43,7 @@ export const userData: Check = {
       startedAtMs,
       deadlineAtMs: startedAtMs + deadlineMs,
     };
-    const kit = {
+    const template = {
       owner: ownerOf(config),
       imageId: '',
       subnets: [],
@@ -54,7 +54,7 @@ export const userData: Check = {
     const objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
     try {
       // Signs the URL of the bundle as a launch does: with the keys of a role it is much longer.
-      await checkUserData(run, kit, objects, systemClock);
+      await checkUserData(run, template, objects, systemClock);
     } finally {
       objects.close();
     }

@@ -6,10 +6,10 @@ import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { dollars, percent, plural } from '../../plan/wording.ts';
-import { nextTime } from '../../control/next-run-advice.ts';
+import { nextRunAdvice } from '../../control/next-run-advice.ts';
 import type { RunRecord } from '../../control/stores.ts';
-import type { StoryLine } from '../../control/timeline.ts';
-import { storyOf } from '../../control/timeline.ts';
+import type { TimelineEntry } from '../../control/timeline.ts';
+import { timelineOf } from '../../control/timeline.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, storesOf } from '../find-run.ts';
@@ -26,20 +26,20 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
   try {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'known', () => true);
-    const [events, instances, troubles, outcomes] = await Promise.all([
+    const [events, instances, incidents, outcomes] = await Promise.all([
       stores.runs.events(run.id, MAX_EVENTS),
       stores.fleet.instances(run.id),
-      stores.fleet.troubles(run.id),
+      stores.fleet.incidents(run.id),
       stores.work.outcomes(run.id),
     ]);
-    const story = storyOf(run, events);
+    const timeline = timelineOf(run, events);
     const left = NOT_CRAWLED.reduce((sum, reason) => sum + (outcomes.reasons[reason] ?? 0), 0);
     const nowMs = systemClock.now();
-    const advice = isRunEnd(run.phase) ? nextTime({ run, instances, events, troubles, left, nowMs }) : [];
+    const advice = isRunEnd(run.phase) ? nextRunAdvice({ run, instances, events, incidents, left, nowMs }) : [];
     output.line(`${run.id}: ${run.phase}${run.reason === null ? '' : `, ${plain(run.reason)}`}`);
     output.line(`  plan: ${planLine(run)}`);
     output.line();
-    for (const line of story) output.line(`  ${clockOf(run, line)}  ${plain(line.text)}`);
+    for (const line of timeline) output.line(`  ${clockOf(run, line)}  ${plain(line.text)}`);
     if (advice.length > 0) output.line('\n  next time:');
     for (const sentence of advice) output.line(`    - ${sentence}`);
     output.document({
@@ -48,7 +48,7 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
       reason: run.reason,
       exitCode: run.exitCode,
       plan: run.plan,
-      story: story.map(({ atMs, text }) => ({ at: new Date(atMs).toISOString(), text })),
+      story: timeline.map(({ atMs, text }) => ({ at: new Date(atMs).toISOString(), text })),
       events: [...events].reverse().map(({ atMs, ...event }) => ({ at: new Date(atMs).toISOString(), ...event })),
       notCrawled: left,
       nextTime: advice,
@@ -68,7 +68,7 @@ function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): stri
 }
 
 /** Time of day, and how long after the start. */
-function clockOf(run: Pick<RunRecord, 'startedAtMs'>, { atMs }: StoryLine): string {
+function clockOf(run: Pick<RunRecord, 'startedAtMs'>, { atMs }: TimelineEntry): string {
   const after = formatDuration(Math.max(0, atMs - run.startedAtMs));
   return `${new Date(atMs).toISOString().slice(11, 19)}  +${after.padEnd(8)}`;
 }

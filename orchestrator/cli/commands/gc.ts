@@ -1,7 +1,7 @@
 /** `orchestrator gc`: ends what dead main servers have left behind, and only that. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { ReaperReport } from '../../control/gc.ts';
+import type { GcReport } from '../../control/gc.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -38,7 +38,7 @@ export async function gcCommand(options: GcOptions, output: Output): Promise<Exi
 
 const NO_REGION = 'Neither aws.region nor aws.endpoint is set: there is no cloud to look at.';
 
-function renderCloud(report: ReaperReport): string {
+function renderCloud(report: GcReport): string {
   const { items, owner, refused, dryRun } = report;
   if (items.length === 0) return `Nothing at AWS carries the tag crawlfleet:owner=${owner}.`;
   const table = renderTable(

@@ -18,7 +18,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { findRun, hasLeftovers, isUnfinished } from '../find-run.ts';
 import type { Interrupts } from '../interrupts.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
-import { keepSandbox } from '../supervise-sandbox.ts';
+import { superviseSandbox } from '../supervise-sandbox.ts';
 import { provideBrowser } from '../dry-run-browser.ts';
 import { ownNetwork } from '../launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../launch-template.ts';
@@ -111,7 +111,7 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const sandbox = await findSandbox(run, options, output);
   const unwatch =
     sandbox &&
-    keepSandbox(sandbox, options, {
+    superviseSandbox(sandbox, options, {
       say: (text) => output.line(`! ${text}`),
       giveUp: (error) => resumption.lock.giveUp(error),
     });

@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { noMarks } from '../../control/core.ts';
+import { newProcessState } from '../../control/core.ts';
 import { buildReport } from '../../control/finish.ts';
 import { newRunId, newRunKeys } from '../../control/start-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
@@ -149,7 +149,7 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     exitCode: EXIT.complete,
     reason: 'no products',
   });
-  const report = await buildReport({ ...stores, clock: systemClock, marks: noMarks() }, runId);
+  const report = await buildReport({ ...stores, clock: systemClock, processState: newProcessState() }, runId);
   await stores.runs.setReport(runId, report, lock.fence);
   output.line('The query yields no products: nothing to crawl, nothing was launched.');
   publishReport(report, (await stores.runs.get(runId))!, config, output);

@@ -5,9 +5,9 @@ import type { FailedProduct } from '../../control/stores.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { openTrouble } from '../../control/ban-policy.ts';
-import type { Projection } from '../../control/end-forecast.ts';
-import { project } from '../../control/end-forecast.ts';
+import { openIncident } from '../../control/ban-policy.ts';
+import type { EndForecast } from '../../control/end-forecast.ts';
+import { forecastEnd } from '../../control/end-forecast.ts';
 import { reportOf } from '../../control/report.ts';
 import { drainAtMs, limitsOf } from '../../control/run-deadlines.ts';
 import type { InstanceRecord, RunRecord, WorkStore } from '../../control/stores.ts';
@@ -50,7 +50,7 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     const projection = end && {
       p50: isoOrNull(end.p50Ms),
       p95: isoOrNull(end.p95Ms),
-      instances: end.places.map((p) => ({
+      instances: end.workers.map((p) => ({
         ...p,
         p50Ms: undefined,
         p95Ms: undefined,
@@ -72,17 +72,17 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
 }
 
 /** When the crawl of a running run will end, by what its instances have said last; null for one that does not crawl. */
-async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: WorkStore): Promise<Projection | null> {
+async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: WorkStore): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   const limits = limitsOf(run);
   const counts = await work.counts(run.id);
-  return project({ nowMs: systemClock.now(), run, instances, limits, work: counts, robots: null });
+  return forecastEnd({ nowMs: systemClock.now(), run, instances, limits, work: counts, robots: null });
 }
 
 const isoOrNull = (ms: number | null): string | null =>
   ms === null || !Number.isFinite(ms) ? null : new Date(ms).toISOString();
 
-function renderEnd({ p50Ms, p95Ms }: Projection, run: RunRecord): string {
+function renderEnd({ p50Ms, p95Ms }: EndForecast, run: RunRecord): string {
   const late = p95Ms !== null && p95Ms > drainAtMs(run) ? '  (later than the last moment for crawling)' : '';
   return `crawl ends at ${isoOrNull(p50Ms)?.slice(0, 19)} (p50), ${isoOrNull(p95Ms)?.slice(0, 19)} (p95)${late}`;
 }
@@ -131,7 +131,7 @@ function instanceOf(record: InstanceRecord) {
     lastHeartbeatAt: record.lastHeartbeatAtMs === null ? null : new Date(record.lastHeartbeatAtMs).toISOString(),
     progress: record.progress,
     problem: record.problem,
-    trouble: record.trouble,
+    incident: record.incident,
   };
 }
 
@@ -152,11 +152,11 @@ function renderRuns(runs: readonly RunRecord[]): string {
   );
 }
 
-function troubleOf(record: InstanceRecord): string {
-  const trouble = openTrouble(record);
-  if (trouble === null) return '';
-  const until = trouble.untilMs === null ? '' : ` until ${new Date(trouble.untilMs).toISOString().slice(0, 19)}`;
-  return `${trouble.verdict} by ${trouble.rule}${until}`;
+function incidentText(record: InstanceRecord): string {
+  const incident = openIncident(record);
+  if (incident === null) return '';
+  const until = incident.untilMs === null ? '' : ` until ${new Date(incident.untilMs).toISOString().slice(0, 19)}`;
+  return `${incident.verdict} by ${incident.rule}${until}`;
 }
 
 function renderInstances(instances: readonly InstanceRecord[]): string {
@@ -170,7 +170,7 @@ function renderInstances(instances: readonly InstanceRecord[]): string {
       i.address,
       i.progress ? i.progress.stored + i.progress.gone + i.progress.failed : 0,
       i.progress?.assigned ?? 0,
-      i.reason ?? troubleOf(i),
+      i.reason ?? incidentText(i),
     ]),
   );
 }

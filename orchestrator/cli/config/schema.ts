@@ -238,8 +238,8 @@ const server = z.strictObject({
   listen: listenAddress()
     .nullable()
     .default(null)
-    .describe('Call-back listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
-  url: z.url('must be a URL').nullable().default(null).describe('How instances reach the call-back listener.'),
+    .describe('Callback listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
+  url: z.url('must be a URL').nullable().default(null).describe('How instances reach the callback listener.'),
   operator: listenAddress()
     .default('127.0.0.1:8701')
     .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),

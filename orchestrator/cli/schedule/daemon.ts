@@ -10,7 +10,7 @@ import { migrate } from '../../db/migrate.ts';
 import { KnexScheduleStore } from '../../db/schedule-store.ts';
 import { stuckNotice } from '../../schedule/notice.ts';
 import { Scheduler } from '../../schedule/scheduler.ts';
-import { createTeller } from '../../schedule/notifier.ts';
+import { createNotifier } from '../../schedule/notifier.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { Webhook } from '../../schedule/webhook.ts';
 import { createHealthApp } from '../../server/health-app.ts';
@@ -76,7 +76,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       isDead: isDeadHere,
       say,
       alarm,
-      tell: webhook ? createTeller(webhook, store, named, systemClock) : () => undefined,
+      tell: webhook ? createNotifier(webhook, store, named, systemClock) : () => undefined,
       onStuck: ({ kind, dueAtMs, run }) =>
         void webhook?.tell(stuckNotice(run ? `run ${run.id}` : kind, dueAtMs, run?.id ?? null, named)),
     });

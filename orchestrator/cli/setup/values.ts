@@ -26,7 +26,7 @@ export interface SetupValues {
   vpcId: string | null;
   subnets: readonly string[];
   mainServer: MainServer;
-  /** Port of the call-back listener. */
+  /** Port of the callback listener. */
   listenPort: number;
   /** Port that instances call back at: another one where something on the main server stands before the listener. */
   callbackPort: number;
@@ -132,7 +132,7 @@ const formFaults = (values: SetupFlags): string[] =>
     return value === undefined || form.test(String(value)) ? [] : [`${FLAG_NAMES[key] ?? `--${key}`} ${must}`];
   });
 
-/** Of the call-back URL: a public address is outside; a private one or a name is taken to be in the VPC. */
+/** Of the callback URL: a public address is outside; a private one or a name is taken to be in the VPC. */
 function mainServerOf(flag: string | undefined, serverUrl: string | null): MainServer | null {
   if (flag === 'vpc') return { kind: 'vpc' };
   if (flag !== undefined) {

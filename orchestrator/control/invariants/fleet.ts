@@ -3,7 +3,7 @@ import { INSTANCE_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
-import { LOSS } from '../loss-reason.ts';
+import { LOSS_REASON } from '../loss-reason.ts';
 import type { InstanceRecord } from '../stores.ts';
 import { limitsOf, powerOffAtMs } from '../run-deadlines.ts';
 import type { History, SeenMachine, Violation } from './history.ts';
@@ -79,7 +79,7 @@ export function checkLaunches({ run, machines, instances, events }: History): Vi
 
 /** Epochs that made room for a fresh address: each is followed by one more machine, as was asked for. */
 const renewedIn = (instances: readonly InstanceRecord[], slot: number | null): number =>
-  instances.filter((i) => i.slot === slot && i.reason === LOSS.renewed).length;
+  instances.filter((i) => i.slot === slot && i.reason === LOSS_REASON.rotated).length;
 
 function mostAtOnce(machines: readonly SeenMachine[]): number {
   return Math.max(

@@ -45,7 +45,7 @@ export interface SeenGrant {
   epoch: number;
 }
 
-/** A call-back that should change nothing: forged, replayed, of another slot or of an old epoch. */
+/** A callback that should change nothing: forged, replayed, of another slot or of an old epoch. */
 export interface SeenIntruder {
   atMs: number;
   what: string;

@@ -42,8 +42,8 @@ export function checkRows({ facts, parts, objects, run }: History): Violation[] 
     const seen = parts.filter((p) => p.state === 'seen');
     if (seen.length > 0) found.push(`${seen.length} parts were never loaded, the first is ${seen[0]!.key}`);
     const known = new Set(parts.map((p) => p.key));
-    const places = new Set(parts.map((p) => `${p.slot}/${p.epoch}/${p.seq}`));
-    const left = (objects ?? []).filter((key) => !known.has(key) && !places.has(placeOfKey(key)));
+    const workers = new Set(parts.map((p) => `${p.slot}/${p.epoch}/${p.seq}`));
+    const left = (objects ?? []).filter((key) => !known.has(key) && !workers.has(placeOfKey(key)));
     if (left.length > 0) found.push(`${left.length} parts in the bucket are in no ledger, the first is ${left[0]!}`);
   }
   return violationsOf('I3', found);

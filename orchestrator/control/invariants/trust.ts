@@ -2,7 +2,7 @@
 import type { History, Violation } from './history.ts';
 import { violationsOf } from './history.ts';
 
-/** I9: forged, replayed and foreign call-backs are refused, and a main server without the lock writes nothing. */
+/** I9: forged, replayed and foreign callbacks are refused, and a main server without the lock writes nothing. */
 export function checkIntruders({ intruders, writes }: History): Violation[] {
   const found: string[] = [];
   for (const { what, status, accepted } of intruders ?? [])

@@ -2,6 +2,7 @@
  * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
  * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
  */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type {
@@ -10,7 +11,7 @@ import type {
   PartRecord,
   RunEvent,
   RunRecord,
-  TroubleState,
+  AddressIncident,
   WorkCounts,
 } from '../../control/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -50,7 +51,7 @@ export interface MemoryPart extends PartRecord {
   marks: ShownCounts;
 }
 
-export interface MemoryTrouble extends TroubleState {
+export interface MemoryIncident extends AddressIncident {
   slot: number;
   epoch: number;
   evidence: Evidence;
@@ -67,7 +68,7 @@ export interface MemoryRun {
   instances: Map<string, InstanceRecord>;
   /** The same in order; null when it has to be made again. */
   ordered: InstanceRecord[] | null;
-  troubles: MemoryTrouble[];
+  incidents: MemoryIncident[];
   /** By `<slot>/<epoch>/<seq>`. */
   parts: Map<string, MemoryPart>;
   /** By product and key, numbers that are not read yet among the values; null once it is dropped. */
@@ -82,9 +83,7 @@ export interface MemoryRun {
   totals: (OutcomeCounts & { seen: number; loaded: number }) | null;
 }
 
-export const placeKey = (slot: number, epoch: number): string => `${slot}.${epoch}`;
-export const partPlace = (part: { slot: number; epoch: number; seq: number }): string =>
-  `${part.slot}/${part.epoch}/${part.seq}`;
+export const partPlace = (part: EpochId & { seq: number }): string => `${part.slot}/${part.epoch}/${part.seq}`;
 
 export class MemoryDatabase {
   readonly runs = new Map<string, MemoryRun>();

@@ -1,4 +1,5 @@
 /** FleetStore in memory: the contract of db/fleet-store.ts without SQL. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { canMoveInstance, isServing } from '../../../shared/domain/states.ts';
@@ -10,12 +11,12 @@ import type {
   HelloResult,
   InstancePatch,
   InstanceRecord,
-  TroubleRecord,
-  TroubleReport,
-  TroubleState,
+  IncidentRecord,
+  IncidentReport,
+  AddressIncident,
 } from '../../control/stores.ts';
-import type { MemoryDatabase, MemoryRun, MemoryTrouble } from './memory-database.ts';
-import { placeKey } from './memory-database.ts';
+import type { MemoryDatabase, MemoryRun, MemoryIncident } from './memory-database.ts';
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryFleetStore implements FleetStore {
   readonly #db: MemoryDatabase;
@@ -26,13 +27,13 @@ export class MemoryFleetStore implements FleetStore {
 
   claim(
     runId: string,
-    claim: { slot: number; epoch: number; request: LaunchRequest; token: string },
+    claim: EpochId & { request: LaunchRequest; token: string },
     fence: number,
     nowMs: number,
   ): Promise<boolean> {
     return this.#db.write('fleet.claim', fence, () => {
       const run = this.#db.run(runId);
-      if (run.instances.has(placeKey(claim.slot, claim.epoch))) return false;
+      if (run.instances.has(epochKey(claim))) return false;
       put(run, claimedRecord(claim, nowMs));
       addMove(run, nowMs, claim, null, 'claimed', null);
       return true;
@@ -134,66 +135,66 @@ export class MemoryFleetStore implements FleetStore {
     });
   }
 
-  noteTrouble(
+  recordIncident(
     runId: string,
     slot: number,
     epoch: number,
-    trouble: TroubleReport | null,
+    incident: IncidentReport | null,
     fence: number,
     nowMs: number,
   ): Promise<void> {
-    return this.#db.write('fleet.noteTrouble', fence, () => {
+    return this.#db.write('fleet.recordIncident', fence, () => {
       const run = this.#db.run(runId);
-      const last = lastTrouble(run, slot, epoch);
+      const last = lastIncident(run, slot, epoch);
       const open = last?.overAtMs === null ? last : undefined;
-      if (trouble === null) {
+      if (incident === null) {
         if (open) open.overAtMs = nowMs;
       } else {
-        const { verdict, untilMs, evidence } = trouble;
+        const { verdict, untilMs, evidence } = incident;
         const values = { verdict, untilMs, rule: evidence.rule, evidence };
-        const added = { slot, epoch, atMs: trouble.atMs, releasedAtMs: null, overAtMs: null };
+        const added = { slot, epoch, atMs: incident.atMs, returnedAtMs: null, overAtMs: null };
         if (open) Object.assign(open, values);
-        else run.troubles.push({ ...added, ...values });
+        else run.incidents.push({ ...added, ...values });
       }
-      showTrouble(run, slot, epoch);
+      copyIncident(run, slot, epoch);
     });
   }
 
-  noteReleased(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
-    return this.#db.write('fleet.noteReleased', fence, () => {
+  recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
+    return this.#db.write('fleet.recordReturned', fence, () => {
       const run = this.#db.run(runId);
-      const last = lastTrouble(run, slot, epoch);
-      if (last) last.releasedAtMs ??= nowMs;
-      showTrouble(run, slot, epoch);
+      const last = lastIncident(run, slot, epoch);
+      if (last) last.returnedAtMs ??= nowMs;
+      copyIncident(run, slot, epoch);
     });
   }
 
-  troubles(runId: string): Promise<TroubleRecord[]> {
-    return this.#db.call('fleet.troubles', () => {
+  incidents(runId: string): Promise<IncidentRecord[]> {
+    return this.#db.call('fleet.incidents', () => {
       const run = this.#db.runs.get(runId);
       if (!run) return [];
-      return run.troubles
-        .map((t) => ({ ...t, address: run.instances.get(placeKey(t.slot, t.epoch))?.address ?? null }))
+      return run.incidents
+        .map((t) => ({ ...t, address: run.instances.get(epochKey(t))?.address ?? null }))
         .sort((a, b) => a.atMs - b.atMs || a.slot - b.slot || a.epoch - b.epoch);
     });
   }
 
   #find(runId: string, slot: number, epoch: number): { run: MemoryRun; record: InstanceRecord } | null {
     const run = this.#db.runs.get(runId);
-    const record = run?.instances.get(placeKey(slot, epoch));
+    const record = run?.instances.get(epochKey({ slot, epoch }));
     return run && record ? { run, record } : null;
   }
 }
 
 function put(run: MemoryRun, record: InstanceRecord): void {
-  run.instances.set(placeKey(record.slot, record.epoch), record);
+  run.instances.set(epochKey(record), record);
   run.ordered = null;
 }
 
 function addMove(
   run: MemoryRun,
   atMs: number,
-  at: { slot: number; epoch: number },
+  at: EpochId,
   from: InstancePhase | null,
   to: InstancePhase,
   detail: string | null,
@@ -201,15 +202,15 @@ function addMove(
   run.events.push({ atMs, kind: 'instance', slot: at.slot, epoch: at.epoch, from, to, detail });
 }
 
-const lastTrouble = (run: MemoryRun, slot: number, epoch: number): MemoryTrouble | undefined =>
-  run.troubles.findLast((t) => t.slot === slot && t.epoch === epoch);
+const lastIncident = (run: MemoryRun, slot: number, epoch: number): MemoryIncident | undefined =>
+  run.incidents.findLast((t) => t.slot === slot && t.epoch === epoch);
 
-/** Brings the last trouble into the instance's own record. */
-function showTrouble(run: MemoryRun, slot: number, epoch: number): void {
-  const record = run.instances.get(placeKey(slot, epoch));
-  const last = lastTrouble(run, slot, epoch);
+/** Brings the last incident into the instance's own record. */
+function copyIncident(run: MemoryRun, slot: number, epoch: number): void {
+  const record = run.instances.get(epochKey({ slot, epoch }));
+  const last = lastIncident(run, slot, epoch);
   if (!record || !last) return;
-  const { verdict, rule, atMs, untilMs, releasedAtMs, overAtMs } = last;
-  const trouble: TroubleState = { verdict, rule, atMs, untilMs, releasedAtMs, overAtMs };
-  put(run, { ...record, trouble });
+  const { verdict, rule, atMs, untilMs, returnedAtMs, overAtMs } = last;
+  const incident: AddressIncident = { verdict, rule, atMs, untilMs, returnedAtMs, overAtMs };
+  put(run, { ...record, incident });
 }

@@ -7,7 +7,7 @@ import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { ListedRun } from '../../control/product-list.ts';
 import type { RunReport } from '../../control/report.ts';
-import type { LockHolder, NewRun, RunEvent, RunRecord, RunRequest, RunStore } from '../../control/stores.ts';
+import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/stores.ts';
 import { PUBLISHED } from '../newer-runs.ts';
 import type { MemoryDatabase, MemoryRun } from './memory-database.ts';
 
@@ -85,7 +85,7 @@ export class MemoryRunStore implements RunStore {
     to: RunPhase,
     fence: number,
     nowMs: number,
-    detail: { reason?: string; exitCode?: ExitCode; request?: RunRequest } = {},
+    detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
     return this.#db.write('runs.move', fence, () => {
@@ -104,7 +104,7 @@ export class MemoryRunStore implements RunStore {
     return this.#change('runs.setReport', id, { report }, fence);
   }
 
-  setRequest(id: string, request: RunRequest, fence?: number): Promise<boolean> {
+  setRequest(id: string, request: StopRequest, fence?: number): Promise<boolean> {
     const set = (): boolean => {
       const run = this.#db.runs.get(id);
       if (!run || isRunEnd(run.record.phase) || !mayReplace(run.record.request, request)) return false;
@@ -140,7 +140,7 @@ export class MemoryRunStore implements RunStore {
 }
 
 /** The first wish stays, whoever had it; only `cancel` takes its place. */
-function mayReplace(known: RunRequest | null, wish: RunRequest): boolean {
+function mayReplace(known: StopRequest | null, wish: StopRequest): boolean {
   return known === null || known === wish || wish === 'cancel';
 }
 
@@ -149,7 +149,7 @@ export function moveRun(
   run: MemoryRun,
   to: RunPhase,
   nowMs: number,
-  detail: { reason?: string | null; exitCode?: ExitCode; request?: RunRequest },
+  detail: { reason?: string | null; exitCode?: ExitCode; request?: StopRequest },
 ): void {
   const from = run.record.phase;
   run.record = {
@@ -203,7 +203,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     })),
     instances: new Map(),
     ordered: null,
-    troubles: [],
+    incidents: [],
     parts: new Map(),
     staging: new Map(),
     events: [moveEvent(nowMs, null, 'planned', null)],

@@ -1,10 +1,11 @@
 /** WorkStore in memory: the contract of db/work-store.ts without SQL. Counting again costs the chunks, everything else what it touches. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/stores.ts';
 import { parseChunkId } from '../chunk-rows.ts';
 import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
-import { placeKey } from './memory-database.ts';
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryWorkStore implements WorkStore {
   readonly #db: MemoryDatabase;
@@ -57,7 +58,7 @@ export class MemoryWorkStore implements WorkStore {
     if (asked.length === 0) return Promise.resolve([]);
     return this.#db.write('work.grant', fence, () => {
       const run = this.#db.run(runId);
-      const holder = run.instances.get(placeKey(slot, epoch));
+      const holder = run.instances.get(epochKey({ slot, epoch }));
       const mayTake = holder !== undefined && isServing(holder.phase);
       let room = mayTake ? limitChunks - owned(run, slot, epoch).length : 0;
       const granted: string[] = [];
@@ -77,8 +78,8 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  release(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
-    return this.#db.write('work.release', fence, () => {
+  returnChunks(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
+    return this.#db.write('work.returnChunks', fence, () => {
       const run = this.#db.run(runId);
       return owned(run, slot, epoch).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
     });
@@ -95,7 +96,7 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  takeChunks(
+  transferChunks(
     runId: string,
     slot: number,
     epoch: number,
@@ -105,7 +106,7 @@ export class MemoryWorkStore implements WorkStore {
   ): Promise<number> {
     const asked = new Set(chunkIds);
     if (asked.size === 0) return Promise.resolve(0);
-    return this.#db.write('work.takeChunks', fence, () => {
+    return this.#db.write('work.transferChunks', fence, () => {
       const run = this.#db.run(runId);
       const own = owned(run, slot, epoch).filter((chunk) => asked.has(chunkId(chunk)));
       return own.reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
@@ -161,12 +162,12 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  outcomesBySlot(runId: string): Promise<({ slot: number; epoch: number } & OutcomeCounts)[]> {
+  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]> {
     return this.#db.call('work.outcomesBySlot', () => {
-      const bySlot = new Map<string, { slot: number; epoch: number } & OutcomeCounts>();
+      const bySlot = new Map<string, EpochId & OutcomeCounts>();
       for (const { slot, epoch, outcome } of this.#db.runs.get(runId)?.items ?? []) {
         if (slot === null || epoch === null || outcome === null) continue;
-        const key = placeKey(slot, epoch);
+        const key = epochKey({ slot, epoch });
         const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
         counts[outcome]++;
         bySlot.set(key, counts);
@@ -221,7 +222,7 @@ function count(chunks: readonly MemoryChunk[]): WorkCounts {
     if (state === 'waiting') counts.waiting++;
     if (state !== 'granted' || slot === null || epoch === null) continue;
     counts.granted++;
-    const key = placeKey(slot, epoch);
+    const key = epochKey({ slot, epoch });
     const own = bySlot.get(key) ?? { slot, epoch, chunks: 0, products: 0 };
     own.chunks++;
     own.products += products;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
-import { HabitWatch } from '../../../crawl-api/politeness/page-baseline.ts';
+import { PageBaseline } from '../../../crawl-api/politeness/page-baseline.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import type { LookedAt } from '../../../crawl-api/queue/page-look.ts';
@@ -99,7 +99,7 @@ describe('a page that leads elsewhere', () => {
       requests: requests as PacedRequests,
       rules,
       render: new RenderChoice('browser'),
-      habit: new HabitWatch(),
+      habit: new PageBaseline(),
     };
     const url = `${site.url}/p/moved`;
     const look = await lookAt(parts, { n: 0, url, site: url, yields: false }, neverAborted());

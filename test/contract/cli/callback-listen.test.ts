@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => void holder.close());
 
-describe('the call-back address of a run that is taken up', () => {
+describe('the callback address of a run that is taken up', () => {
   const called = (callbackListen: string, callbackUrl: string) => ({ callbackListen, callbackUrl });
 
   it.each([

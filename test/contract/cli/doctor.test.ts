@@ -174,7 +174,7 @@ describe('orchestrator doctor', () => {
       /ALTER TABLE|name a table/,
     ],
     [
-      'a call-back name that does not resolve',
+      'a callback name that does not resolve',
       'callback',
       { config: { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` } },
       /does not resolve/,
@@ -372,7 +372,7 @@ describe('orchestrator run', () => {
     ['a bucket that is not set', { aws: 'bucket: null' }, [/needs aws.bucket/]],
     ['a query that fails', { query: 'select nothing from nowhere' }, [/products.query/]],
     [
-      'a call-back name that does not resolve',
+      'a callback name that does not resolve',
       { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` },
       [/no\.\.where does not resolve/],
     ],

@@ -1,7 +1,7 @@
 /** The watch over a sandbox: what it takes for dead, and what it leaves alone. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keepSandbox } from '../../../orchestrator/cli/supervise-sandbox.ts';
+import { superviseSandbox } from '../../../orchestrator/cli/supervise-sandbox.ts';
 import type { SandboxHandle } from '../../../orchestrator/cli/sandbox-process.ts';
 import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/cli/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';
@@ -31,7 +31,7 @@ describe('the watch over a sandbox', () => {
     const { pid: gone } = spawnSync('true');
     const stored = { ...sandbox, pid: gone };
     const said: string[] = [];
-    const unwatch = keepSandbox(stored, OPTIONS, watcher(said));
+    const unwatch = superviseSandbox(stored, OPTIONS, watcher(said));
     await waitFor(() => stored.pid === sandbox.pid, { what: 'the watch to look', timeoutMs: 20_000 });
     await unwatch();
     expect(said).toEqual([]);
@@ -42,7 +42,7 @@ describe('the watch over a sandbox', () => {
     const said: string[] = [];
     process.kill(sandbox.pid, 'SIGKILL');
     const { pid } = sandbox;
-    const unwatch = keepSandbox(sandbox, OPTIONS, watcher(said));
+    const unwatch = superviseSandbox(sandbox, OPTIONS, watcher(said));
     await waitFor(() => sandbox.pid !== pid, { what: 'another sandbox', timeoutMs: 20_000 });
     await unwatch();
     expect(said).toEqual(['the sandbox has died, and its instances with it; another one takes its place']);

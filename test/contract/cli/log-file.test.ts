@@ -46,14 +46,14 @@ describe('the log of a run', () => {
     expect(lines).toMatchObject([{ slot: 3 }, { msg: 'bomb' }, { msg: 'many', f0: 0 }, { msg: 'short', n: 1 }]);
   });
 
-  it('names slot and epoch of a call-back that raised an alarm, and nothing that it carried', async () => {
+  it('names slot and epoch of a callback that raised an alarm, and nothing that it carried', async () => {
     const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm: () => undefined },
       openLog(file, 'r1', () => undefined),
     );
     const callback = { slot: 1, epoch: 2, signature: 'A'.repeat(86), body: new Uint8Array(400_000) };
-    await alarm('a call-back with a wrong signature was refused', callback);
+    await alarm('a callback with a wrong signature was refused', callback);
     const [{ time, ...line }] = linesOf(file) as [Record<string, unknown>];
     expect(time).toEqual(expect.any(Number));
     expect(line).toEqual({
@@ -61,7 +61,7 @@ describe('the log of a run', () => {
       run: 'r1',
       slot: 1,
       epoch: 2,
-      msg: 'a call-back with a wrong signature was refused',
+      msg: 'a callback with a wrong signature was refused',
     });
   });
 

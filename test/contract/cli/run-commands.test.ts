@@ -9,7 +9,7 @@ import { endEarly } from '../../../orchestrator/cli/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/cli/find-run.ts';
 import { createProgressPrinter } from '../../../orchestrator/cli/progress.ts';
 import type { Session } from '../../../orchestrator/cli/run-session.ts';
-import { noMarks } from '../../../orchestrator/control/core.ts';
+import { newProcessState } from '../../../orchestrator/control/core.ts';
 import { buildReport } from '../../../orchestrator/control/finish.ts';
 import { cancelCommand } from '../../../orchestrator/cli/commands/cancel.ts';
 import { costCommand } from '../../../orchestrator/cli/commands/cost.ts';
@@ -233,7 +233,9 @@ describe('leaving a run that has ended', () => {
     const { id } = await aRun('completed');
     await createInstance(bench, id, 0);
     await bench.db.knex('crawlfleet_instances').where({ run_id: id }).update({ phase });
-    const report = vi.fn(() => buildReport({ ...bench.stores, clock: systemClock, marks: noMarks() }, id));
+    const report = vi.fn(() =>
+      buildReport({ ...bench.stores, clock: systemClock, processState: newProcessState() }, id),
+    );
     const session = { run: () => Promise.resolve(), report } as unknown as Session;
     const leave = new AbortController();
     leave.abort();
@@ -346,11 +348,11 @@ describe('logs', () => {
 
   it('are those of the newest run, filtered, and need no database', async () => {
     write('20261120-000000-aaaa', { level: 30, msg: 'old' });
-    write('20261121-000000-aaaa', { level: 30, msg: 'calm' }, { level: 40, slot: 1, msg: 'trouble' });
+    write('20261121-000000-aaaa', { level: 30, msg: 'calm' }, { level: 40, slot: 1, msg: 'incident' });
     await test.drop();
     const options = { ...base(), runId: undefined, follow: false, slot: null, level: 'warn' as const };
     await logsCommand(options, output);
-    expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'trouble' }] }]);
+    expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'incident' }] }]);
     await logsCommand({ ...options, runId: '20261120-000000-aaaa', level: 'info' }, { ...output, json: false });
     expect(lines).toEqual(['2026-11-21 02:15:00.000 info  old']);
     await expect(logsCommand({ ...options, runId: '../../etc' }, output)).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { OwnNetwork } from '../../../orchestrator/cli/launch-network.ts';
-import { networkKit } from '../../../orchestrator/cli/launch-network.ts';
+import { launchNetwork } from '../../../orchestrator/cli/launch-network.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
@@ -130,7 +130,7 @@ describe('the network of a run', () => {
     const subnets = await compute.subnets([]);
     const aws = { ...aRun().settings.aws, balancerScheme: 'auto' as const, ...change };
     balancers.zones = [...new Set(subnets.map((s) => s.zone))];
-    const kit = (own: OwnNetwork = null) => networkKit({ compute, balancers }, aws, subnets, own);
+    const kit = (own: OwnNetwork = null) => launchNetwork({ compute, balancers }, aws, subnets, own);
     const users = (vpcId = subnets[0]!.vpcId) =>
       balancers.ensure({
         name: 'users',

@@ -3,8 +3,8 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/finish.ts';
-import { noMarks } from '../../../orchestrator/control/core.ts';
-import { storyOf } from '../../../orchestrator/control/timeline.ts';
+import { newProcessState } from '../../../orchestrator/control/core.ts';
+import { timelineOf } from '../../../orchestrator/control/timeline.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
 import { useBase } from './use-base.ts';
@@ -36,7 +36,7 @@ async function expectAllStored(): Promise<void> {
 
 const epochs = (): number[] => whole.machines().map((place) => Number(place.split('.')[1]));
 
-describe('a run whose addresses are renewed', () => {
+describe('a run whose addresses are rotated', () => {
   it('gives every slot fresh addresses, fetches each product once, and says what it did', async () => {
     whole = await WholeRun.open(base, RENEWED);
     await whole.start();
@@ -46,20 +46,23 @@ describe('a run whose addresses are renewed', () => {
       expect(whole.machines().filter((place) => place.startsWith(`${slot}.`)).length).toBeGreaterThan(1);
     expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
     expect(whole.server!.alarms).toEqual([]);
-    const report = await buildReport({ ...base.stores, clock: whole.clock, marks: noMarks() }, whole.run.id);
-    const renewed = epochs().filter((epoch) => epoch > 1).length;
-    expect(report.notes).toContain(`addresses renewed, as aws.recycle_every asks: ${renewed}`);
+    const report = await buildReport(
+      { ...base.stores, clock: whole.clock, processState: newProcessState() },
+      whole.run.id,
+    );
+    const rotated = epochs().filter((epoch) => epoch > 1).length;
+    expect(report.notes).toContain(`addresses rotated, as aws.recycle_every asks: ${rotated}`);
     expect(report.notes.join()).not.toContain('was given up');
     const events = await base.stores.runs.events(whole.run.id, 1_000);
-    const story = storyOf(whole.run, events).map((line) => line.text);
+    const story = timelineOf(whole.run, events).map((line) => line.text);
     expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
   });
 
-  it('goes on with a renewal that a dead main server has begun', async () => {
+  it('goes on with a rotation that a dead main server has begun', async () => {
     whole = await WholeRun.open(base, RENEWED);
     await whole.start();
-    await whole.until('a renewal', async () =>
-      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.leaveAtMs !== null && i.phase === 'crawling'),
+    await whole.until('a rotation', async () =>
+      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.rotateAtMs !== null && i.phase === 'crawling'),
     );
     whole.server!.kill();
     await whole.start();

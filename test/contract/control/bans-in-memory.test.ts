@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/finish.ts';
-import { noMarks } from '../../../orchestrator/control/core.ts';
+import { newProcessState } from '../../../orchestrator/control/core.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { FakeInstance } from './fake-instance.ts';
 import type { Base, RunShape } from './run-stage.ts';
@@ -64,13 +64,13 @@ const lastRequest = (instance: FakeInstance): number => instance.requestsAt.at(-
 const refuse = (...slots: number[]) => {
   whole.fleet.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
-const report = () => buildReport({ ...base.stores, clock: whole.clock, marks: noMarks() }, whole.run.id);
+const report = () => buildReport({ ...base.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
 
 describe('one banned address of three', () => {
   it('stops at once; the others crawl its products, each once, and everything is stored', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
     const before = whole.fleet.of(1).requestsAt.length;
     await whole.untilEnd();
     await expectAllStored();
@@ -92,10 +92,10 @@ describe('one banned address of three', () => {
   it('takes new products when its cool-down is over, such as those of the next one to be banned', async () => {
     await crawlAWhile(shape('cool-down', { products: 120 }, 10_000));
     refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
     const bannedAtMs = lastRequest(whole.fleet.of(1));
     whole.fleet.mood = () => 'fine';
-    await whole.until('the end of the cool-down', () => whole.fleet.of(1).trouble === null);
+    await whole.until('the end of the cool-down', () => whole.fleet.of(1).incident === null);
     // Two bans of three addresses within 20 s would open the circuit of a run of eight minutes.
     await whole.until('some time', () => whole.clock.now() - bannedAtMs > 21_000);
     refuse(0);
@@ -111,7 +111,7 @@ describe('one banned address of three', () => {
   it('may end its cool-down before it has given its products back: none is left behind', async () => {
     await crawlAWhile(shape('cool-down', {}, 60));
     refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
     whole.fleet.mood = () => 'fine';
     await whole.untilEnd();
     await expectAllStored();
@@ -120,7 +120,7 @@ describe('one banned address of three', () => {
   it('that falls silent is lost and replaced like any other', async () => {
     await crawlAWhile(shape('cool-down', { products: 120 }));
     refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).trouble !== null);
+    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
     whole.fleet.of(1).frozen = true;
     whole.fleet.mood = () => 'fine';
     await whole.untilEnd();
@@ -129,13 +129,13 @@ describe('one banned address of three', () => {
   });
 
   it.each(
-    ['fleet.noteTrouble', 'fleet.move', 'work.release', 'fleet.noteReleased'].flatMap((call) => [
+    ['fleet.recordIncident', 'fleet.move', 'work.returnChunks', 'fleet.recordReturned'].flatMap((call) => [
       [call, 'before'] as const,
       [call, 'after'] as const,
     ]),
   )('is dealt with by the next main server when one is killed at %s, %s it took effect', async (call, when) => {
     await crawlAWhile(shape('cool-down'));
-    whole.server!.life.decide = (name) => whole.fleet.of(1).trouble !== null && name === call && when;
+    whole.server!.life.decide = (name) => whole.fleet.of(1).incident !== null && name === call && when;
     refuse(1);
     await whole.untilDead();
     expect(whole.server!.life.dead).toBe(true);
@@ -202,7 +202,7 @@ describe('the circuit', () => {
   it('opens when every address is banned: no request more, what is stored is published, exit code 18', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
-    await whole.until('the bans', () => whole.fleet.instances.every((i) => i.trouble !== null));
+    await whole.until('the bans', () => whole.fleet.instances.every((i) => i.incident !== null));
     const requests = whole.fleet.instances.map((i) => i.requestsAt.length);
     await whole.untilEnd();
     await expectStopped('banned', 'banned', 18);

@@ -1,4 +1,4 @@
-/** The bucket as the second channel: call-backs that never arrive cost time, not results. Whole runs by the real control loop. */
+/** The bucket as the second channel: callbacks that never arrive cost time, not results. Whole runs by the real control loop. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';

@@ -286,7 +286,7 @@ describe('closeEpoch', () => {
     await putPart(0, 1, 0, [1, 2, 3]);
     const { work } = stage.core;
     stage.core.work = Object.assign(Object.create(work) as typeof work, {
-      release: () => Promise.reject(new Error('killed')),
+      returnChunks: () => Promise.reject(new Error('killed')),
     });
     await expect(closeEpoch(stage.core, run, 0, 1)).rejects.toThrow('killed');
     stage.core.work = work;

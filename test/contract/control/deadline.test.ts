@@ -36,7 +36,7 @@ describe('a run that has more to do than time', () => {
     const record = await whole.record();
     expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
     expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThanOrEqual(0);
-    expect((await eventsOf('projection')).toReversed()).toEqual(['late 50%', 'late 75%', 'late 90%']);
+    expect((await eventsOf('forecast')).toReversed()).toEqual(['late 50%', 'late 75%', 'late 90%']);
     const left = await base.stores.work.failedProducts(whole.run.id, 0, 1_000, ['deadline']);
     expect(left.length).toBeGreaterThan(100);
     expect((await whole.verdict()).products.open).toBe(0);

@@ -14,7 +14,7 @@ import type { MemoryCloud, Stores } from './run-stage.ts';
 
 /** From `running` to the first hello. */
 const BOOT_MS = 200;
-/** An instance takes a call-back for lost after this; more than any answer takes without a fault. */
+/** An instance takes a callback for lost after this; more than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
@@ -32,7 +32,7 @@ export interface FleetOptions {
   wrongs?: FakeInstanceOptions['wrongs'];
 }
 
-/** What the network does to one call-back. */
+/** What the network does to one callback. */
 export interface Delivery {
   lose?: 'request' | 'reply';
   delayMs?: number;
@@ -50,9 +50,9 @@ export class FakeFleet implements OfferSender {
   mood: FakeInstanceOptions['mood'] = () => 'fine';
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
-  /** Called when a call-back was answered, before its instance goes on. */
+  /** Called when a callback was answered, before its instance goes on. */
   onAnswer: (path: string, callback: Callback, status: number) => void = () => undefined;
-  /** What the network does to the next call-back. */
+  /** What the network does to the next callback. */
   network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
   /** Sees every request to the site. */
   onRequest: NonNullable<FakeInstanceOptions['onRequest']> = () => undefined;
@@ -74,7 +74,7 @@ export class FakeFleet implements OfferSender {
     this.#o = options;
   }
 
-  /** From now on call-backs go to this main server, until it dies. */
+  /** From now on callbacks go to this main server, until it dies. */
   connect(callbacks: Callbacks, died: AbortSignal): void {
     const death = new Promise<null>((resolve) => died.addEventListener('abort', () => resolve(null), { once: true }));
     this.#server = { callbacks, died, death };

@@ -8,7 +8,7 @@ import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
-import type { Orders, PartRef, Progress, Trouble } from '../../../shared/wire/callbacks.ts';
+import type { Orders, PartRef, Progress, Incident } from '../../../shared/wire/callbacks.ts';
 import {
   NO_PROGRESS,
   COMPLETION_PATH,
@@ -54,11 +54,11 @@ export interface FakeInstanceOptions {
   wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
 }
 
-/** `ban`: refused with a definite signature; `odd`: known pages are unreadable too; `down`: a server error, the product stays. */
+/** `ban`: refused with a definite signature; `odd`: canary pages are unreadable too; `down`: a server error, the product stays. */
 export type Mood = 'fine' | 'ban' | 'odd' | 'down';
 
-interface OwnTrouble {
-  verdict: Trouble['verdict'];
+interface OwnIncident {
+  verdict: Incident['verdict'];
   rule: string;
   atMs: number;
   untilMs: number | null;
@@ -90,15 +90,15 @@ export class FakeInstance {
   skewMs = 0;
   /** When it sent requests, refused ones too. */
   readonly requestsAt: number[] = [];
-  trouble: OwnTrouble | null = null;
+  incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
 
   readonly #o: FakeInstanceOptions;
   readonly #keys = createKeyPair();
   readonly #runKey: KeyObject;
   readonly #held = new Map<string, Held>();
-  readonly #yielded = new Set<string>();
-  #most: number | null = null;
+  readonly #transferred = new Set<string>();
+  #maxProducts: number | null = null;
   readonly #queue: Offer['products'] = [];
   #results: { result: ItemResult; product: Offer['products'][number] }[] = [];
   /** A part as it was cut, until the bucket has it. */
@@ -141,7 +141,7 @@ export class FakeInstance {
   }
 
   get takesOffers(): boolean {
-    return this.#ready && !this.dead && !this.frozen && !this.fenced && this.trouble === null;
+    return this.#ready && !this.dead && !this.frozen && !this.fenced && this.incident === null;
   }
 
   /** Products fetched so far. */
@@ -155,11 +155,11 @@ export class FakeInstance {
   }
 
   offer(offer: Offer): OfferResult {
-    if (this.#yielded.has(offer.chunk)) return { kind: 'refused', refusal: { refused: 'share', room: 0 } };
+    if (this.#transferred.has(offer.chunk)) return { kind: 'refused', refusal: { refused: 'share', room: 0 } };
     if (this.#held.has(offer.chunk)) return this.#receipt(offer.chunk);
     if (this.#sealed || this.#drain) return { kind: 'refused', refusal: { refused: 'sealed', room: 0 } };
     const held = [...this.#held.values()].reduce((sum, h) => sum + h.products.length, 0);
-    const share = Math.min(offer.share, this.#most ?? Infinity);
+    const share = Math.min(offer.share, this.#maxProducts ?? Infinity);
     if (held + offer.products.length > share)
       return { kind: 'refused', refusal: { refused: 'share', room: Math.max(0, share - held) } };
     this.#held.set(offer.chunk, { products: offer.products, granted: false });
@@ -219,12 +219,12 @@ export class FakeInstance {
     const now = clock.now();
     if (!this.#ready) return clock.sleep(RETRY_MS);
     const due = [this.#nextBeatMs, now + settings.heartbeatMs];
-    const isIdle = this.trouble !== null || this.#drain || this.robots === null || this.robots.access === 'none';
+    const isIdle = this.incident !== null || this.#drain || this.robots === null || this.robots.access === 'none';
     if (this.#page) due.push(this.#page.doneAtMs);
     else if (this.#queue.length > 0 && !isIdle) due.push(this.#nextFetchMs);
     if (this.#results.length > 0 || this.#cut) due.push(Math.max(this.#nextPartMs, this.#nextUploadMs));
     if (this.#isOver && !this.#closed) due.push(now + RETRY_MS);
-    if (this.trouble?.untilMs != null) due.push(this.trouble.untilMs);
+    if (this.incident?.untilMs != null) due.push(this.incident.untilMs);
     const dueMs = this.#poked ? now : Math.min(...due);
     this.#wake = new AbortController();
     // On a grid, and never at once: all act in step, and what stays overdue for a reason does not spin.
@@ -253,10 +253,10 @@ export class FakeInstance {
     if (this.dead) return;
     const now = this.#o.clock.now();
     if (this.#release && !this.#o.wrongs?.keepsCrawlingBanned) await this.#giveBack();
-    const { trouble } = this;
-    if (trouble !== null && trouble.untilMs !== null && now >= trouble.untilMs) this.#tell(null);
+    const { incident } = this;
+    if (incident !== null && incident.untilMs !== null && now >= incident.untilMs) this.#tell(null);
     if (this.#page && now >= this.#page.doneAtMs) this.#settle(now);
-    if (trouble === null || this.#o.wrongs?.keepsCrawlingBanned) this.#crawl(now);
+    if (incident === null || this.#o.wrongs?.keepsCrawlingBanned) this.#crawl(now);
     const isDue = this.#cut !== null || (this.#results.length > 0 && (this.#isOver || now >= this.#nextPartMs));
     if (isDue && now >= this.#nextUploadMs) await this.#upload();
     const isEmpty = this.#results.length === 0 && this.#cut === null && this.#page === null;
@@ -317,8 +317,8 @@ export class FakeInstance {
     return this.#o.settings.site.ban.coolDownMs;
   }
 
-  #tell(trouble: OwnTrouble | null): void {
-    this.trouble = trouble;
+  #tell(incident: OwnIncident | null): void {
+    this.incident = incident;
     this.#poked = true;
   }
 
@@ -334,9 +334,9 @@ export class FakeInstance {
     this.#poked = true;
   }
 
-  #troubleNow(now: number): Trouble | null {
-    if (this.trouble === null) return null;
-    const { verdict, rule, atMs, untilMs } = this.trouble;
+  #incidentNow(now: number): Incident | null {
+    if (this.incident === null) return null;
+    const { verdict, rule, atMs, untilMs } = this.incident;
     const evidence = {
       rule,
       url: 'https://shop.example/item/x',
@@ -417,23 +417,23 @@ export class FakeInstance {
     this.#nextBeatMs = now + this.#o.settings.heartbeatMs;
     const offered = [...this.#held].filter(([, h]) => !h.granted).map(([id]) => id);
     const parts = this.#parts.filter((p) => p.seq > this.#acked);
-    const phase = this.#closed ? 'done' : this.trouble ? 'banned' : this.#sealed ? 'uploading' : 'crawling';
+    const phase = this.#closed ? 'done' : this.incident ? 'banned' : this.#sealed ? 'uploading' : 'crawling';
     const okAgoMs = this.#lastRightMs === null ? null : now - this.#lastRightMs;
     const pageMs = this.#progress.requests > 0 ? this.pageMs : null;
     const progress = { ...this.#progress, okAgoMs, pageMs };
     const clock = new Date(now + this.skewMs).toISOString();
-    const trouble = this.#troubleNow(now);
+    const incident = this.#incidentNow(now);
     const robots = this.robots?.version ?? null;
-    const yielded = this.#yielded.size > 0 ? { yielded: [...this.#yielded] } : {};
+    const transferred = this.#transferred.size > 0 ? { transferred: [...this.#transferred] } : {};
     const body = JSON.stringify({
       phase,
       clock,
       offered,
-      ...yielded,
+      ...transferred,
       progress,
       parts,
       problem: this.#problem,
-      trouble,
+      incident,
       robots,
     });
     const reply = await this.#signed(HEARTBEAT_PATH, body);
@@ -452,15 +452,15 @@ export class FakeInstance {
       this.#poked = true;
     }
     for (const id of orders.drops) if (this.#held.get(id)?.granted === false) this.#held.delete(id);
-    this.#most = orders.most;
-    for (const id of orders.yield ?? []) this.#yield(id);
-    for (const id of orders.taken ?? []) this.#yielded.delete(id);
+    this.#maxProducts = orders.maxProducts;
+    for (const id of orders.transfer ?? []) this.#transfer(id);
+    for (const id of orders.transferredAck ?? []) this.#transferred.delete(id);
     if (orders.robots !== null) this.robots = orders.robots;
     this.#orderedIntervalMs = orders.intervalMs;
-    this.#release = orders.release;
-    if (this.trouble?.verdict === 'suspect' && orders.verdict !== null) {
+    this.#release = orders.returnProducts;
+    if (this.incident?.verdict === 'suspect' && orders.verdict !== null) {
       const now = this.#o.clock.now();
-      const banned = { ...this.trouble, verdict: 'banned', untilMs: now + this.#coolDownMs } as const;
+      const banned = { ...this.incident, verdict: 'banned', untilMs: now + this.#coolDownMs } as const;
       this.#tell(orders.verdict === 'banned' ? banned : null);
     }
     this.#sealed ||= orders.sealed;
@@ -470,7 +470,7 @@ export class FakeInstance {
   }
 
   /** Gives a chunk back of which nothing was begun. */
-  #yield(id: string): void {
+  #transfer(id: string): void {
     const held = this.#held.get(id);
     if (!held?.granted || this.#drain) return;
     const isUntouched = held.products.every((p) => this.#queue.includes(p) && this.#page?.product !== p);
@@ -479,7 +479,7 @@ export class FakeInstance {
     for (const product of held.products) this.#queue.splice(this.#queue.indexOf(product), 1);
     this.#progress.assigned -= held.products.length;
     this.#progress.pending -= held.products.length;
-    this.#yielded.add(id);
+    this.#transferred.add(id);
     this.#poked = true;
   }
 

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import { reap } from '../../../orchestrator/control/gc.ts';
+import { collect } from '../../../orchestrator/control/gc.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
-import { createSightings } from '../../../orchestrator/db/gc-marks.ts';
+import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { createTestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
@@ -40,12 +40,12 @@ describe('F44 gc at the sandbox', () => {
 
   /** As if so much time had passed everywhere. */
   const gc = (aheadMs: number, skewMs: number | null = 0) =>
-    reap({
+    collect({
       owner: 'me',
       compute: aws.compute,
       balancers: aws.balancers,
       runs: createStores(db).runs,
-      sightings: createSightings(db),
+      marks: createGcMarks(db),
       clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
       skewMs: () => skewMs,
       workedOn: null,

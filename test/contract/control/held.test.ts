@@ -150,7 +150,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await why()).toMatch(/: slots were late, slower or drained$/);
     const event = { atMs: 1, slot: 0, epoch: 1, from: null, to: null };
     await runs.addEvent(bad.id, { ...event, kind: 'chunk', detail: 'slot 0 has given back 8 products' });
-    expect(await why()).toMatch(/: chunks were handed over to instances that could crawl them sooner$/);
+    expect(await why()).toMatch(/: chunks were transferred to instances that could crawl them sooner$/);
     await fleet.move(bad.id, 1, 1, 'claimed', 'lost', fence, 2, 'no-hello');
     expect(await why()).toMatch(/sooner, and slots were lost or banned$/);
   });

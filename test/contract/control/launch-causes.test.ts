@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { LaunchFailure, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
-import { storyOf } from '../../../orchestrator/control/timeline.ts';
+import { timelineOf } from '../../../orchestrator/control/timeline.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { useBase } from './use-base.ts';
 import { WholeRun } from './whole-run.ts';
@@ -165,7 +165,7 @@ describe('machines that die at launch', () => {
     expect(report).toBeNull();
     const instances = await base.stores.fleet.instances(whole.run.id);
     expect(instances.filter((i) => i.instanceId !== null).map((i) => i.stateReason)).toEqual([KMS, KMS, KMS, KMS, KMS]);
-    const story = storyOf(whole.run, await base.stores.runs.events(whole.run.id, 1_000));
+    const story = timelineOf(whole.run, await base.stores.runs.events(whole.run.id, 1_000));
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
   });
 

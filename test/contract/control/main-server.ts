@@ -8,7 +8,7 @@ import type { LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts'
 import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
 import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
 import { ControlLoop } from '../../../orchestrator/control/loop.ts';
-import { RobotsKeeper } from '../../../orchestrator/control/robots-cache.ts';
+import { RobotsCache } from '../../../orchestrator/control/robots-cache.ts';
 import type { NewRun } from '../../../orchestrator/control/stores.ts';
 import type { FakeFleet } from './fake-fleet.ts';
 import type { Mortality } from './mortal.ts';
@@ -38,7 +38,7 @@ export interface MainServerOptions {
   instanceTypes?: string[];
 }
 
-/** Starts the loop and connects the fleet to its call-backs. */
+/** Starts the loop and connects the fleet to its callbacks. */
 export function startMainServer(options: MainServerOptions): MainServer {
   const { run, fence, cloud, clock, fleet, life } = options;
   const death = new AbortController();
@@ -49,11 +49,11 @@ export function startMainServer(options: MainServerOptions): MainServer {
   };
   const stores = wrapStores(options.stores, life);
   const core = createCore({ stores, fence }, run.id, mortalCloud, clock, mortal('offers', fleet, life));
-  const launchKit = core.launchKit.bind(core);
+  const launchKit = core.launchTemplate.bind(core);
   const { instanceTypes } = options;
-  if (instanceTypes) core.launchKit = async () => ({ ...(await launchKit()), instanceTypes });
+  if (instanceTypes) core.launchTemplate = async () => ({ ...(await launchKit()), instanceTypes });
   const { settings } = run;
-  const keeper = new RobotsKeeper({
+  const keeper = new RobotsCache({
     reader: settings.site.robots === 'ignore' ? null : { read: options.readRobots },
     clock,
     alarm: (detail) => core.alarm(detail),

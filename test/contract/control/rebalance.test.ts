@@ -85,8 +85,8 @@ describe('a straggler at a tenth of the pace', () => {
   });
 });
 
-describe('a main server killed in the middle of a hand-over', () => {
-  const calls = ['work.takeChunks', 'runs.addEvent', 'work.grant', 'fleet.heartbeat', 'offers.send'];
+describe('a main server killed in the middle of a transfer', () => {
+  const calls = ['work.transferChunks', 'runs.addEvent', 'work.grant', 'fleet.heartbeat', 'offers.send'];
   it.each(calls.flatMap((call) => [['before', call] as const, ['after', call] as const]))(
     '%s %s is followed by one that brings it to an end, with no product fetched twice',
     async (when, call) => {
@@ -95,7 +95,7 @@ describe('a main server killed in the middle of a hand-over', () => {
       let given = false;
       let killed = false;
       await whole.start((name) => {
-        given ||= name === 'work.takeChunks';
+        given ||= name === 'work.transferChunks';
         if (!given || killed || name !== call) return false;
         killed = true;
         return when;
@@ -111,7 +111,7 @@ describe('a main server killed in the middle of a hand-over', () => {
   );
 });
 
-describe('an instance killed in the middle of a hand-over', () => {
+describe('an instance killed in the middle of a transfer', () => {
   it('goes on without what it gave back', async () => {
     whole = await WholeRun.open(base, FLEET);
     slowDown(1);

@@ -11,7 +11,7 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import { encodeManifest } from '../../../shared/wire/part.ts';
 import type { KeyPair } from '../../../shared/wire/signature.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
-import { noMarks } from '../../../orchestrator/control/core.ts';
+import { newProcessState } from '../../../orchestrator/control/core.ts';
 import type { RecoverCore } from '../../../orchestrator/control/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
 import type { NewRun } from '../../../orchestrator/control/stores.ts';
@@ -67,7 +67,7 @@ export class ResultsStage {
       fence: this.bench.fence,
       clock: this.clock,
       log: pino({ level: 'silent' }),
-      marks: noMarks(),
+      processState: newProcessState(),
       objects: this.objects,
       alarm: (detail) => {
         this.alarms.push(detail);

@@ -237,7 +237,7 @@ describe('a main server killed in mid-run', () => {
     'work.grant',
     'results.register',
     'results.load',
-    'work.release',
+    'work.returnChunks',
     'balancers.deregister',
     'compute.terminate',
     'balancers.remove',

@@ -1,4 +1,4 @@
-/** A run on a real database with everything else in memory, for contract tests of the control core and its call-backs. */
+/** A run on a real database with everything else in memory, for contract tests of the control core and its callbacks. */
 import { pino } from 'pino';
 import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
@@ -9,7 +9,7 @@ import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-bala
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
 import { bucketWatcher } from '../../../orchestrator/control/bucket-alarm.ts';
 import type { Core } from '../../../orchestrator/control/core.ts';
-import { createQueue, noMarks } from '../../../orchestrator/control/core.ts';
+import { createQueue, newProcessState } from '../../../orchestrator/control/core.ts';
 import type { OfferSender } from '../../../orchestrator/control/dispatch.ts';
 import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
 import type { NewRun } from '../../../orchestrator/control/stores.ts';
@@ -127,7 +127,7 @@ export function createCore(
   offers: OfferSender = NOBODY,
 ): Core & { alarms: string[] } {
   const alarms: string[] = [];
-  const marks = noMarks();
+  const processState = newProcessState();
   const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
   return {
     runId,
@@ -137,11 +137,11 @@ export function createCore(
     log: pino({ level: 'silent' }),
     ...base.stores,
     ...cloud,
-    objects: watchStore(cloud.objects, 'b', bucketWatcher({ marks, clock, alarm })),
+    objects: watchStore(cloud.objects, 'b', bucketWatcher({ processState, clock, alarm })),
     robots: { policy: ALLOW_ALL },
     offers,
     launchTurn: () => Promise.resolve(),
-    launchKit: async () => ({
+    launchTemplate: async () => ({
       owner: OWNER,
       imageId: 'ami-1',
       subnets: await cloud.compute.subnets([]),
@@ -151,7 +151,7 @@ export function createCore(
     }),
     alarm,
     oneAtATime: createQueue(),
-    marks,
+    processState,
     alarms,
   };
 }

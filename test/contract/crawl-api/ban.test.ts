@@ -42,7 +42,7 @@ const shell: PageHandler = (_request, response) =>
 const challenge: PageHandler = (_request, response) =>
   void response.writeHead(200, { ...html, 'cf-mitigated': 'challenge' }).end('<h1>Just a moment</h1>');
 
-const trouble = (stage: Stage) => stage.main.heartbeats.at(-1)?.trouble ?? null;
+const incident = (stage: Stage) => stage.main.heartbeats.at(-1)?.incident ?? null;
 
 describe('F28: a banned instance', () => {
   it.each<[string, PageHandler, number, string]>([
@@ -53,11 +53,11 @@ describe('F28: a banned instance', () => {
   ])('by %s stops at once, says so with evidence, and keeps its queue', async (_what, refuse, requests, rule) => {
     const stage = await start({ page: banning(5, refuse).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 40));
-    await until('the ban in a heartbeat', () => trouble(stage)?.verdict === 'banned');
+    await until('the ban in a heartbeat', () => incident(stage)?.verdict === 'banned');
     const heartbeat = stage.main.heartbeats.at(-1)!;
     expect(heartbeat).toMatchObject({
       phase: 'banned',
-      trouble: { evidence: { rule }, leftMs: expect.any(Number) },
+      incident: { evidence: { rule }, leftMs: expect.any(Number) },
       progress: { stored: 5, gone: 0, failed: 0, pending: 35, requests },
     });
     expect(await stage.health()).toMatchObject({ status: 503, body: { status: 'banned' } });
@@ -66,7 +66,7 @@ describe('F28: a banned instance', () => {
     stage.boot();
     const { length } = stage.main.heartbeats;
     await until('heartbeats of the next process', () => stage.main.heartbeats.length > length + 3);
-    expect(trouble(stage)?.verdict).toBe('banned');
+    expect(incident(stage)?.verdict).toBe('banned');
     expect(stage.visits).toHaveLength(requests);
   });
 
@@ -74,14 +74,14 @@ describe('F28: a banned instance', () => {
     const site = banning(4, shell);
     const stage = await start({ page: site.page, site: { ban: ban(2_500) }, settings: { partMs: 60_000 } });
     await stage.offer('1-1', products(1, 10));
-    await until('the ban', () => trouble(stage) !== null);
-    stage.main.orders.release = true;
+    await until('the ban', () => incident(stage) !== null);
+    stage.main.orders.returnProducts = true;
     await until('the release', () => stage.main.heartbeats.at(-1)!.progress.pending === 0);
     expect(stage.results().map((r) => r.id)).toEqual(['p1', 'p2', 'p3', 'p4']);
     const { length } = stage.main.heartbeats;
     site.lift();
-    stage.main.orders.release = false;
-    await until('the end of the ban', () => trouble(stage) === null);
+    stage.main.orders.returnProducts = false;
+    await until('the end of the ban', () => incident(stage) === null);
     // The order, as long as it stands, leads to no flood of heartbeats.
     expect(stage.main.heartbeats.length - length).toBeLessThan(30);
     expect(await stage.health()).toMatchObject({ status: 200 });
@@ -95,7 +95,7 @@ describe('F28: a banned instance', () => {
   it('uploads what it has and closes its epoch when the run drains', async () => {
     const stage = await start({ page: banning(3, shell).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 10));
-    await until('the ban', () => trouble(stage) !== null);
+    await until('the ban', () => incident(stage) !== null);
     stage.main.orders.drain = true;
     await until('the completion', () => stage.main.completions.length > 0);
     expect(stage.results().map((r) => r.id)).toEqual(['p1', 'p2', 'p3']);
@@ -103,18 +103,18 @@ describe('F28: a banned instance', () => {
     expect(stage.main.heartbeats.map((h) => h.phase)).toContain('banned');
   });
 
-  it('only suspects when known pages are odd, too, and follows the word of the main server', async () => {
+  it('only suspects when canary pages are odd, too, and follows the word of the main server', async () => {
     const blank: PageHandler = (_request, response) => void response.writeHead(200, html).end('<h2>Renewed</h2>');
     const stage = await start({ page: banning(3, blank).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 20));
-    await until('the suspicion', () => trouble(stage)?.verdict === 'suspect');
+    await until('the suspicion', () => incident(stage)?.verdict === 'suspect');
     expect(stage.main.heartbeats.at(-1)).toMatchObject({
       phase: 'banned',
-      trouble: { leftMs: null, evidence: { rule: 'field-missing' } },
+      incident: { leftMs: null, evidence: { rule: 'field-missing' } },
       progress: { stored: 3, failed: 0, canaries: 1 },
     });
     stage.main.orders.verdict = 'banned';
-    await until('the ban', () => trouble(stage)?.verdict === 'banned');
+    await until('the ban', () => incident(stage)?.verdict === 'banned');
     expect(stage.visits).toHaveLength(7);
   });
 });

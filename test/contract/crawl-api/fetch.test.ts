@@ -185,7 +185,7 @@ describe('other replies', () => {
   });
 });
 
-describe('servers in trouble', () => {
+describe('servers with an open incident', () => {
   it('times out when no reply comes', async () => {
     const shop = await serve(() => undefined);
     expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toEqual({

@@ -32,7 +32,7 @@ async function startReady(options: Parameters<typeof createStage>[0] = {}): Prom
 }
 
 const completed = (stage: Stage): Promise<boolean> =>
-  until('the completion call-back', () => stage.main.completions.length > 0);
+  until('the completion callback', () => stage.main.completions.length > 0);
 const html = { 'content-type': 'text/html' };
 
 describe('a whole shard', () => {
@@ -383,7 +383,7 @@ describe('an instance that is not needed', () => {
   });
 });
 
-describe('trouble around it', () => {
+describe('incident around it', () => {
   it('does not stop the crawl while S3 refuses, and says so in its heartbeats', async () => {
     const stage = await start({ settings: { partMs: 100 } });
     stage.bucket.refuse = true;
@@ -436,7 +436,7 @@ describe('the listener for the box itself', () => {
       held: 5,
       sealed: false,
       progress: { stored: 4, gone: 1 },
-      trouble: null,
+      incident: null,
     });
     const get = async (query: string): Promise<unknown> =>
       JSON.parse((await stage.local('GET', `/v1/runs/run-1/products${query}`)).text);

@@ -116,17 +116,17 @@ export async function startMainServer(
     const reply: Orders = {
       grants: heartbeat.offered,
       drops: [],
-      yield: [],
-      taken: heartbeat.yielded,
-      most: null,
+      transfer: [],
+      transferredAck: heartbeat.transferred,
+      maxProducts: null,
       sealed: false,
       drain: false,
       fenced: false,
       partsAck: Math.max(-1, ...heartbeat.parts.map((p) => p.seq)),
       robots: null,
-      release: false,
+      returnProducts: false,
       verdict: null,
-      knownPage: null,
+      canaryPage: null,
       ...main.orders,
     };
     const text = JSON.stringify(reply);

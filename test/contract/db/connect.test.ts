@@ -162,6 +162,65 @@ eachEngine('Migrating', (database) => {
       { result_rows: 0 },
     ]);
     await db.knex('crawlfleet_parts').delete();
+    // Made again by the repeated migrations, beside their successors.
+    for (const table of ['crawlfleet_troubles', 'crawlfleet_sightings']) await db.knex.schema.dropTable(table);
+    await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.dropColumn('leave_at'));
+  });
+
+  it('renames tables and columns of an earlier version, and refuses to while a run of it is under way', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex.schema.renameTable('crawlfleet_incidents', 'crawlfleet_troubles');
+    await db.knex.schema.renameTable('crawlfleet_gc_marks', 'crawlfleet_sightings');
+    await db.knex.schema.alterTable('crawlfleet_troubles', (t) => t.renameColumn('returned_at', 'released_at'));
+    await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.renameColumn('rotate_at', 'leave_at'));
+    await db.knex('crawlfleet_migrations').where('version', '>', 10).delete();
+    const run = '20260101-000000-old';
+    await db.knex('crawlfleet_runs').insert({
+      id: run,
+      phase: 'crawling',
+      started_at: 0,
+      deadline_at: db.clock.now() - 1_000,
+      dry_run: true,
+      settings: JSON.stringify({ run: { graceMs: 600_000 } }),
+      plan: '{}',
+      planned: 1,
+      duplicates: 0,
+      private_key: '',
+      public_key: '',
+    });
+    await db.knex('crawlfleet_events').insert({ run_id: run, at: 1, kind: 'projection', to_state: 'late 50%' });
+    const incident = {
+      run_id: run,
+      slot: 0,
+      epoch: 1,
+      seq: 1,
+      verdict: 'banned',
+      rule: 'status-403',
+      at: 5,
+      evidence: '{}',
+    };
+    await db.knex('crawlfleet_troubles').insert({ ...incident, released_at: 7 });
+
+    await expect(migrate(db)).rejects.toMatchObject({
+      code: 'database-schema',
+      message: expect.stringContaining(`run ${run} is under way`) as string,
+      hint: expect.stringContaining(`orchestrator stop ${run}`) as string,
+    });
+    expect(await db.knex.schema.hasTable('crawlfleet_troubles')).toBe(true);
+
+    await db
+      .knex('crawlfleet_runs')
+      .where({ id: run })
+      .update({ deadline_at: db.clock.now() - 3_600_000 });
+    await migrate(db);
+    expect(await db.knex('crawlfleet_incidents').select('rule', 'returned_at')).toEqual([
+      { rule: 'status-403', returned_at: expect.toSatisfy((at) => Number(at) === 7) as number },
+    ]);
+    expect(await db.knex('crawlfleet_events').where({ run_id: run }).pluck('kind')).toEqual(['forecast']);
+    expect(await db.knex.schema.hasColumn('crawlfleet_instances', 'rotate_at')).toBe(true);
+    for (const table of ['runs', 'events', 'incidents']) await db.knex(`crawlfleet_${table}`).delete();
   });
 
   it('refuses tables of a newer version', async () => {

@@ -67,7 +67,7 @@ onEveryEngine('Fill rates', (bench, engine) => {
   });
 });
 
-onEveryEngine('A known page', (bench) => {
+onEveryEngine('A canary page', (bench) => {
   it('is any product that is stored; there is none before the first', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 4);

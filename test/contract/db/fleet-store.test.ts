@@ -97,7 +97,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       manifestKey: null,
       manifestSha256: null,
       consoleOutput: null,
-      trouble: null,
+      incident: null,
     });
     expect(await fleet.get(id, 2, 2)).toBeNull();
   });

@@ -1,6 +1,6 @@
 /** What gc keeps and finds in the database. */
 import { expect, it } from 'vitest';
-import { createSightings } from '../../../orchestrator/db/gc-marks.ts';
+import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../../../orchestrator/db/orphan-staging.ts';
 import { createRun, NOW, onBothEngines } from './harness.ts';
 
@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 
 onBothEngines('F44 the marks of gc', (bench) => {
   it('are kept by owner, and may be written again', async () => {
-    const store = createSightings(bench().db);
+    const store = createGcMarks(bench().db);
     const mark = { kind: 'instance' as const, id: 'i-1', firstSeenAtMs: NOW };
     const balancer = { kind: 'balancer' as const, id: 'cf-1', firstSeenAtMs: NOW + 1 };
     await store.note('me', [mark, balancer], [], NOW - DAY);
@@ -22,7 +22,7 @@ onBothEngines('F44 the marks of gc', (bench) => {
   });
 
   it('outlive a gc that looks at another region or endpoint, until they are old', async () => {
-    const store = createSightings(bench().db);
+    const store = createGcMarks(bench().db);
     const tokyo = { kind: 'instance' as const, id: 'i-tokyo', firstSeenAtMs: NOW };
     const osaka = { kind: 'instance' as const, id: 'i-osaka', firstSeenAtMs: NOW + 1 };
     await store.note('two', [tokyo], [], NOW - DAY);

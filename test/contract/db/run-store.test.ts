@@ -2,7 +2,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import type { RunRequest } from '../../../orchestrator/control/stores.ts';
+import type { StopRequest } from '../../../orchestrator/control/stores.ts';
 import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
 
@@ -71,7 +71,7 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   const wisher =
     ({ stores: { runs }, fence }: Bench, id: string) =>
-    async (request: RunRequest) => [await runs.setRequest(id, request, fence), (await runs.get(id))?.request];
+    async (request: StopRequest) => [await runs.setRequest(id, request, fence), (await runs.get(id))?.request];
 
   it('takes a wish only while the run goes on, and none over another one but cancel', async () => {
     const { runs } = bench().stores;
@@ -238,7 +238,7 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
       ['hello', () => fleet.hello(id, 0, 1, hello, old, NOW)],
       ['heartbeat', () => fleet.heartbeat(id, 0, 1, { counter: 1, progress, problem: null }, old, NOW)],
       ['grant', () => work.grant(id, 0, 1, ['1-1'], 9, old, NOW)],
-      ['release', () => work.release(id, 0, 1, old, NOW)],
+      ['release', () => work.returnChunks(id, 0, 1, old, NOW)],
       ['failRest', () => work.failRest(id, 'deadline', old, NOW)],
       ['register', () => results.register(id, 0, 1, [part], old)],
       ['load', () => results.load(id, { slot: 0, epoch: 1, seq: 0 }, [], old, NOW)],

@@ -97,8 +97,8 @@ onEveryEngine('WorkStore', (bench, engine) => {
     await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
     const done = [1, 2, 3, 4, 5, 6, 8].map((n) => stored(n));
     await load(bench(), id, { slot: 0, seq: 0 }, done);
-    expect(await work.release(id, 0, 1, fence, NOW)).toBe(8);
-    expect(await work.release(id, 0, 1, fence, NOW)).toBe(0);
+    expect(await work.returnChunks(id, 0, 1, fence, NOW)).toBe(8);
+    expect(await work.returnChunks(id, 0, 1, fence, NOW)).toBe(0);
     const chunks = await work.waiting(id, 10, none);
     expect(chunks.map((c) => [c.id, c.products.map((p) => p.n)])).toEqual([
       ['2-2', [7, 9, 10]],
@@ -119,7 +119,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
       const { fence } = bench();
       const lose = async () => {
         await fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW);
-        await work.release(id, 0, 1, fence, NOW);
+        await work.returnChunks(id, 0, 1, fence, NOW);
       };
       await Promise.all([work.grant(id, 0, 1, ['1-1'], 9, fence, NOW), lose()]);
       expect(await work.counts(id)).toMatchObject({ waiting: 1, granted: 0 });
@@ -131,7 +131,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     const { id } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
     await work.grant(id, 0, 1, ['1-1', '2-1'], 9, bench().fence, NOW);
-    await work.release(id, 0, 1, bench().fence, NOW);
+    await work.returnChunks(id, 0, 1, bench().fence, NOW);
     await load(
       bench(),
       id,
@@ -190,9 +190,9 @@ onEveryEngine('WorkStore', (bench, engine) => {
     const { fence } = bench();
     await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
     await work.grant(id, 1, 1, ['4-1'], 9, fence, NOW);
-    expect(await work.takeChunks(id, 0, 1, ['3-1', '4-1', '2-7', 'rubbish', '9-1'], fence, NOW)).toBe(5);
-    expect(await work.takeChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
-    expect(await work.takeChunks(id, 0, 1, [], fence, NOW)).toBe(0);
+    expect(await work.transferChunks(id, 0, 1, ['3-1', '4-1', '2-7', 'rubbish', '9-1'], fence, NOW)).toBe(5);
+    expect(await work.transferChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
+    expect(await work.transferChunks(id, 0, 1, [], fence, NOW)).toBe(0);
     expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['3-2', 5]]);
     expect((await work.counts(id)).bySlot).toEqual([
       { slot: 0, epoch: 1, chunks: 2, products: 10 },
@@ -200,7 +200,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     ]);
     // An old word of the first owner takes nothing from the next one, nor from itself under the next generation.
     expect(await work.grant(id, 1, 1, ['3-1', '3-2'], 9, fence, NOW)).toEqual(['3-2']);
-    expect(await work.takeChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
+    expect(await work.transferChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
   });
 
   it('takes nothing under an old fence, and leaves a settled chunk where it is', async () => {
@@ -209,18 +209,18 @@ onEveryEngine('WorkStore', (bench, engine) => {
     await createInstance(bench(), id, 0);
     const { fence } = bench();
     await work.grant(id, 0, 1, ['1-1', '2-1'], 9, fence, NOW);
-    await expect(work.takeChunks(id, 0, 1, ['1-1'], fence - 1, NOW)).rejects.toMatchObject({ code: 'lock-held' });
+    await expect(work.transferChunks(id, 0, 1, ['1-1'], fence - 1, NOW)).rejects.toMatchObject({ code: 'lock-held' });
     await load(
       bench(),
       id,
       { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5].map((n) => stored(n)),
     );
-    expect(await work.takeChunks(id, 0, 1, ['1-1'], fence, NOW)).toBe(0);
+    expect(await work.transferChunks(id, 0, 1, ['1-1'], fence, NOW)).toBe(0);
     expect(await work.counts(id)).toMatchObject({ waiting: 0, granted: 2 });
   });
 
-  it('leaves each chunk with one owner, however hand-overs, releases and grants meet', async () => {
+  it('leaves each chunk with one owner, however transfers, releases and grants meet', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 40);
     for (const slot of [0, 1]) await createInstance(bench(), id, slot);
@@ -229,8 +229,8 @@ onEveryEngine('WorkStore', (bench, engine) => {
     await work.grant(id, 0, 1, all, 9, fence, NOW);
     const next = all.map((c) => c.replace('-1', '-2'));
     const [first, second] = await Promise.all([
-      work.takeChunks(id, 0, 1, all.slice(0, 5), fence, NOW),
-      work.takeChunks(id, 0, 1, all.slice(3), fence, NOW),
+      work.transferChunks(id, 0, 1, all.slice(0, 5), fence, NOW),
+      work.transferChunks(id, 0, 1, all.slice(3), fence, NOW),
       work.grant(id, 1, 1, next, 9, fence, NOW),
     ]);
     expect(first + second).toBe(40);

@@ -1,4 +1,4 @@
-/** F11, F12 and F39 over real HTTP: call-backs that are forged, replayed, doubled, late, out of order, or from a wrong clock. */
+/** F11, F12 and F39 over real HTTP: callbacks that are forged, replayed, doubled, late, out of order, or from a wrong clock. */
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
@@ -12,7 +12,7 @@ import { useCallbackStage } from '../server/use-callback-stage.ts';
 const SKEW_MS = 20 * 60_000;
 const SHA = 'c'.repeat(64);
 
-describe('call-backs over HTTP', () => {
+describe('callbacks over HTTP', () => {
   let stage: CallbackStage;
   const { expectRefused } = useCallbackStage((given) => (stage = given));
 

@@ -1,4 +1,4 @@
-/** The call-back listener itself: sizes, shapes, headers, routes, and what it says when it cannot answer. */
+/** The callback listener itself: sizes, shapes, headers, routes, and what it says when it cannot answer. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { HEADER, envelopeHeaders, macMessage, signMessage } from '../../../share
 import type { CallbackStage } from './callback-stage.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
 
-describe('the call-back listener', () => {
+describe('the callback listener', () => {
   let stage: CallbackStage;
   const { expectRefused } = useCallbackStage((given) => (stage = given));
 

@@ -1,4 +1,4 @@
-/** The call-back listener on a real socket, in front of a run in `crawling` on a real database. */
+/** The callback listener on a real socket, in front of a run in `crawling` on a real database. */
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
 import type { Core } from '../../../orchestrator/control/core.ts';
@@ -22,9 +22,9 @@ export interface CallbackStage {
   /** Behind the listener: all that comes in by it comes from this machine. */
   callbacks: Callbacks;
   baseUrl: string;
-  /** How often a call-back woke the loop. */
+  /** How often a callback woke the loop. */
   wakes(): number;
-  /** The loop looks again: call-backs see the world as it is now. */
+  /** The loop looks again: callbacks see the world as it is now. */
   look(): Promise<World>;
   /** Claims a slot, without an answer of EC2 yet. */
   claim(slot: number, epoch?: number): Promise<Caller>;

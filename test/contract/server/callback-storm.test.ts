@@ -12,11 +12,11 @@ import { useCallbackStage } from './use-callback-stage.ts';
 
 const FORGED = 'A'.repeat(86);
 
-describe('F40: a storm of call-backs', () => {
+describe('F40: a storm of callbacks', () => {
   let stage: CallbackStage;
   useCallbackStage((given) => (stage = given));
 
-  /** Counts from here on what call-backs ask of the fleet's tables, and what they are held up by. */
+  /** Counts from here on what callbacks ask of the fleet's tables, and what they are held up by. */
   function countLookups(hold: Promise<void> = Promise.resolve()): () => number {
     let lookups = 0;
     stage.core.fleet = new Proxy(stage.core.fleet, {

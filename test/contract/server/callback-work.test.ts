@@ -1,4 +1,4 @@
-/** What call-backs change: grants, parts and completions, each once (invariants I8 and I10). */
+/** What callbacks change: grants, parts and completions, each once (invariants I8 and I10). */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
@@ -11,7 +11,7 @@ import type { CallbackStage } from './callback-stage.ts';
 import { openCallbackStage } from './callback-stage.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
 
-describe('call-backs', () => {
+describe('callbacks', () => {
   let stage: CallbackStage;
   const { ledger, expectRefused } = useCallbackStage((given) => (stage = given));
 
@@ -184,7 +184,7 @@ describe('call-backs', () => {
   });
 });
 
-eachEngine('grants through call-backs', (database) => {
+eachEngine('grants through callbacks', (database) => {
   let base: Base;
   let stage: CallbackStage;
   beforeAll(async () => {

@@ -15,7 +15,7 @@ import type { CallbackStage } from './callback-stage.ts';
 import { ALLOW_ALL } from '../../unit/control/builders.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
 
-describe('call-backs', () => {
+describe('callbacks', () => {
   let stage: CallbackStage;
   const { ledger, expectRefused } = useCallbackStage((given) => (stage = given));
 
@@ -142,13 +142,13 @@ describe('call-backs', () => {
       expect(orders).toEqual({
         grants: [],
         drops: [],
-        yield: [],
-        taken: [],
-        most: null,
-        release: false,
+        transfer: [],
+        transferredAck: [],
+        maxProducts: null,
+        returnProducts: false,
         robots: ALLOW_ALL,
         verdict: null,
-        knownPage: null,
+        canaryPage: null,
         sealed: false,
         drain: false,
         fenced: false,
@@ -249,8 +249,8 @@ describe('call-backs', () => {
       const caller = await stage.ready(0);
       await caller.orders({ offered: ['1-1', '2-1'] });
       for (let i = 0; i < 2; i++) {
-        const orders = await caller.orders({ yielded: ['2-1', '7-7'], pending: 1 });
-        expect(orders).toMatchObject({ taken: ['2-1', '7-7'], sealed: false });
+        const orders = await caller.orders({ transferred: ['2-1', '7-7'], pending: 1 });
+        expect(orders).toMatchObject({ transferredAck: ['2-1', '7-7'], sealed: false });
         const waiting = await stage.core.work.waiting(stage.run.id, 99, new Set());
         expect(waiting.map((c) => c.id)).toContain('2-2');
         expect(waiting.map((c) => c.id)).not.toContain('1-2');

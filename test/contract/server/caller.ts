@@ -71,11 +71,11 @@ export class Caller {
       phase: 'crawling',
       clock,
       offered: [],
-      yielded: [],
+      transferred: [],
       progress,
       parts: [],
       problem: null,
-      trouble: null,
+      incident: null,
       robots: null,
       ...rest,
     });

@@ -1,4 +1,4 @@
-/** The stage that the tests of call-backs share: a database for each file, a run and a listener for each test. */
+/** The stage that the tests of callbacks share: a database for each file, a run and a listener for each test. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { createTestDatabase } from '../../support/mariadb/database.ts';
@@ -11,7 +11,7 @@ import type { Answer } from './caller.ts';
 const TABLES = ['instances', 'chunks', 'parts', 'items'];
 
 export interface SharedStage {
-  /** Everything about the run that a call-back could change. */
+  /** Everything about the run that a callback could change. */
   ledger: () => Promise<Record<string, unknown>>;
   /** The call is refused with this status, and the ledger is what it was. */
   expectRefused: (status: number, call: () => Promise<Answer>) => Promise<void>;

@@ -18,7 +18,7 @@ export interface Arrival {
   /** Product ID, decoded; null when the path is no page of a product. */
   id: string | null;
   userAgent: string;
-  /** Milliseconds on a clock that never goes back, since the shop's start. */
+  /** Milliseconds on a monotonic clock, since the shop's start. */
   atMs: number;
   wallMs: number;
   /** Requests of this address for pages under way, this one included. */

@@ -35,7 +35,7 @@ describe('keys in the environment', () => {
     expect(early!.text).toContain('2026-01-01T05:59:00.000Z');
     expect(keysEndEarly(keys('2026-01-01T06:00:00Z'), UNTIL)).toBeNull();
     expect(keysEndEarly({ AWS_ACCESS_KEY_ID: 'a' }, UNTIL)).toBeNull();
-    // A role's keys are renewed by the SDK.
+    // A role's keys are rotated by the SDK.
     expect(keysEndEarly({ AWS_CREDENTIAL_EXPIRATION: '2026-01-01T05:59:00Z' }, UNTIL)).toBeNull();
   });
 });
@@ -386,7 +386,7 @@ describe('rights', () => {
   });
 });
 
-describe('the call-back address', () => {
+describe('the callback address', () => {
   const tables = [table([], [MAIN])];
 
   it.each<[string, string[], string[]]>([

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GarbageOptions } from '../../../orchestrator/cli/collect-garbage.ts';
 import { collectGarbageQuietly, wordsOf } from '../../../orchestrator/cli/collect-garbage.ts';
-import type { ReaperItem } from '../../../orchestrator/control/gc.ts';
+import type { GcItem } from '../../../orchestrator/control/gc.ts';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -20,7 +20,7 @@ it('leaves no timer behind that would keep the process after its run', async () 
 });
 
 describe('what somebody who starts a run is told', () => {
-  const item = (change: Partial<ReaperItem>): ReaperItem => ({
+  const item = (change: Partial<GcItem>): GcItem => ({
     kind: 'instance',
     id: 'i-1',
     run: 'run-1',
@@ -31,7 +31,7 @@ describe('what somebody who starts a run is told', () => {
     detail: 'its time is not past',
     ...change,
   });
-  const told = (...items: ReaperItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
+  const told = (...items: GcItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
 
   it('is nothing about instances of runs that the database knows', () => {
     expect(told(item({}))).toEqual([]);

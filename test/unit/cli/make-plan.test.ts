@@ -166,17 +166,17 @@ describe('settingsOf', () => {
 });
 
 describe('aws.recycle_every', () => {
-  const renewed = (every: string, target: Target) =>
+  const rotated = (every: string, target: Target) =>
     makePlan(config({}, { aws: { recycle_every: every } }), target, products(3_000), ALLOW_ALL);
 
   it('is refused where a fleet could not boot so fast, with the shortest that is allowed', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
-    expect(() => renewed('10m', aws)).toThrow(
+    expect(() => rotated('10m', aws)).toThrow(
       expect.objectContaining({ code: 'config-invalid', hint: expect.stringContaining('15m') }),
     );
-    expect(renewed('15m', aws)).toMatchObject({ verdict: 'feasible', renewals: { everyMs: 900_000, costMs: 180_000 } });
-    expect(() => renewed('20s', TARGET)).toThrow(expect.objectContaining({ code: 'config-invalid' }));
-    expect(renewed('25s', TARGET).verdict).toBe('feasible');
+    expect(rotated('15m', aws)).toMatchObject({ verdict: 'feasible', renewals: { everyMs: 900_000, costMs: 180_000 } });
+    expect(() => rotated('20s', TARGET)).toThrow(expect.objectContaining({ code: 'config-invalid' }));
+    expect(rotated('25s', TARGET).verdict).toBe('feasible');
   });
 
   it('is measured by the boot that a browser takes, where instances install one', () => {

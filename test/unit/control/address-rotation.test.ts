@@ -1,17 +1,17 @@
-/** When an address is renewed (`aws.recycle_every`), and what happens to its slot. */
+/** When an address is rotated (`aws.recycle_every`), and what happens to its slot. */
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
 import { orderInput } from '../../../orchestrator/control/heartbeat-orders.ts';
-import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
 import { ordersFor } from '../../../orchestrator/control/orders.ts';
-import { outlookOf } from '../../../orchestrator/control/forecast.ts';
-import { placesOf } from '../../../orchestrator/control/workers.ts';
-import { renewals } from '../../../orchestrator/control/address-rotation.ts';
+import { forecastRun } from '../../../orchestrator/control/forecast.ts';
+import { workersOf } from '../../../orchestrator/control/workers.ts';
+import { rotations } from '../../../orchestrator/control/address-rotation.ts';
 import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
-import { renewalDueMs, renewalsDuring, renewalWaves } from '../../../orchestrator/plan/address-rotation.ts';
+import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
 import { anInstance, aPlan, aRun, aTrouble, aWorld, START_MS } from './builders.ts';
 
 const MINUTE = 60_000;
@@ -23,7 +23,7 @@ function crawling(slot: number, change: Partial<InstanceRecord> = {}): InstanceR
   return anInstance(slot, { phase: 'crawling', progress, ...change });
 }
 
-/** Ten instances that crawl, an hour after their launch, renewed every hour. */
+/** Ten instances that crawl, an hour after their launch, rotated every hour. */
 function hourOld(change: { nowMs?: number; instances?: InstanceRecord[] } & Partial<World> = {}): World {
   const nowMs = change.nowMs ?? START_MS + HOUR;
   const base = aRun();
@@ -35,26 +35,26 @@ function hourOld(change: { nowMs?: number; instances?: InstanceRecord[] } & Part
   }));
   const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
   const world = aWorld({ work, ...change, run, nowMs, instances });
-  return { ...world, outlook: change.outlook === undefined ? outlookOf(world, new Set()) : change.outlook };
+  return { ...world, forecast: change.forecast === undefined ? forecastRun(world, new Set()) : change.forecast };
 }
 
-const slotsOf = (world: World): number[] => renewals(world).flatMap((a) => (a.kind === 'renew' ? [a.slot] : []));
+const slotsOf = (world: World): number[] => rotations(world).flatMap((a) => (a.kind === 'rotate' ? [a.slot] : []));
 
 describe('an address that is old enough', () => {
-  it('is renewed a fifth of the fleet at a time, the one that is due longest first', () => {
+  it('is rotated a fifth of the fleet at a time, the one that is due longest first', () => {
     expect(slotsOf(hourOld())).toEqual([0, 5]);
   });
 
-  it('is renewed in waves spread over the first interval', () => {
+  it('is rotated in waves spread over the first interval', () => {
     const at = (minutes: number) => slotsOf(hourOld({ nowMs: START_MS + minutes * MINUTE }));
     expect(at(11)).toEqual([]);
     expect(at(12)).toEqual([0, 5]);
   });
 
-  it('is renewed a whole interval after its own launch from then on', () => {
+  it('is rotated a whole interval after its own launch from then on', () => {
     const second = (launchedAtMs: number) =>
       Array.from({ length: FLEET }, (_, slot) => [
-        anInstance(slot, { phase: 'terminated', manifestKey: 'm', reason: LOSS.renewed }),
+        anInstance(slot, { phase: 'terminated', manifestKey: 'm', reason: LOSS_REASON.rotated }),
         crawling(slot, { epoch: 2, launchedAtMs }),
       ]).flat();
     expect(slotsOf(hourOld({ instances: second(START_MS + 30 * MINUTE), nowMs: START_MS + 89 * MINUTE }))).toEqual([]);
@@ -68,11 +68,11 @@ describe('an address that is old enough', () => {
     ['when everybody drains', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 10_000 })],
     ['when somebody has asked the run to stop', (w) => ({ ...w, run: { ...w.run, request: 'stop' } })],
     ['when a boot would come too late', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 5 * MINUTE })],
-    ['before anybody has reckoned when the fleet is through', (w) => ({ ...w, outlook: null })],
+    ['before anybody has reckoned when the fleet is through', (w) => ({ ...w, forecast: null })],
     ['when the run is late as it is', (w) => late(w)],
     ['when EC2 has refused for good', (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } })],
-    ['while a ban is fresh', (w) => with0(w, { trouble: aTrouble({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
-    ['while an address is suspicious', (w) => with0(w, { trouble: aTrouble({ verdict: 'suspect', atMs: 0 }) })],
+    ['while a ban is fresh', (w) => with0(w, { incident: aTrouble({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
+    ['while an address is suspicious', (w) => with0(w, { incident: aTrouble({ verdict: 'suspect', atMs: 0 }) })],
   ])('stays %s', (_, change) => {
     expect(slotsOf(change(hourOld()))).toEqual([]);
   });
@@ -82,15 +82,15 @@ describe('an address that is old enough', () => {
     instances: world.instances.map((i) => (i.slot === 0 ? { ...i, ...change } : i)),
   });
   const late = (world: World): World => {
-    const { projection } = world.outlook!;
-    return { ...world, outlook: { ...world.outlook!, projection: { ...projection, p95Ms: world.run.deadlineAtMs } } };
+    const { end } = world.forecast!;
+    return { ...world, forecast: { ...world.forecast!, end: { ...end, p95Ms: world.run.deadlineAtMs } } };
   };
 
   it.each<[string, Partial<InstanceRecord>]>([
     ['has nothing to crawl', { progress: { ...NO_PROGRESS, assigned: 100 } }],
-    ['has less to crawl than a renewal takes', { progress: { ...NO_PROGRESS, assigned: 100, pending: 15 } }],
+    ['has less to crawl than a rotation takes', { progress: { ...NO_PROGRESS, assigned: 100, pending: 15 } }],
     ['is sealed', { sealed: true }],
-    ['is asked already', { leaveAtMs: START_MS }],
+    ['is asked already', { rotateAtMs: START_MS }],
     ['boots', { phase: 'booting', publicKey: null, progress: null }],
   ])('stays when its instance %s', (_, change) => {
     const instances = Array.from({ length: FLEET }, (_x, i) => crawling(i, i === 0 ? change : {}));
@@ -106,14 +106,14 @@ describe('an address that is old enough', () => {
   });
 });
 
-describe('a renewal that would make the run late', () => {
+describe('a rotation that would make the run late', () => {
   /** A boot and an upload: two minutes and one. */
   const COST = 3 * MINUTE;
   const endingBefore = (ms: number): World => {
     const world = hourOld();
-    const { projection } = world.outlook!;
+    const { end } = world.forecast!;
     const p95Ms = drainAtMs(world.run) - ms;
-    return { ...world, outlook: { ...world.outlook!, projection: { ...projection, p95Ms } } };
+    return { ...world, forecast: { ...world.forecast!, end: { ...end, p95Ms } } };
   };
 
   it('is left out: what it costs comes on top of the projected end', () => {
@@ -128,7 +128,7 @@ describe('after a refusal for the quota', () => {
     anInstance(9, {
       phase: 'terminated',
       instanceId: null,
-      reason: LOSS.refused,
+      reason: LOSS_REASON.refused,
       answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' },
       launchedAtMs: atMs,
       manifestKey: 'm',
@@ -140,7 +140,7 @@ describe('after a refusal for the quota', () => {
   const others = Array.from({ length: FLEET - 1 }, (_, i) => crawling(i));
   const SINCE = START_MS + 10 * MINUTE;
 
-  it('addresses are renewed one at a time once EC2 has given one again', () => {
+  it('addresses are rotated one at a time once EC2 has given one again', () => {
     const full = [...others, refused(START_MS + 5 * MINUTE), given(SINCE)];
     expect(slotsOf(hourOld({ instances: full }))).toEqual([0]);
     expect(slotsOf(hourOld({ instances: full, nowMs: START_MS + 2 * HOUR }))).toHaveLength(1);
@@ -154,21 +154,21 @@ describe('after a refusal for the quota', () => {
 
   it('those that are due wait while launches are held, and the user is told once', () => {
     const held = hourOld({ instances: [...others, refused(START_MS + HOUR - MINUTE)] });
-    expect(renewals(held)).toEqual([
-      { kind: 'note', alarm: true, note: expect.objectContaining({ event: 'decision', key: 'renewals wait' }) },
+    expect(rotations(held)).toEqual([
+      { kind: 'note', alarm: true, note: expect.objectContaining({ event: 'decision', key: 'rotations wait' }) },
     ]);
-    held.noted.add('renewals wait');
-    expect(renewals(held)).toEqual([]);
-    expect(renewals(hourOld({ instances: held.instances, nowMs: START_MS + MINUTE }))).toEqual([]);
+    held.notedKeys.add('rotations wait');
+    expect(rotations(held)).toEqual([]);
+    expect(rotations(hourOld({ instances: held.instances, nowMs: START_MS + MINUTE }))).toEqual([]);
   });
 
-  it('the share of a renewed slot waits for its successor, whose place in the quota it has left', () => {
+  it('the share of a rotated slot waits for its successor, whose place in the quota it has left', () => {
     const gone = (change: Partial<InstanceRecord> = {}): InstanceRecord =>
       crawling(0, {
         phase: 'terminating',
-        reason: LOSS.renewed,
+        reason: LOSS_REASON.rotated,
         manifestKey: 'm',
-        leaveAtMs: START_MS,
+        rotateAtMs: START_MS,
         cloudState: 'shutting-down',
         ...change,
       });
@@ -188,13 +188,13 @@ describe('after a refusal for the quota', () => {
       [gone(), crawling(0, { ...claim, progress: null }), ...rest, ...before],
     ];
     for (const instances of fleets) expect(chunkLimit(hourOld({ instances, work }))).toBe(6);
-    const lost = [gone({ reason: LOSS.silent }), ...rest, ...before];
+    const lost = [gone({ reason: LOSS_REASON.silent }), ...rest, ...before];
     expect(chunkLimit(hourOld({ instances: lost, work }))).toBe(7);
   });
 });
 
 describe('an instance that makes room', () => {
-  const leaving = crawling(0, { leaveAtMs: START_MS + HOUR });
+  const leaving = crawling(0, { rotateAtMs: START_MS + HOUR });
   const world = (record: InstanceRecord, more: Partial<World> = {}) =>
     hourOld({
       instances: [record, ...Array.from({ length: FLEET - 1 }, (_, i) => crawling(i + 1))],
@@ -211,41 +211,52 @@ describe('an instance that makes room', () => {
         offered: [],
         progress: record.progress!,
         parts: [],
-        yielded: [],
+        transferred: [],
         problem: null,
-        trouble: null,
+        incident: null,
         robots: null,
       };
       const none = {
         granted: [],
-        yield: [],
-        most: null,
+        transfer: [],
+        maxProducts: null,
         partsAck: -1,
         robots: null,
         superseded: false,
-        knownPage: null,
+        canaryPage: null,
       };
       return ordersFor(orderInput(now, { ...none, awaited: false, serving: true, record, heartbeat }));
     };
-    expect(orders(now.instances[0]!)).toMatchObject({ drain: true, sealed: true, release: false, fenced: false });
+    expect(orders(now.instances[0]!)).toMatchObject({
+      drain: true,
+      sealed: true,
+      returnProducts: false,
+      fenced: false,
+    });
     expect(orders(now.instances[1]!)).toMatchObject({ drain: false, sealed: false });
   });
 
   it('is a place that boots, and what it has not crawled waits', () => {
-    const { places, pool } = placesOf(world(leaving));
-    expect(pool).toBe(60);
-    expect(places.find((p) => p.slot === 0)).toMatchObject({ isUp: false, canTake: true, pending: 0 });
+    const { workers, unassigned } = workersOf(world(leaving));
+    expect(unassigned).toBe(60);
+    expect(workers.find((p) => p.slot === 0)).toMatchObject({ isUp: false, canTake: true, pending: 0 });
   });
 
   it('is given up when it does not upload in time', () => {
     const overdue = world(leaving, { nowMs: START_MS + 2 * HOUR });
     expect(decide(overdue)).toContainEqual(
-      expect.objectContaining({ kind: 'move-instance', slot: 0, to: 'lost', reason: LOSS.overdue }),
+      expect.objectContaining({ kind: 'move-instance', slot: 0, to: 'lost', reason: LOSS_REASON.overdue }),
     );
   });
 
   const done = (change: Partial<InstanceRecord>) =>
-    crawling(0, { phase: 'terminating', reason: LOSS.renewed, manifestKey: 'm', leaveAtMs: START_MS, ...change });
+    crawling(0, {
+      phase: 'terminating',
+      reason: LOSS_REASON.rotated,
+      manifestKey: 'm',
+      rotateAtMs: START_MS,
+      ...change,
+    });
   const waiting = { work: { chunks: 60, waiting: 6, granted: 54, bySlot: [] } };
   const claims = (w: World) => decide(w).filter((a) => a.kind === 'claim');
 
@@ -263,7 +274,7 @@ describe('an instance that makes room', () => {
   });
 });
 
-describe('the sums of renewals', () => {
+describe('the sums of rotations', () => {
   it.each([
     [1, 1, 1],
     [2, 2, 1],
@@ -271,19 +282,19 @@ describe('the sums of renewals', () => {
     [6, 3, 2],
     [22, 5, 5],
     [100, 5, 20],
-  ])('%i instances are renewed in %i waves of at most %i', (instances, waves, atOnce) => {
-    expect(renewalWaves(instances)).toEqual({ waves, atOnce });
+  ])('%i instances are rotated in %i waves of at most %i', (instances, waves, atOnce) => {
+    expect(rotationWaves(instances)).toEqual({ waves, atOnce });
   });
 
   it('never leave an address in use for longer than the interval', () => {
     for (const slot of [0, 1, 2, 3, 4, 21]) {
-      expect(renewalDueMs(HOUR, 5, slot, true)).toBeLessThanOrEqual(HOUR);
-      expect(renewalDueMs(HOUR, 5, slot, true)).toBeGreaterThanOrEqual(HOUR / 5);
+      expect(rotationDueMs(HOUR, 5, slot, true)).toBeLessThanOrEqual(HOUR);
+      expect(rotationDueMs(HOUR, 5, slot, true)).toBeGreaterThanOrEqual(HOUR / 5);
     }
   });
 
   it('grow with the crawl', () => {
-    const of = (crawlMs: number) => renewalsDuring(crawlMs, { everyMs: HOUR, costMs: 3 * MINUTE, instances: 22 });
+    const of = (crawlMs: number) => rotationsDuring(crawlMs, { everyMs: HOUR, costMs: 3 * MINUTE, instances: 22 });
     expect([of(0), of(9 * MINUTE), of(10 * MINUTE), of(66 * MINUTE), of(67 * MINUTE)]).toEqual([0, 0, 1, 1, 2]);
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  canTakeBack,
+  canReassign,
   haltReason,
   isBanOver,
   isBeingReplaced,
   isReturnExpected,
   judgeSuspicion,
-  mustRelease,
+  mustReturnProducts,
 } from '../../../orchestrator/control/ban-policy.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
@@ -34,7 +34,7 @@ type Shape =
   | 'lost'
   | 'done';
 
-/** An instance as a word. Those that crawl got their last right page just before the trouble, `right-since` after it. */
+/** An instance as a word. Those that crawl got their last right page just before the incident, `right-since` after it. */
 function of(shape: Shape, slot: number): InstanceRecord {
   const progress = { ...NO_PROGRESS, assigned: 10, pending: 5, okAgoMs: shape === 'right-since' ? 1_000 : 12_000 };
   const base = { lastHeartbeatAtMs: NOW, progress, phase: 'crawling' as const };
@@ -43,24 +43,24 @@ function of(shape: Shape, slot: number): InstanceRecord {
     case 'right-since':
       return anInstance(slot, base);
     case 'banned':
-      return anInstance(slot, { ...base, phase: 'banned', trouble: aTrouble({ atMs: SINCE }) });
+      return anInstance(slot, { ...base, phase: 'banned', incident: aTrouble({ atMs: SINCE }) });
     case 'banned-long':
       return anInstance(slot, {
         ...base,
         phase: 'banned',
-        trouble: aTrouble({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
+        incident: aTrouble({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
       });
     case 'suspect':
-      return anInstance(slot, { ...base, trouble: aTrouble({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
+      return anInstance(slot, { ...base, incident: aTrouble({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
     case 'over':
-      return anInstance(slot, { ...base, trouble: aTrouble({ atMs: SINCE, releasedAtMs: NOW, overAtMs: NOW }) });
+      return anInstance(slot, { ...base, incident: aTrouble({ atMs: SINCE, returnedAtMs: NOW, overAtMs: NOW }) });
     case 'long-over':
       return anInstance(slot, {
         ...base,
-        trouble: aTrouble({ atMs: NOW - 600_001, releasedAtMs: NOW, overAtMs: NOW }),
+        incident: aTrouble({ atMs: NOW - 600_001, returnedAtMs: NOW, overAtMs: NOW }),
       });
     case 'all-gone':
-      return anInstance(slot, { ...base, phase: 'banned', trouble: aTrouble({ atMs: SINCE, rule: 'all-gone' }) });
+      return anInstance(slot, { ...base, phase: 'banned', incident: aTrouble({ atMs: SINCE, rule: 'all-gone' }) });
     case 'booting':
       return anInstance(slot, { phase: 'booting', publicKey: null, progress: null, lastHeartbeatAtMs: null });
     case 'claimed':
@@ -95,7 +95,7 @@ function world(
 
 describe('haltReason', () => {
   it.each<[string, Shape[], 'cool-down' | 'replace' | 'stop', 'banned' | 'site-changed' | null]>([
-    ['nobody in trouble', ['fine', 'fine'], 'cool-down', null],
+    ['nobody with an open incident', ['fine', 'fine'], 'cool-down', null],
     ['one of two banned', ['banned', 'fine'], 'cool-down', null],
     ['one of two banned, which is to stop the run', ['banned', 'fine'], 'stop', 'banned'],
     ['all banned', ['banned', 'banned'], 'cool-down', 'banned'],
@@ -193,16 +193,16 @@ describe('giving back', () => {
   const none = { ...NO_PROGRESS, assigned: 5, pending: 0 };
 
   it('is asked of a banned address once, and not of one that is replaced', () => {
-    const released = banned({ trouble: aTrouble({ releasedAtMs: NOW }) });
-    expect(mustRelease(world(['banned', 'fine']), banned())).toBe(true);
-    expect(mustRelease(world(['banned', 'fine']), released)).toBe(false);
-    expect(mustRelease(world(['banned', 'fine'], 'replace'), banned())).toBe(false);
-    expect(mustRelease(world(['suspect', 'fine']), of('suspect', 0))).toBe(false);
+    const released = banned({ incident: aTrouble({ returnedAtMs: NOW }) });
+    expect(mustReturnProducts(world(['banned', 'fine']), banned())).toBe(true);
+    expect(mustReturnProducts(world(['banned', 'fine']), released)).toBe(false);
+    expect(mustReturnProducts(world(['banned', 'fine'], 'replace'), banned())).toBe(false);
+    expect(mustReturnProducts(world(['suspect', 'fine']), of('suspect', 0))).toBe(false);
   });
 
   it('is done when the instance says that it has forgotten them', () => {
-    expect(canTakeBack(world(['banned', 'fine']), banned())).toBe(false);
-    expect(canTakeBack(world(['banned', 'fine']), banned({ progress: none }))).toBe(true);
+    expect(canReassign(world(['banned', 'fine']), banned())).toBe(false);
+    expect(canReassign(world(['banned', 'fine']), banned({ progress: none }))).toBe(true);
   });
 
   it('keeps the others from going home', () => {
@@ -211,7 +211,7 @@ describe('giving back', () => {
     const quiet = world(['banned', 'done']);
     quiet.instances[0]!.progress = none;
     expect(isReturnExpected(quiet)).toBe(true);
-    quiet.instances[0]!.trouble = aTrouble({ releasedAtMs: NOW });
+    quiet.instances[0]!.incident = aTrouble({ returnedAtMs: NOW });
     expect(isReturnExpected(quiet)).toBe(false);
   });
 
@@ -222,10 +222,10 @@ describe('giving back', () => {
   it('may be overtaken by the end of the cool-down: kept products are believed in after a while', () => {
     const seen = world(['banned', 'fine']);
     const over = aTrouble({ atMs: SINCE, overAtMs: NOW });
-    expect(isBanOver(seen, banned({ trouble: over, progress: none }))).toBe(false);
-    expect(isBanOver(seen, banned({ trouble: over }))).toBe(false);
-    expect(isBanOver({ ...seen, nowMs: NOW + seen.limits.lostMs + 1 }, banned({ trouble: over }))).toBe(true);
-    expect(isBanOver(seen, banned({ trouble: { ...over, releasedAtMs: NOW }, progress: none }))).toBe(true);
+    expect(isBanOver(seen, banned({ incident: over, progress: none }))).toBe(false);
+    expect(isBanOver(seen, banned({ incident: over }))).toBe(false);
+    expect(isBanOver({ ...seen, nowMs: NOW + seen.limits.lostMs + 1 }, banned({ incident: over }))).toBe(true);
+    expect(isBanOver(seen, banned({ incident: { ...over, returnedAtMs: NOW }, progress: none }))).toBe(true);
     expect(isBanOver(seen, banned())).toBe(false);
   });
 });
@@ -238,7 +238,7 @@ describe('replacing', () => {
     const last = { ...of('banned', 0), epoch: 3 };
     const worn = { ...seen, instances: [...old, last, seen.instances[1]!] };
     expect(isBeingReplaced(worn, last)).toBe(false);
-    expect(mustRelease(worn, last)).toBe(true);
+    expect(mustReturnProducts(worn, last)).toBe(true);
   });
 
   it('waits until EC2 shows the banned machine going', () => {
@@ -264,7 +264,7 @@ describe('shares', () => {
   });
 });
 
-describe('an instance in trouble', () => {
+describe('an instance with an open incident', () => {
   it('moves to banned and back, with what spoke in the event', () => {
     const seen = world(['banned', 'over']);
     seen.instances[0]!.phase = 'crawling';

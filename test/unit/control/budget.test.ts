@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
 import { canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/budget.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
@@ -123,7 +123,7 @@ describe('canAfford', () => {
 
 describe('isShortOfMoney', () => {
   const lost = (slot: number): InstanceRecord =>
-    anInstance(slot, { phase: 'terminated', reason: LOSS.silent, terminatedAtMs: START_MS + HOUR_MS });
+    anInstance(slot, { phase: 'terminated', reason: LOSS_REASON.silent, terminatedAtMs: START_MS + HOUR_MS });
   const atEnd = drainAtMs(aRun()) - START_MS + 1;
   const capBelowOneMore = (): number => {
     const then = world(1, [anInstance(0), lost(1)], HOUR_MS);
@@ -146,8 +146,12 @@ describe('isShortOfMoney', () => {
     const cap = capBelowOneMore();
     const late = drainAtMs(aRun()) - 1_000;
     const run = { ...runWith(cap), plan: { ...aRun().plan, instances: 1 } };
-    const dear = anInstance(0, { phase: 'terminated', reason: LOSS.silent, terminatedAtMs: late });
-    const unneeded = anInstance(0, { phase: 'terminated', reason: LOSS.notNeeded, terminatedAtMs: START_MS + 1 });
+    const dear = anInstance(0, { phase: 'terminated', reason: LOSS_REASON.silent, terminatedAtMs: late });
+    const unneeded = anInstance(0, {
+      phase: 'terminated',
+      reason: LOSS_REASON.notNeeded,
+      terminatedAtMs: START_MS + 1,
+    });
     for (const record of [dear, unneeded])
       expect(isShortOfMoney(aWorld({ run, instances: [record], nowMs: START_MS + atEnd }))).toBe(false);
   });

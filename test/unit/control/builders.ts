@@ -4,7 +4,7 @@ import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
-import type { InstanceRecord, RunRecord, TroubleState } from '../../../orchestrator/control/stores.ts';
+import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/stores.ts';
 import type { Pools } from '../../../orchestrator/control/pools.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
@@ -20,14 +20,14 @@ export const ALLOW_ALL: RobotsPolicy = {
   source: 'no robots.txt (HTTP 404)',
 };
 
-/** A trouble that is open, one minute in. */
-export function aTrouble(change: Partial<TroubleState> = {}): TroubleState {
+/** An incident that is open, one minute in. */
+export function aTrouble(change: Partial<AddressIncident> = {}): AddressIncident {
   return {
     verdict: 'banned',
     rule: 'status-403',
     atMs: START_MS + 60_000,
     untilMs: START_MS + 1_860_000,
-    releasedAtMs: null,
+    returnedAtMs: null,
     overAtMs: null,
     ...change,
   };
@@ -172,11 +172,11 @@ export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): 
     progress: { ...NO_PROGRESS },
     problem: null,
     sealed: false,
-    leaveAtMs: null,
+    rotateAtMs: null,
     manifestKey: null,
     manifestSha256: null,
     consoleOutput: null,
-    trouble: null,
+    incident: null,
     ...change,
   };
 }
@@ -218,9 +218,9 @@ export function aWorld(change: Partial<World> = {}): World {
     balancerGone: false,
     targets: new Map(instances.filter((i) => i.registered).map((i) => [i.instanceId ?? '', 'healthy'])),
     work: { chunks: 60, waiting: 60, granted: 0, bySlot: [] },
-    handedOverAtMs: null,
-    outlook: null,
-    noted: new Set(),
+    lastTransferAtMs: null,
+    forecast: null,
+    notedKeys: new Set(),
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
     ...change,
   };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Lanes } from '../../../orchestrator/control/concurrency-limit.ts';
+import { ConcurrencyLimit } from '../../../orchestrator/control/concurrency-limit.ts';
 
 /** Work that ends when it is told to. */
 function pieces(count: number) {
@@ -17,7 +17,7 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 describe('Lanes', () => {
   it('has never more than a few under way, and begins the next as one ends', async () => {
     const { begun, ends, work } = pieces(3);
-    const lanes = new Lanes(2);
+    const lanes = new ConcurrencyLimit(2);
     await lanes.enter(work[0]!);
     await lanes.enter(work[1]!);
     const third = lanes.enter(work[2]!);
@@ -33,7 +33,7 @@ describe('Lanes', () => {
 
   it('throws the first failure, when all that had begun have ended', async () => {
     const { begun, ends, work } = pieces(3);
-    const lanes = new Lanes(2);
+    const lanes = new ConcurrencyLimit(2);
     await lanes.enter(work[0]!);
     await lanes.enter(work[1]!);
     ends[0]!.reject(new Error('first'));

@@ -5,7 +5,7 @@ import { decideSlot } from '../../../orchestrator/control/decide-slot.ts';
 import { admitLaunches } from '../../../orchestrator/control/launch-admission.ts';
 import { quotaGate } from '../../../orchestrator/control/quota-gate.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
-import { LOSS, hasTriesLeft } from '../../../orchestrator/control/slot-attempts.ts';
+import { LOSS, hasAttemptsLeft } from '../../../orchestrator/control/slot-attempts.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
 import type { LaunchFailure, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
@@ -113,9 +113,9 @@ describe('a claim', () => {
 
   it('whose instance is stored is taken in again until it is pending, whatever state EC2 shows', () => {
     const half = claimed(0, { attempts: 1, launchedAtMs: NOW, instanceId: 'i-0-1', cloudState: 'running' });
-    expect(of(aWorld({ instances: [half], nowMs: NOW }))).toEqual(['sight 0.1']);
+    expect(of(aWorld({ instances: [half], nowMs: NOW }))).toEqual(['adopt 0.1']);
     const pending = { ...half, phase: 'pending' } as const;
-    expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('sight 0.1');
+    expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('adopt 0.1');
   });
 
   it.each<LaunchFailure>([
@@ -277,8 +277,8 @@ describe('F5: after refusals by dry pools', () => {
     const epochs = Array.from({ length: 30 }, (_, i) => refusedFor('pool', 0, START_MS + i * MINUTE, { epoch: i + 1 }));
     const run = aRun();
     const world = aWorld({ run, instances: epochs, nowMs: START_MS + 60 * MINUTE });
-    expect(hasTriesLeft(world, 0)).toBe(true);
-    expect(hasTriesLeft({ ...world, nowMs: drainAtMs(run) - world.limits.bootMs }, 0)).toBe(false);
+    expect(hasAttemptsLeft(world, 0)).toBe(true);
+    expect(hasAttemptsLeft({ ...world, nowMs: drainAtMs(run) - world.limits.bootMs }, 0)).toBe(false);
   });
 
   it('one slot tries a pool that was dry, the others wait for its answer', () => {

@@ -53,7 +53,7 @@ describe('launching', () => {
     world.cloud = { seenAtMs: NOW, instances: [aCloudInstance(claimed, { id: 'i-found', state: 'pending' })] };
     const actions = decide(world);
     expect(actions).toContainEqual(
-      expect.objectContaining({ kind: 'sight', slot: 0, instance: expect.objectContaining({ id: 'i-found' }) }),
+      expect.objectContaining({ kind: 'adopt', slot: 0, instance: expect.objectContaining({ id: 'i-found' }) }),
     );
     expect(kinds(actions)).not.toContain('launch 0.1');
   });

@@ -72,7 +72,7 @@ describe('Dispatcher', () => {
     await pump(4);
     expect(offers.map((o) => o.chunk)).toEqual(Array.from({ length: 200 }, (_, i) => `${i + 1}-1`));
     expect(offers.every((o) => o.share === 20)).toBe(true);
-    expect(core.marks.firstOfferMs).toBe(START_MS);
+    expect(core.processState.firstOfferMs).toBe(START_MS);
   });
 
   it.each([
@@ -95,13 +95,17 @@ describe('Dispatcher', () => {
     const { clock, pumped, core } = stage(200, () => answer);
     const first = await pumped();
     expect(first.length).toBeLessThanOrEqual(CONCURRENCY);
-    expect(core.marks.unanswered).toMatchObject({ sinceMs: START_MS, kind: 'unreachable', message: 'ENOTFOUND' });
+    expect(core.processState.unansweredOffers).toMatchObject({
+      sinceMs: START_MS,
+      kind: 'unreachable',
+      message: 'ENOTFOUND',
+    });
     await clock.advance(1_000);
     expect(await pumped()).toEqual(first);
-    expect(core.marks.unanswered).toMatchObject({ sinceMs: START_MS });
+    expect(core.processState.unansweredOffers).toMatchObject({ sinceMs: START_MS });
     answer = refused;
     await pumped();
-    expect(core.marks.unanswered).toBeNull();
+    expect(core.processState.unansweredOffers).toBeNull();
   });
 
   it('logs unanswered offers when the words change and at each doubling', async () => {

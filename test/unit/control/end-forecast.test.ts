@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { decide } from '../../../orchestrator/control/decide.ts';
 import { extraLaunches } from '../../../orchestrator/control/extra-launches.ts';
 import { lateNotes } from '../../../orchestrator/control/late-notes.ts';
-import { outlookOf } from '../../../orchestrator/control/forecast.ts';
-import { project, spreadMs } from '../../../orchestrator/control/end-forecast.ts';
+import { forecastRun } from '../../../orchestrator/control/forecast.ts';
+import { forecastEnd, spreadMs } from '../../../orchestrator/control/end-forecast.ts';
 import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { TroubleState } from '../../../orchestrator/control/stores.ts';
+import type { AddressIncident } from '../../../orchestrator/control/stores.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
@@ -47,41 +47,44 @@ function world({
   );
   const bySlot = pending.map((products, slot) => ({ slot, epoch: 1, chunks: products / 5, products }));
   const w = aWorld({ run, nowMs, instances, work: { chunks: 100, waiting, granted: 0, bySlot } });
-  return { ...w, outlook: outlookOf(w, new Set()) };
+  return { ...w, forecast: forecastRun(w, new Set()) };
 }
 
 describe('project', () => {
   it('takes each instance by its own pace, and the fleet by the last one', () => {
-    const { places, p50Ms, p95Ms } = project(world({ pending: [100, 105], gone: HOUR_MS }));
+    const { workers, p50Ms, p95Ms } = forecastEnd(world({ pending: [100, 105], gone: HOUR_MS }));
     const now = START_MS + HOUR_MS;
-    expect(places.map((p) => p.p50Ms - now)).toEqual([100 * PACE_MS, 105 * PACE_MS]);
+    expect(workers.map((p) => p.p50Ms - now)).toEqual([100 * PACE_MS, 105 * PACE_MS]);
     expect(p50Ms! - now).toBeCloseTo(105 * PACE_MS);
     expect(p95Ms! - p50Ms!).toBeCloseTo(spreadMs({ paceMs: PACE_MS, isSlow: false }, 105 * PACE_MS), -1);
   });
 
   it('counts what waits for those who are through first', () => {
-    const end = (waiting: number): number => project(world({ pending: [100, 50], gone: HOUR_MS, waiting })).p50Ms!;
+    const end = (waiting: number): number => forecastEnd(world({ pending: [100, 50], gone: HOUR_MS, waiting })).p50Ms!;
     expect(end(10)).toBe(end(0));
     expect(end(30) - START_MS - HOUR_MS).toBeCloseTo(150 * PACE_MS);
   });
 
   it('expects what one holds to be shared when it would be late with it alone', () => {
-    const { p50Ms } = project(world({ pending: [1_200, 0], gone: HOUR_MS }));
+    const { p50Ms } = forecastEnd(world({ pending: [1_200, 0], gone: HOUR_MS }));
     expect(p50Ms! - START_MS - HOUR_MS).toBeLessThan(620 * PACE_MS);
-    const inTime = project(world({ pending: [600, 0], gone: HOUR_MS }));
+    const inTime = forecastEnd(world({ pending: [600, 0], gone: HOUR_MS }));
     expect(inTime.p50Ms! - START_MS - HOUR_MS).toBeCloseTo(600 * PACE_MS);
   });
 
   it('does not know the end when nobody is there', () => {
     const w = world({ pending: [], gone: HOUR_MS, waiting: 3 });
-    expect(project({ ...w, run: aRun({ plan: aPlan({ instances: 0 }) }) })).toMatchObject({ p50Ms: null, p95Ms: null });
+    expect(forecastEnd({ ...w, run: aRun({ plan: aPlan({ instances: 0 }) }) })).toMatchObject({
+      p50Ms: null,
+      p95Ms: null,
+    });
   });
 
   /** What the loss of one instance adds to the end on a bad day, `gone` milliseconds after the start. */
   function lossCostMs(gone: number, pending: number): number {
     const w = world({ pending: [pending, pending], gone });
     const lost = anInstance(0, { epoch: 0, phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm' });
-    return project({ ...w, instances: [lost, ...w.instances] }).p95Ms! - project(w).p95Ms!;
+    return forecastEnd({ ...w, instances: [lost, ...w.instances] }).p95Ms! - forecastEnd(w).p95Ms!;
   }
 
   it('leaves more time on a day on which instances are lost', () => {
@@ -109,8 +112,8 @@ describe('lateNotes', () => {
   it('says once at each mark that the run will be late', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     expect(keys(late)).toEqual(['late 50%']);
-    expect(keys({ ...late, noted: new Set(['late 50%']) })).toEqual([]);
-    const later = { ...late, nowMs: START_MS + 3 * HOUR_MS, noted: new Set(['late 50%']) };
+    expect(keys({ ...late, notedKeys: new Set(['late 50%']) })).toEqual([]);
+    const later = { ...late, nowMs: START_MS + 3 * HOUR_MS, notedKeys: new Set(['late 50%']) };
     expect(keys(later)).toEqual(['late 75%']);
     expect(keys({ ...later, nowMs: START_MS + 3.7 * HOUR_MS })).toEqual(['late 90%']);
   });
@@ -157,7 +160,7 @@ describe('extraLaunches', () => {
       const p95Ms = latestMs + ms;
       return extraLaunches({
         ...late,
-        outlook: { ...late.outlook!, projection: { ...late.outlook!.projection, p95Ms } },
+        forecast: { ...late.forecast!, end: { ...late.forecast!.end, p95Ms } },
       }).length;
     };
     // 1 % of four hours.
@@ -165,7 +168,7 @@ describe('extraLaunches', () => {
     expect(lateBy(144_001)).toBeGreaterThan(0);
   });
 
-  it.each<[string, 'cool-down' | 'stop' | 'replace', Partial<TroubleState>, boolean]>([
+  it.each<[string, 'cool-down' | 'stop' | 'replace', Partial<AddressIncident>, boolean]>([
     ['rests', 'cool-down', {}, false],
     ['is to stop the run', 'stop', {}, false],
     ['is replaced anyway', 'replace', {}, true],
@@ -175,8 +178,13 @@ describe('extraLaunches', () => {
   ])('do not stand in for an address that the site has banned: one that %s', (_, onBan, change, may) => {
     const late = world({ pending: [TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     late.run.settings.site.onBan = onBan;
-    const trouble = aTrouble({ atMs: late.nowMs - 240_000, untilMs: late.nowMs + HOUR_MS, releasedAtMs: 1, ...change });
-    const instances = late.instances.map((r) => (r.slot === 0 ? { ...r, trouble } : r));
+    const incident = aTrouble({
+      atMs: late.nowMs - 240_000,
+      untilMs: late.nowMs + HOUR_MS,
+      returnedAtMs: 1,
+      ...change,
+    });
+    const instances = late.instances.map((r) => (r.slot === 0 ? { ...r, incident } : r));
     expect(extraLaunches({ ...late, instances }).length > 0).toBe(may);
   });
 

@@ -1,7 +1,7 @@
 /** Parts of a Core for unit tests; what a test does not name must not be touched. */
 import { pino } from 'pino';
 import type { Core } from '../../../orchestrator/control/core.ts';
-import { noMarks } from '../../../orchestrator/control/core.ts';
+import { newProcessState } from '../../../orchestrator/control/core.ts';
 import { ALLOW_ALL } from './builders.ts';
 
 export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
@@ -10,7 +10,7 @@ export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
     runId: '20260101-000000-test',
     fence: 1,
     log: pino({ level: 'silent' }),
-    marks: noMarks(),
+    processState: newProcessState(),
     robots: { policy: ALLOW_ALL },
     alarm: async (detail: string) => void alarms.push(detail),
     alarms,

@@ -3,8 +3,8 @@ import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
-import type { ReaperOptions, Sighting } from '../../../orchestrator/control/gc.ts';
-import { reap } from '../../../orchestrator/control/gc.ts';
+import type { GcOptions, GcMark } from '../../../orchestrator/control/gc.ts';
+import { collect } from '../../../orchestrator/control/gc.ts';
 import type { RunRecord } from '../../../orchestrator/control/stores.ts';
 
 const START = Date.UTC(2026, 10, 21, 2);
@@ -14,7 +14,7 @@ const HOUR = 60 * MINUTE;
 let clock: VirtualClock;
 let compute: MemoryCompute;
 let balancers: MemoryLoadBalancer;
-let sightings: Map<string, Sighting>;
+let sightings: Map<string, GcMark>;
 let runs: Map<string, RunRecord>;
 let skewMs: number | null;
 let launched = 0;
@@ -28,13 +28,13 @@ beforeEach(() => {
   skewMs = 0;
 });
 
-const gc = (more: Partial<ReaperOptions> = {}) =>
-  reap({
+const gc = (more: Partial<GcOptions> = {}) =>
+  collect({
     owner: 'me',
     compute,
     balancers,
     runs: { get: (id) => Promise.resolve(runs.get(id) ?? null) },
-    sightings: {
+    marks: {
       list: () => Promise.resolve([...sightings.values()]),
       note: (_, list, kept) => {
         for (const s of kept) sightings.delete(`${s.kind} ${s.id}`);
@@ -86,7 +86,7 @@ const aRun = (phase: RunRecord['phase'], deadlineAtMs: number): RunRecord =>
   ({ id: 'run-1', phase, deadlineAtMs, settings: { run: { graceMs: 10 * MINUTE } } }) as RunRecord;
 
 const pass = (ms: number) => clock.advance(ms);
-const actions = async (more: Partial<ReaperOptions> = {}) => (await gc(more)).items.map((i) => i.action);
+const actions = async (more: Partial<GcOptions> = {}) => (await gc(more)).items.map((i) => i.action);
 
 describe('F44 gc', () => {
   it('ends an instance and a balancer past their time on the second sighting, a minute after the first', async () => {

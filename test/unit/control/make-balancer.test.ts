@@ -88,7 +88,7 @@ describe('a balancer that ELBv2 refuses', () => {
       failed: 30,
       reasons: { 'lost-instance': 30 },
       request: 'no-balancer',
-      restReason: 'lost-instance',
+      uncrawledReason: 'lost-instance',
       onTime: true,
       maxFailed: 0.05,
       siteDown: false,
@@ -104,9 +104,9 @@ describe('what is left of a balancer that no row names', () => {
     aWorld({ run: aRun({ phase: 'releasing', balancer: null, reason: 'lost-instance' }), instances: [], ...change });
 
   it('is removed by its name at the end, once', () => {
-    expect(kinds(decide(ending({ balancerLeft: true })))).toContain('sweep-balancer');
-    expect(kinds(decide(ending({ balancerLeft: false })))).not.toContain('sweep-balancer');
-    const known = ending({ balancerLeft: true, run: aRun({ phase: 'failed' }) });
+    expect(kinds(decide(ending({ balancerMayRemain: true })))).toContain('sweep-balancer');
+    expect(kinds(decide(ending({ balancerMayRemain: false })))).not.toContain('sweep-balancer');
+    const known = ending({ balancerMayRemain: true, run: aRun({ phase: 'failed' }) });
     expect(kinds(decide(known))).toEqual(['remove-balancer']);
   });
 
@@ -121,7 +121,7 @@ describe('what is left of a balancer that no row names', () => {
     const first = await sweepBalancer(core, ending()).catch(() => 'again');
     await clock.advance(forMs);
     const last = await sweepBalancer(core, ending()).catch(() => 'again');
-    return { first, last, left: core.marks.balancerLeft, alarms: core.alarms, swept };
+    return { first, last, left: core.processState.balancerMayRemain, alarms: core.alarms, swept };
   };
 
   it('is looked for under the name of the run', async () => {

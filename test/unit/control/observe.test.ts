@@ -247,13 +247,13 @@ describe('Observer', () => {
 
   it('F12: forgets, after a step back, what it remembers of a time that is still to come', async () => {
     const { observer, core, skew } = await stage([anInstance(0)], 4 * 3_600_000);
-    const before = (await observer.observe()).outlook!.atMs;
-    core.marks.handedOverMs = core.marks.quotaRefusedMs = before;
+    const before = (await observer.observe()).forecast!.atMs;
+    core.processState.lastTransferMs = core.processState.quotaRefusedMs = before;
     skew.skewMs = -1_200_000;
     const after = await observer.observe();
-    expect(after.outlook!.atMs).toBe(before - 1_200_000);
-    expect(after.handedOverAtMs).toBeNull();
-    expect(core.marks.quotaRefusedMs).toBeNull();
+    expect(after.forecast!.atMs).toBe(before - 1_200_000);
+    expect(after.lastTransferAtMs).toBeNull();
+    expect(core.processState.quotaRefusedMs).toBeNull();
   });
 
   it('knows for good which targets were healthy once', async () => {
@@ -272,9 +272,9 @@ describe('Observer', () => {
     const { observer, core } = await stage([0, 1, 2].map((slot) => anInstance(slot, { progress: mine })));
     const tailMs = async () => (await observer.observe()).run.measuredTailMs;
     expect(await tailMs()).toBe(300);
-    for (const ms of [50, 60_000, 70, 60, 40]) noteLoad(core.marks, ms);
+    for (const ms of [50, 60_000, 70, 60, 40]) noteLoad(core.processState, ms);
     expect(await tailMs()).toBe(300 + 3 * 60 + 60_000);
-    for (let i = 0; i < 20; i++) noteLoad(core.marks, 50);
+    for (let i = 0; i < 20; i++) noteLoad(core.processState, 50);
     expect(await tailMs()).toBe(300 + 3 * 50 + 50);
   });
 

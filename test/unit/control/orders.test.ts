@@ -15,11 +15,11 @@ function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> =
       phase: 'crawling',
       clock: new Date(START_MS).toISOString(),
       offered: [],
-      yielded: [],
+      transferred: [],
       progress: { ...NO_PROGRESS, assigned: 10, pending: 4, stored: 6, requests: 6 },
       parts: [],
       problem: null,
-      trouble: null,
+      incident: null,
       robots: null,
       ...heartbeat,
     },
@@ -30,12 +30,12 @@ function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> =
     partsAck: -1,
     superseded: false,
     robots: null,
-    release: false,
-    leave: false,
+    returnProducts: false,
+    rotate: false,
     verdict: null,
-    knownPage: null,
-    yield: [],
-    most: null,
+    canaryPage: null,
+    transfer: [],
+    maxProducts: null,
     ...change,
   };
 }
@@ -82,12 +82,12 @@ describe('ordersFor', () => {
     expect(ordersFor(input({ record: anInstance(0, { phase: 'done' }) })).fenced).toBe(false);
   });
 
-  it('does not seal an idle instance while products may come back from an address in trouble', () => {
+  it('does not seal an idle instance while products may come back from an address with an open incident', () => {
     expect(ordersFor(input({ waiting: 0, returning: true }, idle)).sealed).toBe(false);
   });
 
   it('drains one that makes room for another address', () => {
-    expect(ordersFor(input({ leave: true }))).toMatchObject({ drain: true, sealed: true });
+    expect(ordersFor(input({ rotate: true }))).toMatchObject({ drain: true, sealed: true });
   });
 
   it('hands robots.txt out only to those that follow another version', () => {

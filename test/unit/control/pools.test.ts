@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
 import type { Pool, Pools } from '../../../orchestrator/control/pools.ts';
 import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/pools.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
@@ -20,7 +20,7 @@ const refused = (slot: number, pool: Pool, atMs: number, change: Partial<Instanc
   inPool(slot, pool, {
     phase: 'terminated',
     instanceId: null,
-    reason: LOSS.refused,
+    reason: LOSS_REASON.refused,
     answer: { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' },
     launchedAtMs: START_MS + atMs,
     ...change,
@@ -68,7 +68,7 @@ describe('nextPool', () => {
 
   it('F34: never goes back to the subnet in which the slot shared an address', () => {
     const one: Pools = { subnetIds: ['a'], instanceTypes: ['t4g.nano'] };
-    const shared = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS.sharedAddress });
+    const shared = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS_REASON.sharedAddress });
     expect(nextPool(world([shared], 0), 0)).toEqual({ kind: 'pool', pool: NANO_C });
     expect(nextPool(world([shared], 0, { pools: one }), 0)).toEqual({ kind: 'none' });
     expect(nextPool(world([shared], 0), 3)).toEqual({ kind: 'pool', pool: NANO_A });
@@ -76,7 +76,7 @@ describe('nextPool', () => {
 
   it('F13: prefers another subnet after an instance that never became healthy', () => {
     const one: Pools = { subnetIds: ['a'], instanceTypes: ['t4g.nano'] };
-    const unfit = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS.neverHealthy });
+    const unfit = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS_REASON.neverHealthy });
     expect(nextPool(world([unfit], 0), 0)).toEqual({ kind: 'pool', pool: NANO_C });
     expect(nextPool(world([unfit], 0, { pools: one }), 0)).toEqual({ kind: 'pool', pool: NANO_A });
   });

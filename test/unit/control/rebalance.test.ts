@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
-import { placesOf, pourLevel } from '../../../orchestrator/control/workers.ts';
+import { workersOf, waterFillLevel } from '../../../orchestrator/control/workers.ts';
 import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/rebalance.ts';
 import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
@@ -71,7 +71,7 @@ describe('balanceOf', () => {
   });
 
   it.each([
-    ['banned', { phase: 'banned', trouble: aTrouble() }],
+    ['banned', { phase: 'banned', incident: aTrouble() }],
     ['sealed', { sealed: true }],
     ['uploading', { phase: 'uploading' }],
     ['lost', { phase: 'terminated', reason: null, manifestKey: 'm' }],
@@ -112,7 +112,7 @@ describe('balanceOf', () => {
   it('counts what was granted in the last reply, which no counter tells yet', () => {
     const fresh = world([{ pending: 0 }, { pending: 100 }]);
     fresh.work.bySlot[0] = { slot: 0, epoch: 1, chunks: 24, products: 120 };
-    expect(placesOf(fresh).places.map((p) => p.pending)).toEqual([100, 100]);
+    expect(workersOf(fresh).workers.map((p) => p.pending)).toEqual([100, 100]);
     expect([...balanceOf(fresh).give]).toEqual([]);
   });
 
@@ -160,19 +160,19 @@ describe('limits of what waits', () => {
   it('go by time when a straggler would get an equal share', () => {
     const slow = waiting(world([{ pending: 20, pageMs: 100_000 }, { pending: 60 }, { pending: 60 }]), 20);
     expect(isLeftBehind(slow, 20)).toBe(true);
-    const outlook = { byTime: true } as World['outlook'];
-    const limits = limitsByTime({ ...slow, outlook }, () => 20)!;
-    expect(limits.most.get(0)).toBeLessThanOrEqual(9);
-    expect(limits.most.get(1)! + limits.most.get(2)!).toBeGreaterThanOrEqual(16 + 16 + 18);
-    expect(limits.mostOfThoseUp).toBe(Math.max(limits.most.get(1)!, limits.most.get(2)!));
+    const forecast = { byTime: true } as World['forecast'];
+    const limits = limitsByTime({ ...slow, forecast }, () => 20)!;
+    expect(limits.maxChunks.get(0)).toBeLessThanOrEqual(9);
+    expect(limits.maxChunks.get(1)! + limits.maxChunks.get(2)!).toBeGreaterThanOrEqual(16 + 16 + 18);
+    expect(limits.maxOfServing).toBe(Math.max(limits.maxChunks.get(1)!, limits.maxChunks.get(2)!));
   });
 
-  it('go by time after a hand-over, so that what was given does not come back', () => {
-    const given = { ...waiting(world([{ pending: 60 }, { pending: 20 }]), 4), handedOverAtMs: START_MS + 599_000 };
+  it('go by time after a transfer, so that what was given does not come back', () => {
+    const given = { ...waiting(world([{ pending: 60 }, { pending: 20 }]), 4), lastTransferAtMs: START_MS + 599_000 };
     const limits = limitsByTime(given, () => 30)!;
-    expect(limits.most.get(0)).toBe(16);
-    expect(limits.most.get(1)).toBe(12);
-    expect(limitsByTime({ ...given, handedOverAtMs: START_MS }, () => 30)).toBeNull();
+    expect(limits.maxChunks.get(0)).toBe(16);
+    expect(limits.maxChunks.get(1)).toBe(12);
+    expect(limitsByTime({ ...given, lastTransferAtMs: START_MS }, () => 30)).toBeNull();
   });
 
   it('have room for everything that waits, whoever takes it', () => {
@@ -182,9 +182,9 @@ describe('limits of what waits', () => {
     });
     fc.assert(
       fc.property(fc.array(busy, { minLength: 2, maxLength: 10 }), fc.integer({ min: 1, max: 200 }), (all, chunks) => {
-        const w = { ...waiting(world(all), chunks), handedOverAtMs: START_MS + 599_999 };
+        const w = { ...waiting(world(all), chunks), lastTransferAtMs: START_MS + 599_999 };
         const limits = limitsByTime(w, () => 0)!;
-        const room = w.work.bySlot.reduce((sum, s) => sum + limits.most.get(s.slot)! - s.chunks, 0);
+        const room = w.work.bySlot.reduce((sum, s) => sum + limits.maxChunks.get(s.slot)! - s.chunks, 0);
         expect(room).toBeGreaterThanOrEqual(chunks);
       }),
     );
@@ -221,6 +221,6 @@ describe('pourLevel', () => {
       30,
     ],
   ])('%j takes %d more until %d', (places, products, expected) => {
-    expect(pourLevel(places, products)).toBeCloseTo(expected);
+    expect(waterFillLevel(places, products)).toBeCloseTo(expected);
   });
 });

@@ -10,7 +10,7 @@ const event = { atMs: 1, slot: 0, epoch: 1, from: null, detail: null };
 describe('what a run has noted', () => {
   it('is known to the next main server, however much else has happened since', async () => {
     const known = [
-      { ...event, kind: 'projection', to: 'late' },
+      { ...event, kind: 'forecast', to: 'late' },
       { ...event, kind: 'decision', to: 'slot 7' },
       ...Array.from({ length: 20_000 }, () => ({ ...event, kind: 'instance', to: 'terminated' })),
     ];
@@ -36,8 +36,8 @@ describe('a note', () => {
       log: { info: () => said.push('logged') } as unknown as Core['log'],
       alarm: () => Promise.resolve(void said.push('alarm')),
     });
-    const world = { noted: new Set<string>() };
-    const late = { key: 'late', event: 'projection', detail: 'the run is late' } as const;
+    const world = { notedKeys: new Set<string>() };
+    const late = { key: 'late', event: 'forecast', detail: 'the run is late' } as const;
     expect(await note(core, world, late, isAlarm)).toBe(true);
     expect(await note(core, world, late, isAlarm)).toBe(false);
     expect(said).toEqual(expected);

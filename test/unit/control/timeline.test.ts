@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { nextTime } from '../../../orchestrator/control/next-run-advice.ts';
+import { nextRunAdvice } from '../../../orchestrator/control/next-run-advice.ts';
 import type { RunEvent } from '../../../orchestrator/control/stores.ts';
-import { namesOf, storyOf } from '../../../orchestrator/control/timeline.ts';
+import { namesOf, timelineOf } from '../../../orchestrator/control/timeline.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, anInstance } from './builders.ts';
 
@@ -17,7 +17,7 @@ const event = (after: number, change: Partial<RunEvent>): RunEvent => ({
 });
 const move = (after: number, slot: number, from: string | null, to: string, detail: string | null = null, epoch = 1) =>
   event(after, { slot, epoch, from, to, detail });
-const texts = (events: RunEvent[]): string[] => storyOf(aRun(), events).map((line) => line.text);
+const texts = (events: RunEvent[]): string[] => timelineOf(aRun(), events).map((line) => line.text);
 
 describe('storyOf', () => {
   it('tells in order of time what happened, many slots in one line, and leaves out what only follows', () => {
@@ -67,10 +67,10 @@ describe('storyOf', () => {
     ]);
   });
 
-  it('has alarms, decisions and hand-overs in their own words, and a projection once', () => {
+  it('has alarms, decisions and transfers in their own words, and a projection once', () => {
     expect(
       texts([
-        event(0, { kind: 'projection', to: 'late 50%', detail: 'the run may be late' }),
+        event(0, { kind: 'forecast', to: 'late 50%', detail: 'the run may be late' }),
         event(1, { kind: 'alarm', detail: 'the run may be late' }),
         event(2, { kind: 'decision', slot: 3, to: 'slot 3', detail: 'launched beside the plan of 2' }),
         event(3, { kind: 'chunk', slot: 1, detail: 'slot 1 has given back 20 products' }),
@@ -97,22 +97,22 @@ describe('nextTime', () => {
   const run = aRun({ phase: 'completed', plan: aPlan({ instances: 2 }), planned: 3_000, finishedAtMs: START_MS });
   const events = [0, 1].map((slot) => move(120_000, slot, 'booting', 'ready'));
   const instances = [0, 1].map((slot) => anInstance(slot, { phase: 'terminated', progress }));
-  const base = { run, instances, events, troubles: [], left: 0, nowMs: START_MS };
+  const base = { run, instances, events, incidents: [], left: 0, nowMs: START_MS };
 
   it('asks for nothing after a run in good health', () => {
-    expect(nextTime(base)).toEqual([expect.stringMatching(/nothing: the same plan \(2 instances\)/)]);
+    expect(nextRunAdvice(base)).toEqual([expect.stringMatching(/nothing: the same plan \(2 instances\)/)]);
   });
 
   it('names how many instances the pace and the boots of a late run ask for', () => {
     // Four hours less a boot of two minutes and a tail of one: 1,407 products each at 10.1 s.
-    expect(nextTime({ ...base, left: 900 })[0]).toMatch(/takes 3 instances for 3000 products in 4h, not 2/);
+    expect(nextRunAdvice({ ...base, left: 900 })[0]).toMatch(/takes 3 instances for 3000 products in 4h, not 2/);
     const slow = instances.map((i) => ({ ...i, progress: { ...progress, pageMs: 20_200 } }));
-    expect(nextTime({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
+    expect(nextRunAdvice({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
   });
 
   it('names what has kept a run from getting on, and no number of instances', () => {
     const stalled = { ...run, request: 'unreachable' as const };
-    expect(nextTime({ ...base, run: stalled, left: 900 })).toEqual([
+    expect(nextRunAdvice({ ...base, run: stalled, left: 900 })).toEqual([
       expect.stringMatching(/cannot reach the load balancer: .*security group/),
     ]);
   });
@@ -125,12 +125,12 @@ describe('nextTime', () => {
       rule: 'status-403',
       atMs: 0,
       untilMs: null,
-      releasedAtMs: null,
+      returnedAtMs: null,
       overAtMs: null,
     } as const;
     const evidence = { rule: 'status-403', url: '', status: 403, headers: {}, body: '' };
-    const troubles = [{ ...ban, slot: 0, epoch: 1, address: null, evidence }];
-    const said = nextTime({ ...base, instances: [...instances, refused, lost], troubles }).join('\n');
+    const incidents = [{ ...ban, slot: 0, epoch: 1, address: null, evidence }];
+    const said = nextRunAdvice({ ...base, instances: [...instances, refused, lost], incidents }).join('\n');
     expect(said).toMatch(/1 address was banned: make site.interval longer than 10s/);
     expect(said).toMatch(/1 launch was refused/);
     expect(said).toMatch(/1 of 3 instances was lost/);
@@ -150,7 +150,7 @@ describe('nextTime', () => {
     const refused = [2, 3].map((slot) =>
       anInstance(slot, { instanceId: null, reason: 'launch-refused', phase: 'terminated', answer }),
     );
-    const said = nextTime({ ...base, instances: [...instances, ...refused] });
+    const said = nextRunAdvice({ ...base, instances: [...instances, ...refused] });
     expect(said).toEqual([expect.stringMatching(advice)]);
   });
 
@@ -159,7 +159,7 @@ describe('nextTime', () => {
     const dead = [2, 3].map((slot) =>
       anInstance(slot, { phase: 'terminated', reason: 'ec2-terminated', publicKey: null, stateReason }),
     );
-    const said = nextTime({ ...base, instances: [...instances, ...dead] });
+    const said = nextRunAdvice({ ...base, instances: [...instances, ...dead] });
     expect(said).toEqual([
       expect.stringMatching(/2 instances were ended by EC2 at launch \(Client.InvalidKMSKey.*KMS key/),
     ]);

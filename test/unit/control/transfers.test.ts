@@ -1,27 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import { HandOvers } from '../../../orchestrator/control/transfers.ts';
+import { Transfers } from '../../../orchestrator/control/transfers.ts';
 import type { WorkStore } from '../../../orchestrator/control/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
-describe('HandOvers', () => {
+describe('Transfers', () => {
   it('F12: asks on after the clock was set back, though what was given is of a time to come', async () => {
     const time = new VirtualClock(START_MS);
     const clock = new SkewedClock(time);
     const work = {
-      takeChunks: () => Promise.resolve(0),
+      transferChunks: () => Promise.resolve(0),
       chunksOf: () => Promise.resolve([{ id: 'c2' }, { id: 'c1' }]),
     } as unknown as WorkStore;
-    const handOvers = new HandOvers(aCore({ clock, work }));
+    const transfers = new Transfers(aCore({ clock, work }));
     const record = anInstance(0, { phase: 'crawling' });
     const wanted = (atMs: number): Promise<string[]> => {
       const balance = { give: new Map([[0, 1]]), get: new Set<number>() };
-      const outlook = { atMs, balance, projection: { places: [], p50Ms: null, p95Ms: null }, byTime: false };
-      return handOvers.wanted(aWorld({ instances: [record], outlook: outlook as never }), record);
+      const forecast = { atMs, balance, end: { workers: [], p50Ms: null, p95Ms: null }, byTime: false };
+      return transfers.wanted(aWorld({ instances: [record], forecast: forecast as never }), record);
     };
-    await handOvers.take(record, ['c3']);
+    await transfers.take(record, ['c3']);
     expect(await wanted(clock.now())).toEqual([]);
     expect(await wanted(clock.now() + 1)).toEqual(['c2']);
     clock.skewMs = -1_200_000;

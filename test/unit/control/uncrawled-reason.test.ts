@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endNote, endedSiteDown, openReason, restReason } from '../../../orchestrator/control/uncrawled-reason.ts';
+import { endNote, endedSiteDown, openReason, uncrawledReason } from '../../../orchestrator/control/uncrawled-reason.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { anInstance } from './builders.ts';
 
@@ -9,13 +9,13 @@ const arrived = (slot: number, stored: number) => ({ slot, epoch: 1, stored, gon
 
 describe('products that are left', () => {
   it('have the reason for which the crawl ended', () => {
-    expect(restReason({ reason: 'robots' })).toBe('robots');
-    expect(restReason({ reason: null })).toBe('lost-instance');
+    expect(uncrawledReason({ reason: 'robots' })).toBe('robots');
+    expect(uncrawledReason({ reason: null })).toBe('lost-instance');
     expect(openReason('robots', 3, [crawled(0, 10)], [])).toBe('robots');
   });
 
   it('have it beside a site that is down', () => {
-    expect(restReason({ reason: endNote('deadline', true) })).toBe('deadline');
+    expect(uncrawledReason({ reason: endNote('deadline', true) })).toBe('deadline');
     expect(endedSiteDown({ reason: endNote('deadline', true) })).toBe(true);
     expect(endedSiteDown({ reason: endNote(null, true) })).toBe(true);
     expect(endedSiteDown({ reason: endNote('deadline', false) })).toBe(false);

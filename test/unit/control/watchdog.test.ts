@@ -4,7 +4,7 @@ import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
 import { decide } from '../../../orchestrator/control/decide.ts';
 import { ProgressWatch } from '../../../orchestrator/control/progress-watch.ts';
 import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';
-import type { KnownFaults } from '../../../orchestrator/control/stall-causes.ts';
+import type { ActiveStallCauses } from '../../../orchestrator/control/stall-causes.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/watchdog.ts';
 import type { World } from '../../../orchestrator/control/world.ts';
@@ -36,7 +36,7 @@ function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet
     const nowMs = START_MS + ms;
     const { instances = fleetOf({ pending: 50 }), change = {} } = at(minute);
     const beating = instances.map((r) => ({ ...r, lastHeartbeatAtMs: r.problem === SILENT ? START_MS : nowMs }));
-    const world = aWorld({ run, nowMs, instances: beating, noted, ...change });
+    const world = aWorld({ run, nowMs, instances: beating, notedKeys: noted, ...change });
     world.stall = progress.look(world, ms);
     for (const action of decide(world)) {
       if (action.kind === 'halt') ended = { minute, reason: action.reason };
@@ -61,7 +61,7 @@ function fleetOf(progress: Partial<InstanceRecord['progress'] & object>, change:
 
 const served = (count: number): Fleet => ({ instances: fleetOf({ pending: 50, served: Math.floor(count) }) });
 const CALM = { told: [], ended: null };
-const lost: KnownFaults = new Map([['lost-bucket', { sinceMs: START_MS, detail: 'bucket b: NoSuchBucket' }]]);
+const lost: ActiveStallCauses = new Map([['lost-bucket', { sinceMs: START_MS, detail: 'bucket b: NoSuchBucket' }]]);
 
 describe('the watchdog', () => {
   it('tells after two minutes without a page, and ends the run after fifteen', () => {
@@ -113,7 +113,7 @@ describe('the watchdog', () => {
       () => ({
         instances: fleetOf(
           { pending: 50 },
-          { phase: 'banned', trouble: aTrouble({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
+          { phase: 'banned', incident: aTrouble({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
         ).slice(0, 1),
       }),
     ],
@@ -210,29 +210,29 @@ describe('the watchdog', () => {
     ['site-down', '30 of the last 50 requests'],
   ] as const)('names %s as the cause, with what was seen and a remedy', (cause, detail) => {
     const faults = new Map([[cause, { sinceMs: START_MS, detail }]]);
-    const { told, ended } = watch(runOf(), 30, () => ({ change: { faults } }));
+    const { told, ended } = watch(runOf(), 30, () => ({ change: { stallCauses: faults } }));
     expect(told[0]!.text).toContain(detail);
     expect(ended!.reason).toBe(cause);
   });
 
   it('takes pages for no progress while their results cannot reach the bucket', () => {
-    const { ended } = watch(runOf(), 30, (m) => ({ ...served(m * 6), change: { faults: lost } }));
+    const { ended } = watch(runOf(), 30, (m) => ({ ...served(m * 6), change: { stallCauses: lost } }));
     expect(ended!.reason).toBe('lost-bucket');
   });
 
   it('ends a run whose last products are stuck in a lost epoch that cannot be closed', () => {
     const gone = fleetOf({ pending: 0 }, { phase: 'terminated', reason: 'heartbeat-lost' });
     const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
-    expect(watch(runOf(), 30, () => ({ instances: gone, change: { faults: lost, work } })).ended?.reason).toBe(
+    expect(watch(runOf(), 30, () => ({ instances: gone, change: { stallCauses: lost, work } })).ended?.reason).toBe(
       'lost-bucket',
     );
   });
 });
 
 describe('launches beside the plan', () => {
-  const late: World['outlook'] = {
+  const late: World['forecast'] = {
     atMs: START_MS,
-    projection: { p50Ms: null, p95Ms: null, places: [] },
+    end: { p50Ms: null, p95Ms: null, workers: [] },
     balance: { get: new Map(), give: new Map() } as never,
     byTime: false,
   };
@@ -241,7 +241,7 @@ describe('launches beside the plan', () => {
       aWorld({
         run: aRun({ plan: { ...aRun().plan, instances: 1 }, planned: 9_000 }),
         instances: [anInstance(0)],
-        outlook: late,
+        forecast: late,
         work: { chunks: 1_800, waiting: 1_800, granted: 0, bySlot: [] },
         ...change,
       }),

@@ -51,14 +51,14 @@ describe('F28: a ban', () => {
     ['a 200 that is one line of script', shell],
     ['a captcha', odd('<div class="g-recaptcha"></div>')],
     ['a challenge under 404', challengeUnder404],
-  ])('by %s is confirmed by one request for a known page, and no other leaves', async (_what, ban) => {
+  ])('by %s is confirmed by one request for a canary page, and no other leaves', async (_what, ban) => {
     const w = await world();
     const scene = await createScene(w, banAfter(4, ban));
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5', 'p4']);
-    expect(scene.troubles.describe()).toMatchObject({
+    expect(scene.incidents.describe()).toMatchObject({
       verdict: 'banned',
-      leftMs: 1_800_000 - (w.clock.now() - w.queue.state.trouble!.sinceMs),
+      leftMs: 1_800_000 - (w.clock.now() - w.queue.state.incident!.sinceMs),
     });
     expect(w.queue.progress(null)).toMatchObject({
       stored: 4,
@@ -79,7 +79,7 @@ describe('F28: a ban', () => {
     const scene = await createScene(w, banAfter(4, ban), { canaries: [canary] });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5']);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { url: expect.any(String) } });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'banned', evidence: { url: expect.any(String) } });
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, gone: 0, failed: 0, pending: 6 });
   });
 
@@ -111,7 +111,7 @@ describe('F28: a ban', () => {
     await scene.run(500_000);
     expect(scene.starts).toHaveLength(5);
     await scene.run(110_000);
-    expect(scene.troubles.describe()).toBeNull();
+    expect(scene.incidents.describe()).toBeNull();
     await scene.run(10_000);
     expect(scene.end()).toBe('finished');
     expect(w.queue.progress(null)).toMatchObject({ stored: 6, pending: 0, failed: 0 });
@@ -179,7 +179,7 @@ describe('an ordinary page that looks like a ban', () => {
       evidence: { rule: 'script-shell' },
     });
     expect(scene.end()).toBe('finished');
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
   });
 
   it('fails alone where the product stored last is right', async () => {
@@ -193,7 +193,7 @@ describe('an ordinary page that looks like a ban', () => {
   it('is asked about at the page that the fleet has stored, before this instance has stored one', async () => {
     const w = await world(3);
     const scene = await createScene(w, oddOne('p1'));
-    await scene.follow({ knownPage: 'f9' });
+    await scene.follow({ canaryPage: 'f9' });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'f9', 'p2', 'p3']);
     expect(w.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, canaries: 1 });
@@ -202,17 +202,17 @@ describe('an ordinary page that looks like a ban', () => {
   it('is a ban like any other where the page of the fleet is refused, too', async () => {
     const w = await world(3);
     const scene = await createScene(w, () => shell);
-    await scene.follow({ knownPage: 'f9' });
+    await scene.follow({ canaryPage: 'f9' });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'f9']);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { rule: 'script-shell' } });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'banned', evidence: { rule: 'script-shell' } });
   });
 
   it('bans nothing by itself where nothing is known, however often it comes', async () => {
     const w = await world(1);
     const scene = await createScene(w, oddOne('p1'));
     await scene.run(60_000);
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
     expect(outcomes(w.journal)).toEqual(['p1 parse']);
   });
 });
@@ -251,7 +251,7 @@ describe('the release of a banned instance', () => {
 });
 
 describe('a page that is odd, or refused for itself', () => {
-  it('stands as it is when a known page is fine', async () => {
+  it('stands as it is when a canary page is fine', async () => {
     const w = await world(5);
     const scene = await createScene(w, (path) => (path === '/p3' ? refused(403) : fine(path)));
     await scene.run(60_000);
@@ -266,16 +266,16 @@ describe('a page that is odd, or refused for itself', () => {
     const scene = await createScene(w, (path) => (/p[36]$/.test(path) ? odd() : fine(path)));
     await scene.run(60_000);
     expect(w.queue.progress(null)).toMatchObject({ stored: 7, failed: 2 });
-    // The second tries are the last pages of the shard: one known page proves that they can be believed.
+    // The second tries are the last pages of the shard: one canary page proves that they can be believed.
     expect(w.queue.state.canaries).toBe(1);
   });
 
-  it('with the known page odd, too, stops the crawl until the main server has decided', async () => {
+  it('with the canary page odd, too, stops the crawl until the main server has decided', async () => {
     const w = await world(10, false);
     const scene = await createScene(w, banAfter(3, odd()));
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p3']);
-    expect(scene.troubles.describe()).toMatchObject({
+    expect(scene.incidents.describe()).toMatchObject({
       verdict: 'suspect',
       leftMs: null,
       evidence: { rule: 'field-missing' },
@@ -283,8 +283,8 @@ describe('a page that is odd, or refused for itself', () => {
     await scene.run(3_000_000);
     expect(scene.starts).toHaveLength(7);
 
-    scene.troubles.decide('banned');
-    expect(scene.troubles.describe()).toMatchObject({ verdict: 'banned', leftMs: 1_800_000 });
+    scene.incidents.decide('banned');
+    expect(scene.incidents.describe()).toMatchObject({ verdict: 'banned', leftMs: 1_800_000 });
     expect(w.queue.state).toMatchObject({ pendingCount: 7, heldCount: 0 });
     expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 0, gone: 0 });
   });
@@ -294,7 +294,7 @@ describe('a page that is odd, or refused for itself', () => {
     let served = 0;
     const scene = await createScene(w, (path) => (++served > 3 && served <= 7 ? odd() : fine(path)));
     await scene.run(60_000);
-    scene.troubles.decide('ok');
+    scene.incidents.decide('ok');
     await scene.run(60_000);
     expect(scene.end()).toBe('finished');
     expect(w.queue.progress(null)).toMatchObject({ stored: 8 });
@@ -308,14 +308,14 @@ describe('a page that is odd, or refused for itself', () => {
   });
 });
 
-describe('known pages', () => {
+describe('canary pages', () => {
   it('are the configured canaries, whose values must fit', async () => {
     const w = await world(3);
     const site: Site = (path) => (path === '/p1' ? refused(403) : fine(path, { t: 'other' }));
     const scene = await createScene(w, site, { canaries: [canary] });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'c1']);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
   });
 
   it('are the product stored last when a canary differs; when that is right, the canary is out of date', async () => {
@@ -324,7 +324,7 @@ describe('known pages', () => {
     const scene = await createScene(w, site, { canaries: [canary] });
     await scene.run(60_000);
     expect(urls(scene).slice(0, 5)).toEqual(['p1', 'p2', 'p3', 'c1', 'p2']);
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
     expect(scene.knownPages.problem).toBe('the canary c1 is out of date: t is "renamed", not "x"');
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, failed: 1 });
   });
@@ -335,7 +335,7 @@ describe('known pages', () => {
     const site: Site = (path) => (++served > 2 ? odd() : fine(path));
     const scene = await createScene(w, site, { canaries: [{ id: 'c1', fields: { t: 'never' } }] });
     await scene.run(60_000);
-    expect(w.queue.state.trouble?.verdict).toBe('suspect');
+    expect(w.queue.state.incident?.verdict).toBe('suspect');
     expect(scene.knownPages.problem).toBeNull();
   });
 
@@ -345,7 +345,7 @@ describe('known pages', () => {
     const scene = await createScene(w, site, { canaries: [canary] });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'c1', 'c1', 'c1']);
-    expect(w.queue.state.trouble?.verdict).toBe('suspect');
+    expect(w.queue.state.incident?.verdict).toBe('suspect');
   });
 
   it('prove products that are gone at the end of the shard', async () => {
@@ -393,7 +393,7 @@ describe('F28: a ban by 404 from the first request on', () => {
       await scene.run(60_000);
       expect(scene.starts).toHaveLength(10);
       expect(w.queue.progress(null)).toMatchObject({ gone: 0, pending: 10, okAgoMs: null });
-      expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'all-gone', status: 404 } });
+      expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'all-gone', status: 404 } });
     }
   });
 
@@ -401,7 +401,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     const w = await world();
     const scene = await createScene(w, () => notFound);
     await scene.run(60_000);
-    scene.troubles.decide('banned');
+    scene.incidents.decide('banned');
     expect(w.queue.state).toMatchObject({ pendingCount: 10, heldCount: 0 });
   });
 
@@ -409,7 +409,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     const w = await world();
     const scene = await createScene(w, () => notFound);
     await scene.run(60_000);
-    scene.troubles.decide('ok');
+    scene.incidents.decide('ok');
     await scene.run(10_000);
     expect(scene.end()).toBe('finished');
     expect(w.queue.progress(null)).toMatchObject({ gone: 10, pending: 0 });
@@ -419,7 +419,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     const w = await world();
     const scene = await createScene(w, () => notFound, { canaries: [canary] });
     await scene.run(60_000);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect' });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect' });
     expect(w.queue.progress(null)).toMatchObject({ gone: 0, canaries: 1 });
   });
 });
@@ -457,7 +457,7 @@ describe('F29: Retry-After', () => {
     expect(outcomes(w.journal)).toEqual(['p2 stored', 'p1 http-status']);
   });
 
-  it('of a known page counts as no answer: three of them, each after its pause, are a suspicion', async () => {
+  it('of a canary page counts as no answer: three of them, each after its pause, are a suspicion', async () => {
     const w = await world();
     const site: Site = (path) => (path === '/p2' ? refused(403) : path === '/c1' ? refused(503, 5_000) : fine(path));
     const scene = await createScene(w, site, { canaries: [canary] });
@@ -465,7 +465,7 @@ describe('F29: Retry-After', () => {
     expect(urls(scene)).toEqual(['p1', 'p2', 'c1', 'p2', 'c1', 'p2', 'c1']);
     expect(scene.starts[3]!.at - scene.starts[2]!.at).toBeGreaterThanOrEqual(5_000);
     expect(w.queue.state.pausedUntilMs).toBeGreaterThan(scene.starts[6]!.at);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
   });
 
   it('beyond the deadline is a ban', async () => {
@@ -473,8 +473,8 @@ describe('F29: Retry-After', () => {
     const scene = await createScene(w, (path) => (path === '/p2' ? refused(429, 36_000_000) : fine(path)));
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2']);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'banned', evidence: { rule: 'retry-after' } });
-    expect(scene.troubles.describe()!.leftMs).toBeGreaterThan(35_000_000);
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'banned', evidence: { rule: 'retry-after' } });
+    expect(scene.incidents.describe()!.leftMs).toBeGreaterThan(35_000_000);
   });
 });
 
@@ -483,10 +483,10 @@ describe('a suspicion', () => {
     const w = await world();
     const scene = await createScene(w, banAfter(1, shell));
     await scene.run(10_000);
-    scene.troubles.decide('ok');
-    expect(w.queue.state.trouble?.verdict).toBe('banned');
+    scene.incidents.decide('ok');
+    expect(w.queue.state.incident?.verdict).toBe('banned');
     await w.queue.follow(orders({ verdict: 'ok' }));
-    expect(w.queue.state.trouble?.verdict).toBe('banned');
+    expect(w.queue.state.incident?.verdict).toBe('banned');
   });
 });
 
@@ -502,7 +502,7 @@ describe('a ban page with a heading of its own', () => {
     await scene.run(120_000);
     // Three thin pages, then the page that was right last.
     expect(urls(scene).slice(12)).toEqual(['p13', 'p14', 'p15', 'p12']);
-    expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect', evidence: { rule: 'values-missing' } });
+    expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'values-missing' } });
     expect(w.queue.progress(null)).toMatchObject({ stored: 12, pending: 8 });
   });
 
@@ -513,7 +513,7 @@ describe('a ban page with a heading of its own', () => {
       fine(path, isThin(path) ? { t: 'a book', price: null, brand: null } : full),
     );
     await scene.run(120_000);
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
     expect(w.queue.progress(null)).toMatchObject({ stored: 30, canaries: 1 });
   });
 
@@ -521,7 +521,7 @@ describe('a ban page with a heading of its own', () => {
     const less = { t: 'sold out', price: null, brand: null };
     const LESS = 'half of the fields that pages of this site usually fill have no value';
 
-    it('by a second look and a known page: it is stored', async () => {
+    it('by a second look and a canary page: it is stored', async () => {
       const w = await world(40);
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
       await scene.run(120_000);
@@ -537,7 +537,7 @@ describe('a ban page with a heading of its own', () => {
         path !== '/p20' ? fine(path, full) : tries === 1 ? broken() : fine(path, less),
       );
       await scene.run(120_000);
-      expect(w.queue.state.trouble).toBeNull();
+      expect(w.queue.state.incident).toBeNull();
       expect(results(w.journal).at(-1)).toMatchObject({ id: 'p20', reason: 'parse', detail: LESS });
     });
 
@@ -546,18 +546,18 @@ describe('a ban page with a heading of its own', () => {
       ['is missing', notFound, 'suspect'],
       ['is refused', refused(403), 'banned'],
       ['gives no answer', broken(), 'suspect'],
-    ])('which is not stored when the known page %s', async (_what, answer, verdict) => {
+    ])('which is not stored when the canary page %s', async (_what, answer, verdict) => {
       const w = await world(40);
       const scene = await createScene(w, (path, tries) =>
         path === '/p20' ? fine(path, less) : path === '/p40' && tries > 1 ? answer : fine(path, full),
       );
       await scene.run(120_000);
-      expect(w.queue.state.trouble).toMatchObject({ verdict, evidence: { rule: 'values-missing' } });
+      expect(w.queue.state.incident).toMatchObject({ verdict, evidence: { rule: 'values-missing' } });
       expect(w.queue.progress(null)).toMatchObject({ stored: 39, failed: 0, pending: 1 });
       expect(w.queue.state.heldCount).toBe(0);
     });
 
-    it('which is failed when robots.txt lets nobody ask for a known page', async () => {
+    it('which is failed when robots.txt lets nobody ask for a canary page', async () => {
       const w = createQueue();
       await give(w.queue, '1-1', 1, 41, { robots: robots() });
       const site: Site = (path, tries) =>
@@ -597,20 +597,20 @@ describe('a ban page with a heading of its own', () => {
     const first = (path: string): PageResult =>
       fine(path, { t: 'a', price: 3, rating: null, brand: null }, [reviews(path)]);
 
-    it('is told from a known page, of which those are asked for, too', async () => {
+    it('is told from a canary page, of which those are asked for, too', async () => {
       const w = await world(20);
       const scene = await createScene(
         w,
         site((path) => (path === '/p15' ? refused(403) : first(path))),
       );
       await scene.run(120_000);
-      expect(w.queue.state.trouble).toBeNull();
+      expect(w.queue.state.incident).toBeNull();
       const asked = urls(scene);
       expect(asked.slice(asked.indexOf('p15'), asked.indexOf('p16'))).toEqual(['p15', 'p14', 'p14/reviews']);
       expect(w.queue.progress(null)).toMatchObject({ stored: 19, failed: 1, pending: 0 });
     });
 
-    it('is none that a known page may be: it is suspect', async () => {
+    it('is none that a canary page may be: it is suspect', async () => {
       const w = await world(20);
       let isBan = false;
       const scene = await createScene(
@@ -622,7 +622,7 @@ describe('a ban page with a heading of its own', () => {
       );
       await scene.run(120_000);
       expect(urls(scene).slice(-4)).toEqual(['p15', 'p16', 'p17', 'p14']);
-      expect(w.queue.state.trouble).toMatchObject({ verdict: 'suspect' });
+      expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect' });
       expect(w.queue.progress(null)).toMatchObject({ stored: 14, pending: 6 });
     });
   });

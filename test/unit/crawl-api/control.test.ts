@@ -139,7 +139,7 @@ describe('the heartbeat loop', () => {
     await end();
   });
 
-  it('is not hurried by news while the main server is in trouble', async () => {
+  it('is not hurried by news while the main server has an open incident', async () => {
     const { clock, loop, sentAt, end } = createLoop(async () => {
       throw new Error('ECONNREFUSED');
     });

@@ -216,7 +216,7 @@ describe('the crawl loop', () => {
     const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
     const send = (n: number) =>
-      requests.send({ n, url: `http://shop/${n}`, via: 'http', yields: false }, new AbortController().signal);
+      requests.send({ n, url: `http://shop/${n}`, via: 'http', interruptible: false }, new AbortController().signal);
     const answers = send(1).then(async (first) => [first, await send(2)]);
     await clock.advance(120_000);
     expect(await answers).toEqual([{ kind: 'not-now' }, { kind: 'not-now' }]);

@@ -10,9 +10,9 @@ import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
 import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
-import { KnownPages } from '../../../crawl-api/queue/canary-pages.ts';
+import { CanaryPages } from '../../../crawl-api/queue/canary-pages.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
-import { TroubleKeeper } from '../../../crawl-api/queue/incident-tracker.ts';
+import { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
@@ -31,8 +31,8 @@ export interface Scene {
   starts: { url: string; at: number; via: 'http' | 'browser' }[];
   end: () => CrawlEnd | null;
   follow(changes: Partial<Orders>): Promise<void>;
-  troubles: TroubleKeeper;
-  knownPages: KnownPages;
+  incidents: IncidentTracker;
+  knownPages: CanaryPages;
   stop: AbortController;
 }
 
@@ -122,8 +122,8 @@ export async function createScene(
   });
   const watch = new AddressWatch();
   const onChange = (): void => changed.raise();
-  const troubles = new TroubleKeeper({ queue, watch, clock, coolDownMs, onChange });
-  const knownPages = new KnownPages(canaries, productUrl, queue.state);
+  const incidents = new IncidentTracker({ queue, watch, clock, coolDownMs, onChange });
+  const knownPages = new CanaryPages(canaries, productUrl, queue.state);
   const loop = new CrawlLoop({
     queue,
     pacer,
@@ -137,8 +137,8 @@ export async function createScene(
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice(render),
     watch,
-    knownPages,
-    troubles,
+    canaryPages: knownPages,
+    incidents,
     onResult: () => undefined,
     onEmpty: () => undefined,
     idleMs: 5_000,
@@ -149,7 +149,7 @@ export async function createScene(
   return {
     starts,
     stop,
-    troubles,
+    incidents: incidents,
     knownPages,
     end: () => end,
     run: async (ms) => {

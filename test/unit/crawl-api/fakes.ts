@@ -61,9 +61,9 @@ export function orders(changes: Partial<Orders> = {}): Orders {
   return {
     grants: [],
     drops: [],
-    yield: [],
-    taken: [],
-    most: null,
+    transfer: [],
+    transferredAck: [],
+    maxProducts: null,
     sealed: false,
     drain: false,
     fenced: false,
@@ -71,9 +71,9 @@ export function orders(changes: Partial<Orders> = {}): Orders {
     intervalMs: 1_000,
     deadline: new Date(START_MS + 3_600_000).toISOString(),
     robots: null,
-    release: false,
+    returnProducts: false,
     verdict: null,
-    knownPage: null,
+    canaryPage: null,
     ...changes,
   };
 }

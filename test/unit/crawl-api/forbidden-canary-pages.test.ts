@@ -1,4 +1,4 @@
-/** Known pages that robots.txt does not allow to be asked for: fault row F30. */
+/** Canary pages that robots.txt does not allow to be asked for: fault row F30. */
 import { describe, expect, it } from 'vitest';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
@@ -28,7 +28,7 @@ const but =
   (asked) =>
     asked === path ? answer : fine(asked);
 
-describe('F30: a robots.txt that forbids known pages', () => {
+describe('F30: a robots.txt that forbids canary pages', () => {
   it('is no sign of a ban: a product whose end nobody may prove has failed, and is not gone', async () => {
     const { scene, queue, journal } = await world(20, but('/p5', notFound));
     await scene.run(4_800);
@@ -36,7 +36,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     await scene.follow({ sealed: true, robots: forbid('/') });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5']);
-    expect(queue.state.trouble).toBeNull();
+    expect(queue.state.incident).toBeNull();
     expect(scene.end()).toBe('finished');
     expect(queue.progress(null)).toMatchObject({ stored: 4, gone: 0, failed: 16, pending: 0 });
     expect(results(journal).at(-1)).toMatchObject({ id: 'p5', reason: 'robots', attempts: 1 });
@@ -51,7 +51,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'more']);
     await scene.follow({ sealed: true, robots: forbid('/') });
     await scene.run(60_000);
-    expect(queue.state.trouble).toBeNull();
+    expect(queue.state.incident).toBeNull();
     expect(scene.end()).toBe('finished');
     expect(outcomes(journal).at(-1)).toBe('p3 robots');
   });
@@ -62,7 +62,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     await scene.follow({ sealed: true, robots: forbid('/p1', '/p2', '/p4') });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p3']);
-    expect(queue.state.trouble).toBeNull();
+    expect(queue.state.incident).toBeNull();
     expect(scene.end()).toBe('finished');
     expect(outcomes(journal)).toEqual(['p1 stored', 'p2 stored', 'p4 robots', 'p3 parse']);
   });
@@ -74,7 +74,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     await scene.follow({ robots: forbid('/p2') });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
-    expect(queue.state.trouble).toMatchObject({ verdict: 'banned' });
+    expect(queue.state.incident).toMatchObject({ verdict: 'banned' });
   });
 
   it('is followed also by what waits for its turn', async () => {
@@ -108,7 +108,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     expect(queue.progress(null)).toMatchObject({ stored: 3 });
     await scene.follow({ sealed: true, robots: forbid('/p3') });
     await scene.run(60_000);
-    expect(queue.state.trouble).toBeNull();
+    expect(queue.state.incident).toBeNull();
     expect(outcomes(journal).at(-1)).toBe('p4 robots');
   });
 
@@ -131,7 +131,7 @@ describe('F30: a robots.txt that forbids known pages', () => {
     await scene.run(1_500);
     await scene.follow({ robots: forbid('/p2') });
     await scene.run(60_000);
-    expect(queue.state.trouble).toMatchObject({ verdict: 'suspect' });
+    expect(queue.state.incident).toMatchObject({ verdict: 'suspect' });
     expect(scene.knownPages.problem).toBeNull();
   });
 });

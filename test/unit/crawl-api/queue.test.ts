@@ -89,7 +89,7 @@ describe('orders', () => {
     await queue.offer({ chunk: '1-1', share: 9, products: products(1, 2) });
     await queue.offer({ chunk: '2-1', share: 9, products: products(3, 4) });
     expect(queue.state.peek(true)).toBeNull();
-    expect(await queue.follow(orders({ grants: ['2-1'] }))).toEqual({ granted: 1, yielded: 0, changed: true });
+    expect(await queue.follow(orders({ grants: ['2-1'] }))).toEqual({ granted: 1, transferred: 0, changed: true });
     await queue.follow(orders({ grants: ['1-1'] }));
     expect(journal.syncs).toBe(4);
     expect([...queue.state.items.keys()]).toEqual([3, 4, 1, 2]);

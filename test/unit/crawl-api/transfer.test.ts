@@ -22,13 +22,13 @@ describe('an order to give chunks back', () => {
   it('is followed for chunks of which nothing was begun, on disk before anybody is told', async () => {
     const { queue, journal } = await holdThree();
     const syncs = journal.syncs;
-    expect(await queue.follow(orders({ yield: ['3-1'] }))).toMatchObject({ yielded: 1, changed: true });
+    expect(await queue.follow(orders({ transfer: ['3-1'] }))).toMatchObject({ transferred: 1, changed: true });
     expect(journal.syncs).toBe(syncs + 1);
-    expect(queue.yieldedChunks()).toEqual(['3-1']);
+    expect(queue.transferredChunks()).toEqual(['3-1']);
     expect(queue.progress(null)).toMatchObject({ assigned: 4, pending: 4 });
     expect(queue.state.held).toBe(4);
-    expect(await queue.follow(orders({ yield: ['3-1'] }))).toMatchObject({ yielded: 0 });
-    expect(queue.yieldedChunks()).toEqual(['3-1']);
+    expect(await queue.follow(orders({ transfer: ['3-1'] }))).toMatchObject({ transferred: 0 });
+    expect(queue.transferredChunks()).toEqual(['3-1']);
   });
 
   it('leaves alone what is crawled, under way, being waited for, or to be tried again', async () => {
@@ -37,48 +37,48 @@ describe('an order to give chunks back', () => {
     queue.recordResult(queue.state.items.get(1)!, stored(1));
     queue.visiting = 3;
     queue.recordStart(5, START_MS + 1_000);
-    await queue.follow(orders({ yield: wanted }));
-    expect(queue.yieldedChunks()).toEqual([]);
+    await queue.follow(orders({ transfer: wanted }));
+    expect(queue.transferredChunks()).toEqual([]);
     queue.recordBrokenOff();
-    await queue.follow(orders({ yield: wanted }));
-    expect(queue.yieldedChunks()).toEqual([]);
+    await queue.follow(orders({ transfer: wanted }));
+    expect(queue.transferredChunks()).toEqual([]);
     queue.visiting = null;
-    await queue.follow(orders({ yield: wanted }));
-    expect(queue.yieldedChunks()).toEqual(['2-1']);
+    await queue.follow(orders({ transfer: wanted }));
+    expect(queue.transferredChunks()).toEqual(['2-1']);
   });
 
   it('keeps a chunk whose products are here under an older generation', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 2);
     await give(queue, '1-2', 1, 2);
-    await queue.follow(orders({ yield: ['1-2'] }));
-    expect(queue.yieldedChunks()).toEqual([]);
+    await queue.follow(orders({ transfer: ['1-2'] }));
+    expect(queue.transferredChunks()).toEqual([]);
   });
 
   it('is not told of while the disk does not keep it, and told later', async () => {
     const { queue, journal } = await holdThree();
     journal.sync = () => Promise.reject(new Error('EIO'));
-    await expect(queue.follow(orders({ yield: ['3-1'] }))).rejects.toThrow('EIO');
-    expect(queue.yieldedChunks()).toEqual([]);
+    await expect(queue.follow(orders({ transfer: ['3-1'] }))).rejects.toThrow('EIO');
+    expect(queue.transferredChunks()).toEqual([]);
     Reflect.deleteProperty(journal, 'sync');
-    expect(await queue.follow(orders())).toMatchObject({ yielded: 1 });
-    expect(queue.yieldedChunks()).toEqual(['3-1']);
+    expect(await queue.follow(orders())).toMatchObject({ transferred: 1 });
+    expect(queue.transferredChunks()).toEqual(['3-1']);
   });
 
   it('stays told until the main server knows, also after a restart', async () => {
     const { queue, journal } = await holdThree();
-    await queue.follow(orders({ yield: ['3-1', '2-1'] }));
+    await queue.follow(orders({ transfer: ['3-1', '2-1'] }));
     const again = createQueue({ journal }).queue;
     await again.follow(orders());
-    expect(again.yieldedChunks().sort()).toEqual(['2-1', '3-1']);
-    await again.follow(orders({ taken: ['3-1'] }));
-    expect(again.yieldedChunks()).toEqual(['2-1']);
-    expect(createQueue({ journal }).queue.state.yielded).toEqual(new Set(['2-1']));
+    expect(again.transferredChunks().sort()).toEqual(['2-1', '3-1']);
+    await again.follow(orders({ transferredAck: ['3-1'] }));
+    expect(again.transferredChunks()).toEqual(['2-1']);
+    expect(createQueue({ journal }).queue.state.transferred).toEqual(new Set(['2-1']));
   });
 
   it('refuses a late copy of the offer, and takes the next generation of the chunk', async () => {
     const { queue } = await holdThree();
-    await queue.follow(orders({ yield: ['3-1'] }));
+    await queue.follow(orders({ transfer: ['3-1'] }));
     const offer = { share: 100, products: products(5, 6) };
     expect(await queue.offer({ chunk: '3-1', ...offer })).toEqual({ taken: false, refused: 'share', room: 0 });
     expect(await queue.offer({ chunk: '3-2', ...offer })).toMatchObject({ taken: true });
@@ -89,22 +89,22 @@ describe('an order to give chunks back', () => {
   it('gives back what is only offered, and what it has never heard of', async () => {
     const { queue } = createQueue();
     await queue.offer({ chunk: '1-1', share: 9, products: products(1, 2) });
-    await queue.follow(orders({ yield: ['1-1', '9-9'] }));
-    expect(queue.yieldedChunks().sort()).toEqual(['1-1', '9-9']);
+    await queue.follow(orders({ transfer: ['1-1', '9-9'] }));
+    expect(queue.transferredChunks().sort()).toEqual(['1-1', '9-9']);
     expect(queue.state.held).toBe(0);
   });
 
   it('is ignored while everything is being uploaded', async () => {
     const { queue } = await holdThree();
-    await queue.follow(orders({ drain: true, yield: wanted }));
-    expect(queue.yieldedChunks()).toEqual([]);
+    await queue.follow(orders({ drain: true, transfer: wanted }));
+    expect(queue.transferredChunks()).toEqual([]);
   });
 
   it('cannot pull a product away from under the crawl', async () => {
     const w = await holdThree();
     const scene = await createScene(w);
     await scene.run(1_500);
-    await scene.follow({ yield: wanted });
+    await scene.follow({ transfer: wanted });
     await scene.run(30_000);
     const asked = urls(scene);
     expect(asked).not.toContain('p5');
@@ -117,13 +117,13 @@ describe('an order to give chunks back', () => {
 describe('most products to hold', () => {
   it('bounds what is taken, whatever share an offer names', async () => {
     const { queue } = await holdThree();
-    await queue.follow(orders({ most: 7 }));
+    await queue.follow(orders({ maxProducts: 7 }));
     expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toEqual({
       taken: false,
       refused: 'share',
       room: 1,
     });
-    await queue.follow(orders({ most: null }));
+    await queue.follow(orders({ maxProducts: null }));
     expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toMatchObject({ taken: true });
   });
 });
@@ -162,9 +162,9 @@ describe('kill -9 at any byte', () => {
     const { journal, queue } = open(file);
     await holdThree({ queue } as never);
     const before = fs.statSync(file).size;
-    await queue.follow(orders({ yield: ['3-1', '2-1'] }));
+    await queue.follow(orders({ transfer: ['3-1', '2-1'] }));
     const told = fs.statSync(file).size;
-    await queue.follow(orders({ taken: ['3-1', '2-1'] }));
+    await queue.follow(orders({ transferredAck: ['3-1', '2-1'] }));
     await journal.close();
     const bytes = fs.readFileSync(file);
     for (let size = before; size <= bytes.length; size++) {
@@ -176,7 +176,7 @@ describe('kill -9 at any byte', () => {
       expect([...chunks], `cut at ${size}`).toEqual(size < told ? ['1-1', '2-1', '3-1'] : ['1-1']);
       if (size >= told && size < bytes.length) {
         await again.follow(orders());
-        expect(again.yieldedChunks().sort()).toEqual(['2-1', '3-1']);
+        expect(again.transferredChunks().sort()).toEqual(['2-1', '3-1']);
       }
       await left.close();
     }

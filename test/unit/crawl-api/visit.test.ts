@@ -145,7 +145,7 @@ describe('further pages', () => {
       expect(results(w.journal)).toMatchObject([
         { outcome: 'stored', url: `${SHOP}/p1`, rows: [{ key: null, row: { t: 'x', price: 5 } }] },
       ]);
-      expect(w.queue.state.trouble).toBeNull();
+      expect(w.queue.state.incident).toBeNull();
     });
 
     it('leave the product failed when none has it', async () => {
@@ -193,10 +193,10 @@ describe('further pages', () => {
       const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': second }));
       await scene.run(60_000);
       expect(outcomes(w.journal).join()).toBe(outcome);
-      expect(w.queue.state.trouble?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+      expect(w.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
     });
 
-    it('prove that the address is served, as a known page', async () => {
+    it('prove that the address is served, as a canary page', async () => {
       const w = await world(4);
       const scene = await createScene(w, (path) => {
         if (path === '/p2') return refused(403);
@@ -207,7 +207,7 @@ describe('further pages', () => {
       });
       await scene.run(60_000);
       expect(outcomes(w.journal).sort()).toEqual(['p1 stored', 'p2 http-status', 'p3 stored', 'p4 stored']);
-      expect(w.queue.state.trouble).toBeNull();
+      expect(w.queue.state.incident).toBeNull();
     });
   });
 
@@ -223,8 +223,8 @@ describe('further pages', () => {
     // p2's second page and all after it are a ban by 404: p2 would have lost the rows of that page.
     expect(urls(scene)).toEqual(['p1', 'p1-2', 'p2', 'p2-2', 'p3', 'p1']);
     expect(outcomes(w.journal)).toEqual(['p1 stored']);
-    expect(w.queue.state.trouble?.verdict).toBe('suspect');
-    scene.troubles.decide('banned');
+    expect(w.queue.state.incident?.verdict).toBe('suspect');
+    scene.incidents.decide('banned');
     expect(w.queue.state.pendingCount).toBe(2);
   });
 
@@ -257,7 +257,7 @@ describe('further pages', () => {
       { id: 'p1', outcome: 'failed', reason: 'too-large', detail: 'more than 20 pages' },
       { id: 'p2', outcome: 'stored', rows: { length: 20 } },
     ]);
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
   });
 
   it('are not asked for when the first one names too many', async () => {
@@ -281,7 +281,7 @@ describe('further pages', () => {
     await scene.run(60_000);
     expect(scene.starts).toHaveLength(3);
     expect(outcomes(w.journal)).toEqual(['p1 too-large']);
-    expect(w.queue.state.trouble).toBeNull();
+    expect(w.queue.state.incident).toBeNull();
   });
 
   it('are at most twenty a product', async () => {
@@ -305,7 +305,7 @@ describe('further pages', () => {
     );
     await scene.run(60_000);
     expect(outcomes(w.journal).join()).toBe(outcome);
-    expect(w.queue.state.trouble?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+    expect(w.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
   });
 });
 

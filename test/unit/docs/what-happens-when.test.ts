@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
-import { LOSS } from '../../../orchestrator/control/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
 import { ERROR_KINDS } from '../../../shared/domain/errors.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { Sources } from './source-texts.ts';
@@ -51,7 +51,7 @@ describe('docs/what-happens-when.md', () => {
     expect(isQuoted(text)).toBe(true);
   });
 
-  it.each(Object.values(LOSS))('explains the reason %s for giving an instance up', (reason) => {
+  it.each(Object.values(LOSS_REASON))('explains the reason %s for giving an instance up', (reason) => {
     expect(inline).toContain(reason);
   });
 

@@ -52,11 +52,11 @@ describe('the watch over the address', () => {
     ['odd', 'suspect'],
     ['gone', 'suspect'],
     ['failed', 'ask'],
-  ])('a known page that is %s leads to %s', (kind, advice) => {
+  ])('a canary page that is %s leads to %s', (kind, advice) => {
     expect(new AddressWatch().answered(judgement(kind))).toBe(advice);
   });
 
-  it('does not ask for ever when known pages give no answer', () => {
+  it('does not ask for ever when canary pages give no answer', () => {
     const watch = new AddressWatch();
     expect([1, 2, 3].map(() => watch.answered(judgement('failed')))).toEqual(['ask', 'ask', 'suspect']);
   });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { HabitWatch } from '../../../crawl-api/politeness/page-baseline.ts';
+import { PageBaseline } from '../../../crawl-api/politeness/page-baseline.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 
 const rows = (row: Row) => [{ key: null, row }];
 const full: Row = { title: 'a', price: 1, brand: 'b', tags: ['x'] };
 
-function after(pages: number, row: Row = full): HabitWatch {
-  const habit = new HabitWatch();
+function after(pages: number, row: Row = full): PageBaseline {
+  const habit = new PageBaseline();
   for (let i = 0; i < pages; i++) habit.note(rows(row));
   return habit;
 }

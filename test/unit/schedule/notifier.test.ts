@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import type { Slot, SlotState } from '../../../orchestrator/schedule/slots.ts';
-import { createTeller } from '../../../orchestrator/schedule/notifier.ts';
+import { createNotifier } from '../../../orchestrator/schedule/notifier.ts';
 
 const DUE = Date.UTC(2026, 10, 22, 2);
 const BLANK = { fence: 1, reason: null, runner: null, runId: null, startedAtMs: null, endedAtMs: null, told: false };
@@ -19,7 +19,7 @@ function stage() {
     },
   };
   const store = { markTold: (_due: number, state: string) => Promise.resolve(void marked.push(state)) };
-  const tell = createTeller(webhook, store, { name: 'x', timezone: 'UTC' }, clock);
+  const tell = createNotifier(webhook, store, { name: 'x', timezone: 'UTC' }, clock);
   return { clock, sent, marked, receiver, tell };
 }
 

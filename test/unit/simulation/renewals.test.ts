@@ -18,7 +18,7 @@ function watch(change: Parameters<typeof planInput>[0], seed: number) {
     onStep: ({ world, machines, nowMs }) => {
       for (const machine of machines)
         if (machine.isCrawling) oldestMs = Math.max(oldestMs, nowMs - (machine.record.launchedAtMs ?? nowMs));
-      const leaving = world.instances.filter((r) => r.leaveAtMs !== null && r.manifestKey === null).length;
+      const leaving = world.instances.filter((r) => r.rotateAtMs !== null && r.manifestKey === null).length;
       mostLeaving = Math.max(mostLeaving, leaving);
     },
   });

@@ -1,4 +1,4 @@
-/** Trouble below HTTP: no answer, a late one, one that drips, a connection that breaks. */
+/** Incident below HTTP: no answer, a late one, one that drips, a connection that breaks. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';

@@ -1,0 +1,10 @@
+/** The name of one instance within its run: a slot of the plan, and how many instances have filled it so far. */
+export interface EpochId {
+  /** From 0. */
+  slot: number;
+  /** From 1; a replacement gets the next one. */
+  epoch: number;
+}
+
+/** `<slot>.<epoch>`, as a key of maps and sets. */
+export const epochKey = ({ slot, epoch }: EpochId): string => `${slot}.${epoch}`;
