@@ -60,7 +60,7 @@ export class CanaryPages {
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
     const policy = this.#state.robots;
-    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, yields: false, pages: 'needed' }, work);
+    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, interruptible: false, pages: 'needed' }, work);
     if (look.kind === 'not-now') return 'not-now';
     if (look.kind === 'disallowed') {
       // Says nothing about the address: the next one is to be asked.

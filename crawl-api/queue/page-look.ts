@@ -28,15 +28,15 @@ export interface LookParts {
   habit: PageBaseline;
 }
 
-/** `n` as in PageRequest; `site`: the product's own address, from which every hop must be one that may be followed. With `yields`, the first request gives up its turn when something changes. */
+/** `n` as in PageRequest; `site`: the product's own address, from which every hop must be one that may be followed. With `interruptible`, the first request gives up its turn when something changes. */
 export async function lookAt(
   parts: LookParts,
-  target: { n: number; url: string; site: string; yields: boolean },
+  target: { n: number; url: string; site: string; interruptible: boolean },
   work: AbortSignal,
 ): Promise<Look> {
   const via = parts.render.first();
   const seen = new Set<string>();
-  let { url, yields: interruptible } = target;
+  let { url, interruptible } = target;
   for (;;) {
     seen.add(url);
     const look = await lookOnce(parts, { n: target.n, url, via, interruptible }, work);

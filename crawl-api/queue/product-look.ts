@@ -17,7 +17,7 @@ export interface ProductTarget {
   n: number;
   url: string;
   /** The first request gives up its turn when something changes. */
-  yields: boolean;
+  interruptible: boolean;
   /** `needed`: no further page once all required fields have a value, and half of the usual ones. */
   pages: 'all' | 'needed';
 }
@@ -40,7 +40,7 @@ export async function lookAtProduct(parts: LookParts, target: ProductTarget, wor
   const excess = (): string | null => (pages === 'all' ? product.excess(links.isCut) : null);
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((pages === 'needed' && isEnough()) || excess() !== null) break;
-    const look = await lookAt(parts, { n, url: next, site: url, yields: false }, work);
+    const look = await lookAt(parts, { n, url: next, site: url, interruptible: false }, work);
     // The list has become shorter since the link to it was made; or it is a ban that calls itself 404.
     if (look.kind === 'seen' && look.judgement.kind === 'gone') {
       isShorter = true;

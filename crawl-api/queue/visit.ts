@@ -26,7 +26,7 @@ const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: VisitParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.productUrl, item.id);
-  const look = await lookAtProduct(parts, { n: item.n, url, yields: true, pages: 'all' }, work);
+  const look = await lookAtProduct(parts, { n: item.n, url, interruptible: true, pages: 'all' }, work);
   return toEnd(parts, item, url, look);
 }
 
