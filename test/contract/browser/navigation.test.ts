@@ -102,7 +102,7 @@ describe('a page that leads elsewhere', () => {
       habit: new PageBaseline(),
     };
     const url = `${site.url}/p/moved`;
-    const look = await lookAt(parts, { n: 0, url, site: url, yields: false }, neverAborted());
+    const look = await lookAt(parts, { n: 0, url, site: url, interruptible: false }, neverAborted());
     expect(look).toMatchObject({ kind: 'seen', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
     expect(sent).toEqual(['/p/moved', '/p/good']);
   });
