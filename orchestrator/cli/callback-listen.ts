@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 import { findPortHolder } from '../server/port-holder.ts';
 
 /**

@@ -6,7 +6,7 @@ import { sharedKeys } from '../cloud/credentials.ts';
 import type { AwsOptions } from '../cloud/sdk-clients.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 
 export interface CloudAccess {
   compute: Compute;

@@ -1,9 +1,9 @@
 /** gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and schedules. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import type { GcReport } from '../control/gc.ts';
-import { collect } from '../control/gc.ts';
-import type { RunStore } from '../control/stores.ts';
+import type { GcReport } from '../control/gc/gc.ts';
+import { collect } from '../control/gc/gc.ts';
+import type { RunStore } from '../control/model/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../db/orphan-staging.ts';
 import { createGcMarks } from '../db/gc-marks.ts';

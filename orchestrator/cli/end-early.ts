@@ -3,7 +3,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { RunRecord, RunStore } from '../control/stores.ts';
+import type { RunRecord, RunStore } from '../control/model/stores.ts';
 import { resume } from './commands/resume.ts';
 import { getRun } from './find-run.ts';
 import type { Output } from './output.ts';

@@ -1,7 +1,7 @@
 /** Finds the run that a command is about. */
 import { AppError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { FleetStore, RunRecord, RunStore } from '../control/stores.ts';
+import type { FleetStore, RunRecord, RunStore } from '../control/model/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { createStores } from '../db/create-stores.ts';
 import { hasTables, migrate } from '../db/migrate.ts';

@@ -1,6 +1,6 @@
 /** The subnets of a run: those that are named, else those of the default VPC in as many zones as a balancer needs. */
 import type { Compute, SubnetInfo } from '../cloud/compute.ts';
-import { BALANCER_ZONES } from '../control/run-settings.ts';
+import { BALANCER_ZONES } from '../control/model/run-settings.ts';
 
 /** Asks EC2. A balancer must be in every zone that has instances, so the zones are limited for both. */
 export async function fleetSubnets(compute: Pick<Compute, 'subnets'>, named: readonly string[]): Promise<SubnetInfo[]> {

@@ -6,7 +6,7 @@ import type { BalancerScheme, LoadBalancer } from '../cloud/load-balancer.ts';
 import { SHARED_PORTS } from '../cloud/load-balancer.ts';
 import type { OwnInterface } from '../cloud/own-vpc.ts';
 import { metadataOptions, ownInterfaces } from '../cloud/own-vpc.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 
 export interface LaunchNetwork {
   /** Of the instances. */

@@ -1,6 +1,6 @@
 /** The failed products of a run, page by page. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
-import type { FailedProduct, WorkStore } from '../control/stores.ts';
+import type { FailedProduct, WorkStore } from '../control/model/stores.ts';
 
 const PAGE = 5_000;
 

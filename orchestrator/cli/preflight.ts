@@ -12,7 +12,7 @@ import { checkResultTable } from '../db/result-table.ts';
 import { checkResultRights } from '../db/result-rights.ts';
 import { checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
-import { IGNORED_ROBOTS } from '../control/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../control/observe/robots-cache.ts';
 import type { Plan } from '../plan/plan.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Config } from './config/load-config.ts';

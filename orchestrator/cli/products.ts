@@ -1,7 +1,7 @@
 /** The products of a run, and what is known of their list. */
-import type { ListFaults, ListRecord } from '../control/product-list.ts';
-import { LIST_RUNS, findListFaults, listKeyOf, usualLength } from '../control/product-list.ts';
-import type { ProductSource } from '../control/stores.ts';
+import type { ListFaults, ListRecord } from '../control/results/product-list.ts';
+import { LIST_RUNS, findListFaults, listKeyOf, usualLength } from '../control/results/product-list.ts';
+import type { ProductSource } from '../control/model/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { createStores } from '../db/create-stores.ts';
 import { isMigrated } from '../db/migrate.ts';

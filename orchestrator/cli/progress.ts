@@ -1,11 +1,11 @@
 /** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { limitsOf } from '../control/run-deadlines.ts';
-import { forecastEnd } from '../control/end-forecast.ts';
-import type { InstanceRecord } from '../control/stores.ts';
-import type { World } from '../control/world.ts';
-import { openIncident } from '../control/ban-policy.ts';
-import { isGivenUp, latestBySlot } from '../control/world.ts';
+import { limitsOf } from '../control/model/run-deadlines.ts';
+import { forecastEnd } from '../control/sharing/end-forecast.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
+import type { World } from '../control/model/world.ts';
+import { openIncident } from '../control/decide/ban-policy.ts';
+import { isGivenUp, latestBySlot } from '../control/model/world.ts';
 
 /** What a line of progress is made of: all of it is in the database. */
 export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'instances' | 'work' | 'robots'>;

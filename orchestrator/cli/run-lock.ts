@@ -5,7 +5,7 @@
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../control/stores.ts';
+import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../control/model/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
 
 /** How long things take around the lock. Every main server of a database must have the same. */

@@ -1,7 +1,7 @@
 /** What a run keeps of the configuration it began with. */
 import { hostname } from 'node:os';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Config } from './config/load-config.ts';
 import type { Target } from './target.ts';

@@ -5,9 +5,9 @@ import { productUrl } from '../../shared/domain/product.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
-import type { RobotsReader } from '../control/robots-cache.ts';
-import { IGNORED_ROBOTS } from '../control/robots-cache.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RobotsReader } from '../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../control/observe/robots-cache.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 import { oneLine } from './trial/terminal-text.ts';
 
 type Site = Pick<RunSettings['site'], 'productUrl' | 'userAgent' | 'timeoutMs' | 'allowPrivate' | 'robots'>;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { NOT_CRAWLED } from '../../shared/domain/outcome.ts';
-import type { WorkStore } from '../control/stores.ts';
+import type { WorkStore } from '../control/model/stores.ts';
 import { listFailed } from './list-failed.ts';
 
 /**

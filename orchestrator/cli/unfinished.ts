@@ -2,8 +2,8 @@
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { RunRecord } from '../control/stores.ts';
-import { isRebuilt } from '../control/recover.ts';
+import type { RunRecord } from '../control/model/stores.ts';
+import { isRebuilt } from '../control/results/recover.ts';
 import type { Config } from './config/load-config.ts';
 import { resumeRun } from './commands/resume.ts';
 import { isUnfinished } from './find-run.ts';

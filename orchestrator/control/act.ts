@@ -1,21 +1,21 @@
 /** Carries out one action. Each is idempotent, with its intent in the database before the outside world is asked. */
-import type { Action } from './actions.ts';
+import type { Action } from './model/actions.ts';
 import { alarmOnce } from './alarm-once.ts';
-import { closeEpoch, confirmManifest } from './close-epoch.ts';
-import type { Core } from './core.ts';
+import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
+import type { Core } from './model/core.ts';
 import { note } from './run-notes.ts';
-import type { Dispatcher } from './dispatch.ts';
-import { publishRun } from './finish.ts';
-import { adopt, claim, launch } from './launch.ts';
+import type { Dispatcher } from './sharing/dispatch.ts';
+import { publishRun } from './results/finish.ts';
+import { adopt, claim, launch } from './launching/launch.ts';
 import { halt } from './halt.ts';
-import { loadParts } from './load-parts.ts';
-import { makeBalancer, sweepBalancer } from './make-balancer.ts';
-import { findCloudInstance } from './cloud-index.ts';
-import { LOSS } from './slot-attempts.ts';
-import { reassignProducts } from './reassign.ts';
-import { ALL_GONE } from './ban-policy.ts';
-import type { InstanceRecord } from './stores.ts';
-import type { World } from './world.ts';
+import { loadParts } from './results/load-parts.ts';
+import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
+import { findCloudInstance } from './observe/cloud-index.ts';
+import { LOSS } from './decide/slot-attempts.ts';
+import { reassignProducts } from './sharing/reassign.ts';
+import { ALL_GONE } from './decide/ban-policy.ts';
+import type { InstanceRecord } from './model/stores.ts';
+import type { World } from './model/world.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 
 /** True when AWS was asked for something that will show in a Describe. */

@@ -1,6 +1,6 @@
 /** Alarms about what goes on for a while: said once, not at every try. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import type { Core } from './core.ts';
+import type { Core } from './model/core.ts';
 
 /** Raises the alarm if this main server has not raised one under this key before. */
 export async function alarmOnce(

@@ -1,12 +1,12 @@
 /** Ends the crawl for good while there is something to save: instances upload what they have, nobody asks the site again. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { circuitWindowMs, openIncident, recentBans } from './ban-policy.ts';
-import type { HaltReason } from './actions.ts';
-import type { Core } from './core.ts';
-import type { StallCause } from './stall-causes.ts';
-import { isStallCause, stallFacts } from './stall-causes.ts';
-import type { World } from './world.ts';
-import { isGivenUp, latestBySlot } from './world.ts';
+import { circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
+import type { HaltReason } from './model/actions.ts';
+import type { Core } from './model/core.ts';
+import type { StallCause } from './decide/stall-causes.ts';
+import { isStallCause, stallFacts } from './decide/stall-causes.ts';
+import type { World } from './model/world.ts';
+import { isGivenUp, latestBySlot } from './model/world.ts';
 
 const BANNED_ADVICE =
   'crawling stops and what is stored is published. ' +

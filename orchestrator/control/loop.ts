@@ -4,16 +4,16 @@
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { Action } from './actions.ts';
-import { actionKey } from './actions.ts';
+import type { Action } from './model/actions.ts';
+import { actionKey } from './model/actions.ts';
 import { act } from './act.ts';
-import type { LoopLink } from './callbacks.ts';
-import type { Core } from './core.ts';
-import { decide } from './decide.ts';
-import type { Dispatcher } from './dispatch.ts';
-import { Observer } from './observe.ts';
-import { powerOffAtMs } from './run-deadlines.ts';
-import type { World } from './world.ts';
+import type { LoopLink } from './callbacks/callbacks.ts';
+import type { Core } from './model/core.ts';
+import { decide } from './decide/decide.ts';
+import type { Dispatcher } from './sharing/dispatch.ts';
+import { Observer } from './observe/observe.ts';
+import { powerOffAtMs } from './model/run-deadlines.ts';
+import type { World } from './model/world.ts';
 
 /** A publish that fails this often will not come right by itself: a person must look, and `resume`. */
 const MAX_PUBLISH_FAILURES = 6;

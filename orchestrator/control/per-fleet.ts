@@ -1,5 +1,5 @@
 /** Sums over all instances that many slots ask for in one round of `decide`: worked out once for each state of the fleet. */
-import type { InstanceRecord } from './stores.ts';
+import type { InstanceRecord } from './model/stores.ts';
 
 /** The same function, remembering its result for as long as the very list of instances is in use. */
 export function perFleet<T>(

@@ -1,7 +1,7 @@
 /** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import type { Core } from './core.ts';
-import type { World } from './world.ts';
+import type { Core } from './model/core.ts';
+import type { World } from './model/world.ts';
 
 /** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
 const NOTED_KINDS = ['forecast', 'decision'] as const;

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { ConnectionLock } from '../control/stores.ts';
+import type { ConnectionLock } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';

@@ -1,5 +1,5 @@
 /** The stores of the control core on one database. */
-import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/stores.ts';
+import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { KnexFleetStore } from './fleet-store.ts';
 import { KnexResultStore } from './result-store.ts';

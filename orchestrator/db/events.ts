@@ -1,6 +1,6 @@
 /** Rows of crawlfleet_events: one for every move, alarm and order, in the order they happened. */
 import type { Knex } from 'knex';
-import type { RunEvent } from '../control/stores.ts';
+import type { RunEvent } from '../control/model/stores.ts';
 import type { SqlNumber } from './rows.ts';
 import { toNumber, toNumberOrNull, rowsOf } from './rows.ts';
 

@@ -1,6 +1,6 @@
 /** The failed products of a run, for `retry` and `status --failed`. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
-import type { FailedProduct } from '../control/stores.ts';
+import type { FailedProduct } from '../control/model/stores.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';

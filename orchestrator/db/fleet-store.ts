@@ -16,7 +16,7 @@ import type {
   IncidentRecord,
   IncidentReport,
   AddressIncident,
-} from '../control/stores.ts';
+} from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';

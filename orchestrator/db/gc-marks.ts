@@ -1,5 +1,5 @@
 /** The sightings of gc, on knex. They are written without the lock: a mark by a stranger only makes a later gc look again. */
-import type { GcMark, GcMarkStore } from '../control/gc.ts';
+import type { GcMark, GcMarkStore } from '../control/gc/gc.ts';
 import type { Database } from './connect.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';

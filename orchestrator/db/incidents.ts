@@ -2,7 +2,7 @@
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { Evidence } from '../../shared/domain/verdict.ts';
-import type { IncidentRecord, IncidentReport, AddressIncident } from '../control/stores.ts';
+import type { IncidentRecord, IncidentReport, AddressIncident } from '../control/model/stores.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber, toNumberOrNull } from './rows.ts';
 

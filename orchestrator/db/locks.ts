@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { LockGuard, LockHolder } from '../control/stores.ts';
+import type { LockGuard, LockHolder } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';

@@ -4,7 +4,7 @@ import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { findIdFault } from '../../shared/domain/product.ts';
-import type { ProductSource } from '../control/stores.ts';
+import type { ProductSource } from '../control/model/stores.ts';
 import { connectError, mysqlConnection } from './connect.ts';
 import type { MysqlAddress, SqliteAddress } from './database-url.ts';
 import { parseDatabaseUrl } from './database-url.ts';

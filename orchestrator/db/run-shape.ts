@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Column, Mapping } from '../../shared/domain/mapping.ts';
 import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
-import type { RunSettings } from '../control/run-settings.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
 import type { StagedNumber } from './number-columns.ts';

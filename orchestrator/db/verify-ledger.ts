@@ -1,8 +1,8 @@
 /** The ledger of a run read item by item, for `verify`: all of it in pages, or the products of one slice. */
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome } from '../../shared/domain/outcome.ts';
-import type { LedgerDifference } from '../control/verify-facts.ts';
-import { noDifference, note } from '../control/verify-facts.ts';
+import type { LedgerDifference } from '../control/verify/verify-facts.ts';
+import { noDifference, note } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Slice } from './fingerprint.ts';
 import { isIn } from './fingerprint.ts';

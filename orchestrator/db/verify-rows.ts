@@ -1,7 +1,7 @@
 /** The result table beside the ledger of a run, for `verify`: has every stored product the rows it gave? */
 import type { Knex } from 'knex';
-import type { VerifyFacts } from '../control/verify-facts.ts';
-import { noDifference, note } from '../control/verify-facts.ts';
+import type { VerifyFacts } from '../control/verify/verify-facts.ts';
+import { noDifference, note } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { Slice } from './fingerprint.ts';

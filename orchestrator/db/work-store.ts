@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
 import { isServing } from '../../shared/domain/states.ts';
-import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/stores.ts';
+import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, chunkId, closeChunk, openItems, parseChunkId } from './chunk-rows.ts';
 import type { Database } from './connect.ts';

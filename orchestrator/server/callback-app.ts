@@ -9,7 +9,7 @@ import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
-import type { Callback, CallbackReply, Callbacks } from '../control/callbacks.ts';
+import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
 import { isProved, markProved } from '../../shared/adapters/http/connection-limit.ts';
 
 /** Bodies on connections that have proved nothing, all together. A hello has 600 bytes; 2,000 instances may begin at once. */

@@ -1,9 +1,9 @@
 /** Carries out what `decide` asks for, as control/act.ts does, on the simulated world. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { canMoveInstance, canMoveRun } from '../../shared/domain/states.ts';
-import type { Action } from '../control/actions.ts';
-import { LOSS_REASON } from '../control/loss-reason.ts';
-import type { InstanceRecord } from '../control/stores.ts';
+import type { Action } from '../control/model/actions.ts';
+import { LOSS_REASON } from '../control/model/loss-reason.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
 import type { Dispatching } from './dispatching.ts';
 import { SIMULATED_BALANCER, simulatedClaim } from './fresh-world.ts';
 import type { Launching } from './launching.ts';

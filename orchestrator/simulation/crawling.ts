@@ -1,6 +1,6 @@
 /** What happens on the simulated machines: boots, parts, the end of a shard, and what goes wrong with them. */
 import { isServing } from '../../shared/domain/states.ts';
-import { drainAtMs } from '../control/run-deadlines.ts';
+import { drainAtMs } from '../control/model/run-deadlines.ts';
 import { hearHeartbeat, hearHello } from './hearing.ts';
 import type { Machine } from './machine.ts';
 import type { MachineEvent, SimState } from './state.ts';

@@ -1,5 +1,5 @@
-/** Offers through the balancer, as control/dispatch.ts makes them: round robin, until all is out or everybody refuses. */
-import { drainAtMs } from '../control/run-deadlines.ts';
+/** Offers through the balancer, as control/sharing/dispatch.ts makes them: round robin, until all is out or everybody refuses. */
+import { drainAtMs } from '../control/model/run-deadlines.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';
 import { setTimer } from './state.ts';

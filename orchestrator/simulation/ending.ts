@@ -1,7 +1,7 @@
 /** How a simulated run ends, by the rules of the real one. */
-import type { RunEnd } from '../control/exit-code.ts';
-import { endOf } from '../control/exit-code.ts';
-import { endedSiteDown, uncrawledReason } from '../control/uncrawled-reason.ts';
+import type { RunEnd } from '../control/results/exit-code.ts';
+import { endOf } from '../control/results/exit-code.ts';
+import { endedSiteDown, uncrawledReason } from '../control/decide/uncrawled-reason.ts';
 import type { SimState } from './state.ts';
 
 export function endOfRun({ world, work, unfinished, ordered, nowMs }: SimState): RunEnd {

@@ -1,12 +1,12 @@
 /** The world of a run that has just been stored: nothing launched, every chunk waiting. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { claimedRecord } from '../control/claimed-record.ts';
-import { limitsOf } from '../control/run-deadlines.ts';
+import { claimedRecord } from '../control/launching/claimed-record.ts';
+import { limitsOf } from '../control/model/run-deadlines.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
-import type { InstanceRecord, RunRecord } from '../control/stores.ts';
-import type { World } from '../control/world.ts';
+import type { InstanceRecord, RunRecord } from '../control/model/stores.ts';
+import type { World } from '../control/model/world.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import type { Scenario } from './scenario.ts';
 import type { Work } from './work.ts';

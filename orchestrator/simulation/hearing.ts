@@ -1,12 +1,12 @@
-/** What the main server makes of callbacks, by the rules of the real one: control/callbacks.ts without HTTP and database. */
+/** What the main server makes of callbacks, by the rules of the real one: control/callbacks/callbacks.ts without HTTP and database. */
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { isServing } from '../../shared/domain/states.ts';
-import { chunkLimit } from '../control/decide.ts';
-import { isUnavailable } from '../control/ban-policy.ts';
-import { orderInput } from '../control/heartbeat-orders.ts';
-import { isShardComplete, ordersFor } from '../control/orders.ts';
-import { limitsByTime } from '../control/rebalance.ts';
-import { isDraining } from '../control/run-deadlines.ts';
+import { chunkLimit } from '../control/decide/decide.ts';
+import { isUnavailable } from '../control/decide/ban-policy.ts';
+import { orderInput } from '../control/callbacks/heartbeat-orders.ts';
+import { isShardComplete, ordersFor } from '../control/callbacks/orders.ts';
+import { limitsByTime } from '../control/sharing/rebalance.ts';
+import { isDraining } from '../control/model/run-deadlines.ts';
 import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';

@@ -1,6 +1,6 @@
 /** Launch calls of the simulated main server: at EC2's pace, and what EC2 answers. */
 import type { CloudInstance } from '../cloud/compute.ts';
-import type { InstanceRecord } from '../control/stores.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
 import { Machine } from './machine.ts';
 import type { SimState } from './state.ts';
 

@@ -6,7 +6,7 @@ import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Heartbeat, Orders, Progress, Incident } from '../../shared/wire/callbacks.ts';
 import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
-import type { InstanceRecord } from '../control/stores.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
 import type { Chance, Fate } from './chance.ts';
 import { CrawlQueue } from './crawl-queue.ts';
 import type { Chunk, Owner, SimPart, Work } from './work.ts';

@@ -1,18 +1,18 @@
 /**
  * The simulated main server: looks at AWS at its own pace, lets the real `decide` decide, and has it carried out. As
- * control/loop.ts and control/observe.ts, without their promises.
+ * control/loop.ts and control/observe/observe.ts, without their promises.
  */
-import { decide } from '../control/decide.ts';
-import { forecastRun } from '../control/forecast.ts';
-import { ProgressWatch } from '../control/progress-watch.ts';
-import { powerOffAtMs } from '../control/run-deadlines.ts';
+import { decide } from '../control/decide/decide.ts';
+import { forecastRun } from '../control/sharing/forecast.ts';
+import { ProgressWatch } from '../control/observe/progress-watch.ts';
+import { powerOffAtMs } from '../control/model/run-deadlines.ts';
 import { act } from './acting.ts';
 import { Dispatching } from './dispatching.ts';
 import { Launching } from './launching.ts';
 import type { SimState } from './state.ts';
 import { isEnded, isServerUp, refreshWorld, roundMs } from './state.ts';
 
-/** As control/observe.ts: soon after AWS was asked for something, then each wait half as long again. */
+/** As control/observe/observe.ts: soon after AWS was asked for something, then each wait half as long again. */
 const SOONEST_MS = 250;
 const WAIT_FACTOR = 1.5;
 

@@ -2,7 +2,7 @@
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import { billingTerms } from '../control/run-settings.ts';
+import { billingTerms } from '../control/model/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
 import type { SimState } from './state.ts';
 

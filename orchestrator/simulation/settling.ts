@@ -1,7 +1,7 @@
 /** How results and products of simulated instances are settled: loaded, taken back, published. As close-epoch, take-back and finish. */
-import { openIncident } from '../control/ban-policy.ts';
-import { LOSS_REASON } from '../control/loss-reason.ts';
-import type { InstanceRecord } from '../control/stores.ts';
+import { openIncident } from '../control/decide/ban-policy.ts';
+import { LOSS_REASON } from '../control/model/loss-reason.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
 import type { Machine } from './machine.ts';
 import type { SimState } from './state.ts';
 import type { Loss } from './work.ts';

@@ -1,7 +1,7 @@
 /** One simulated run, from its first claim to its last terminated instance, event by event on a virtual clock. */
 import { canMoveRun } from '../../shared/domain/states.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import { drainAtMs, powerOffAtMs } from '../control/run-deadlines.ts';
+import { drainAtMs, powerOffAtMs } from '../control/model/run-deadlines.ts';
 import { Chance } from './chance.ts';
 import { CloudModel } from './cloud-model.ts';
 import { ban, die, freeze, onMachine, slowDown } from './crawling.ts';

@@ -1,7 +1,7 @@
 /** Everything that a simulated run is at one moment; its parts change it in turn, by the events of one queue. */
-import type { InstanceRecord } from '../control/stores.ts';
-import type { LimitsByTime } from '../control/rebalance.ts';
-import type { World } from '../control/world.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
+import type { LimitsByTime } from '../control/sharing/rebalance.ts';
+import type { World } from '../control/model/world.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { Chance } from './chance.ts';
 import type { CloudModel } from './cloud-model.ts';

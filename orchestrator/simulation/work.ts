@@ -4,7 +4,7 @@
  */
 import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
-import type { WorkCounts } from '../control/stores.ts';
+import type { WorkCounts } from '../control/model/stores.ts';
 
 /** One instance, as the owner of chunks: an entry of `WorkCounts.bySlot`. */
 export type Owner = WorkCounts['bySlot'][number];

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { openCloud } from '../../orchestrator/cli/cloud-access.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
-import type { RunRecord } from '../../orchestrator/control/stores.ts';
+import type { RunRecord } from '../../orchestrator/control/model/stores.ts';
 
 type Place = Pick<RunRecord, 'id' | 'settings' | 'dryRun'>;
 

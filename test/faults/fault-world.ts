@@ -6,11 +6,11 @@ import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
-import { isGivenUp } from '../../orchestrator/control/world.ts';
+import { isGivenUp } from '../../orchestrator/control/model/world.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';
-import type { Callback } from '../../orchestrator/control/callbacks.ts';
+import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../orchestrator/cloud/memory-compute.ts';
 import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
@@ -22,10 +22,10 @@ import type {
   SeenProduct,
   SeenRequest,
   SeenWrite,
-} from '../../orchestrator/control/invariants/history.ts';
-import { readHistory } from '../../orchestrator/control/invariants/read-history.ts';
-import type { NewRun } from '../../orchestrator/control/stores.ts';
-import { powerOffAtMs } from '../../orchestrator/control/run-deadlines.ts';
+} from '../../orchestrator/control/verify/invariants/history.ts';
+import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
+import type { NewRun } from '../../orchestrator/control/model/stores.ts';
+import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import { MemoryDatabase } from '../../orchestrator/db/memory/memory-database.ts';
 import { createMemoryStores } from '../../orchestrator/db/memory/create-memory-stores.ts';
 import { readMemoryFacts } from '../../orchestrator/db/memory/memory-facts.ts';

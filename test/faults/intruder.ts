@@ -1,7 +1,7 @@
 /** Callbacks by somebody who may not: with another's token, with no right signature, or said again. */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, macMessage, signMessage } from '../../shared/wire/signature.ts';
-import type { Callback } from '../../orchestrator/control/callbacks.ts';
+import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
 import type { FaultWorld } from './fault-world.ts';
 
 /** Tries it again and again while there is somebody to play; what comes back goes into the history. */

@@ -1,7 +1,7 @@
 /** What the starts of later runs do for one that has lost its main server: gc, until it is told to stop. */
-import type { GcMark, GcMarkStore } from '../../orchestrator/control/gc.ts';
-import { collect } from '../../orchestrator/control/gc.ts';
-import { SECOND_LOOK_MS } from '../../orchestrator/control/gc-rules.ts';
+import type { GcMark, GcMarkStore } from '../../orchestrator/control/gc/gc.ts';
+import { collect } from '../../orchestrator/control/gc/gc.ts';
+import { SECOND_LOOK_MS } from '../../orchestrator/control/gc/gc-rules.ts';
 import { OWNER } from '../contract/control/run-stage.ts';
 import type { FaultWorld } from './fault-world.ts';
 

@@ -1,8 +1,8 @@
 /** Plays one plan and says which invariants it broke. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { Violation } from '../../orchestrator/control/invariants/history.ts';
-import { checkInvariants } from '../../orchestrator/control/invariants/check-all.ts';
+import type { Violation } from '../../orchestrator/control/verify/invariants/history.ts';
+import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
 import { BUGS } from './bugs.ts';
 import { Dice, FAULTS } from './catalogue.ts';
 import { FaultWorld } from './fault-world.ts';

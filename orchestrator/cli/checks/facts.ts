@@ -16,7 +16,7 @@ import { probeEndpoint } from '../../cloud/probe.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
 import { findRouteTables } from '../../cloud/route-tables.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
-import { IGNORED_ROBOTS } from '../../control/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';

@@ -1,7 +1,7 @@
 /** Whether somebody else is at work on this database, or an earlier run is not over. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { isRebuilt } from '../../control/recover.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { isUnfinished } from '../find-run.ts';

@@ -12,7 +12,7 @@ import {
   readGroups,
   sourcesOf,
 } from '../../cloud/group-rules.ts';
-import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { portOf } from '../url-port.ts';
 import type { Check, Finding } from './check.ts';
 import { failed, ok, warning } from './check.ts';

@@ -2,9 +2,9 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { RunCost } from '../../control/cost-of-run.ts';
-import { costOfRun } from '../../control/cost-of-run.ts';
-import type { RunRecord } from '../../control/stores.ts';
+import type { RunCost } from '../../control/results/cost-of-run.ts';
+import { costOfRun } from '../../control/results/cost-of-run.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';

@@ -5,8 +5,8 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { buildReport, publishRun } from '../../control/finish.ts';
-import type { BucketEpoch } from '../../control/recover.ts';
+import { buildReport, publishRun } from '../../control/results/finish.ts';
+import type { BucketEpoch } from '../../control/results/recover.ts';
 import {
   closeRebuilt,
   isOver,
@@ -15,10 +15,10 @@ import {
   loadEpochs,
   noteUnknownEpochs,
   rebuiltRun,
-} from '../../control/recover.ts';
-import { readProductIds, readRunDescription } from '../../control/run-description.ts';
-import { powerOffAtMs } from '../../control/run-deadlines.ts';
-import type { RunRecord } from '../../control/stores.ts';
+} from '../../control/results/recover.ts';
+import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
+import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';

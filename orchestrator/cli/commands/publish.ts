@@ -2,14 +2,14 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { buildReport } from '../../control/finish.ts';
-import { publishHeld } from '../../control/publish-held.ts';
+import { buildReport } from '../../control/results/finish.ts';
+import { publishHeld } from '../../control/results/publish-held.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { publishReport } from '../carry-out.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, storesOf } from '../find-run.ts';
 import { createOfflineCore } from '../offline-core.ts';
-import type { RunReport } from '../../control/report.ts';
+import type { RunReport } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
 import { takeLock } from '../run-lock.ts';
 import type { StatusOptions } from './status.ts';

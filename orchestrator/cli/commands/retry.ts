@@ -4,7 +4,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { RunRecord } from '../../control/stores.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import { findRun } from '../find-run.ts';
 import type { Output } from '../output.ts';
 import type { Preflight } from '../preflight.ts';

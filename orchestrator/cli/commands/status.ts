@@ -1,16 +1,16 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { FailedProduct } from '../../control/stores.ts';
+import type { FailedProduct } from '../../control/model/stores.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { openIncident } from '../../control/ban-policy.ts';
-import type { EndForecast } from '../../control/end-forecast.ts';
-import { forecastEnd } from '../../control/end-forecast.ts';
-import { reportOf } from '../../control/report.ts';
-import { drainAtMs, limitsOf } from '../../control/run-deadlines.ts';
-import type { InstanceRecord, RunRecord, WorkStore } from '../../control/stores.ts';
+import { openIncident } from '../../control/decide/ban-policy.ts';
+import type { EndForecast } from '../../control/sharing/end-forecast.ts';
+import { forecastEnd } from '../../control/sharing/end-forecast.ts';
+import { reportOf } from '../../control/results/report.ts';
+import { drainAtMs, limitsOf } from '../../control/model/run-deadlines.ts';
+import type { InstanceRecord, RunRecord, WorkStore } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';

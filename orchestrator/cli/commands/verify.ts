@@ -2,8 +2,8 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { Verdict } from '../../control/verify.ts';
-import { verifyRun } from '../../control/verify.ts';
+import type { Verdict } from '../../control/verify/verify.ts';
+import { verifyRun } from '../../control/verify/verify.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';

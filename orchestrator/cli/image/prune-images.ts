@@ -2,7 +2,7 @@
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-cloud.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
-import type { FleetStore, RunRecord, RunStore } from '../../control/stores.ts';
+import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../find-run.ts';
 
 /** As many of the newest runs are looked at; an unfinished one is never far back. */

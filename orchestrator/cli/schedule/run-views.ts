@@ -2,9 +2,9 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { isRebuilt } from '../../control/recover.ts';
-import { reportOf } from '../../control/report.ts';
-import type { RunRecord, RunStore } from '../../control/stores.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
+import { reportOf } from '../../control/results/report.ts';
+import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { Runs, RunView } from '../../schedule/ports.ts';
 import type { RunResult } from '../../schedule/slots.ts';
 import { isUnfinished } from '../find-run.ts';

@@ -1,5 +1,5 @@
 /** What the account needs, in words: the same list whatever it is written in. */
-import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import type { SetupValues } from './values.ts';
 import { CANARY_PORT } from './values.ts';
 

@@ -1,5 +1,5 @@
 /** What the account needs as Terraform, in the form that `terraform fmt` gives it. */
-import { API_PORT, BALANCER_PORT } from '../../control/launch.ts';
+import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import type { SetupValues } from './values.ts';

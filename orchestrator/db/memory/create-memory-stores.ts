@@ -1,5 +1,5 @@
 /** The stores of the control core on one database in memory. */
-import type { FleetStore, ResultStore, RunStore, WorkStore } from '../../control/stores.ts';
+import type { FleetStore, ResultStore, RunStore, WorkStore } from '../../control/model/stores.ts';
 import { MemoryDatabase } from './memory-database.ts';
 import { MemoryFleetStore } from './memory-fleet-store.ts';
 import { MemoryResultStore } from './memory-result-store.ts';

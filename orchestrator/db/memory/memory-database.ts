@@ -13,9 +13,9 @@ import type {
   RunRecord,
   AddressIncident,
   WorkCounts,
-} from '../../control/stores.ts';
+} from '../../control/model/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import type { FillRates } from '../../control/guard.ts';
+import type { FillRates } from '../../control/results/guard.ts';
 import type { ShownCounts } from '../settled-values.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 

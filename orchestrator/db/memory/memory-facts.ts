@@ -1,7 +1,7 @@
 /** The facts for `verify` from a database in memory, counted item by item and row by row as readVerifyFacts does. */
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import type { VerifyFacts } from '../../control/verify-facts.ts';
-import { noDifference, note } from '../../control/verify-facts.ts';
+import type { VerifyFacts } from '../../control/verify/verify-facts.ts';
+import { noDifference, note } from '../../control/verify/verify-facts.ts';
 import { noRows } from '../verify-rows.ts';
 import type { MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
 import { winnersOver } from './memory-fills.ts';

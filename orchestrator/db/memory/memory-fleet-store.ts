@@ -5,7 +5,7 @@ import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { canMoveInstance, isServing } from '../../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
-import { claimedRecord } from '../../control/claimed-record.ts';
+import { claimedRecord } from '../../control/launching/claimed-record.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -14,7 +14,7 @@ import type {
   IncidentRecord,
   IncidentReport,
   AddressIncident,
-} from '../../control/stores.ts';
+} from '../../control/model/stores.ts';
 import type { MemoryDatabase, MemoryRun, MemoryIncident } from './memory-database.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 

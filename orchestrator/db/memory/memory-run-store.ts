@@ -5,9 +5,9 @@ import { cutChunks } from '../../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
-import type { ListedRun } from '../../control/product-list.ts';
-import type { RunReport } from '../../control/report.ts';
-import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/stores.ts';
+import type { ListedRun } from '../../control/results/product-list.ts';
+import type { RunReport } from '../../control/results/report.ts';
+import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/model/stores.ts';
 import { PUBLISHED } from '../newer-runs.ts';
 import type { MemoryDatabase, MemoryRun } from './memory-database.ts';
 

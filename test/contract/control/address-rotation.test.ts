@@ -2,9 +2,9 @@
  * Fresh addresses on the way (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and time of its own.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import { buildReport } from '../../../orchestrator/control/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/core.ts';
-import { timelineOf } from '../../../orchestrator/control/timeline.ts';
+import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
 import { useBase } from './use-base.ts';

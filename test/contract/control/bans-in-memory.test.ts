@@ -3,8 +3,8 @@
  * one address may not crawl others do, and when none may, everybody stops.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import { buildReport } from '../../../orchestrator/control/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/core.ts';
+import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { newProcessState } from '../../../orchestrator/control/model/core.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { FakeInstance } from './fake-instance.ts';
 import type { Base, RunShape } from './run-stage.ts';

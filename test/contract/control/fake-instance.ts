@@ -30,8 +30,8 @@ import {
   signMessage,
   verifyMessage,
 } from '../../../shared/wire/signature.ts';
-import type { OfferResult } from '../../../orchestrator/control/dispatch.ts';
-import type { Callback, CallbackReply } from '../../../orchestrator/control/callbacks.ts';
+import type { OfferResult } from '../../../orchestrator/control/sharing/dispatch.ts';
+import type { Callback, CallbackReply } from '../../../orchestrator/control/callbacks/callbacks.ts';
 
 /** How an instance reaches whatever main server there is: null when there is none, or it died before it answered. */
 export type Call = (path: string, callback: Callback) => Promise<CallbackReply | null>;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import { collect } from '../../../orchestrator/control/gc.ts';
+import { collect } from '../../../orchestrator/control/gc/gc.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';

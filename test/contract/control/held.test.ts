@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { buildReport, publishRun } from '../../../orchestrator/control/finish.ts';
-import { publishHeld } from '../../../orchestrator/control/publish-held.ts';
-import type { NewRun } from '../../../orchestrator/control/stores.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
+import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
+import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { REQUEST, onBothEngines } from '../db/harness.ts';
 import { ResultsStage, aNewRun, titled, unreadable } from './results-stage.ts';

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { LaunchFailure, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
-import { timelineOf } from '../../../orchestrator/control/timeline.ts';
+import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { useBase } from './use-base.ts';
 import { WholeRun } from './whole-run.ts';

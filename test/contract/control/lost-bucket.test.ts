@@ -1,6 +1,6 @@
 /** A run whose bucket is gone for good: it ends, and the next one can begin. */
 import { afterEach, expect, it } from 'vitest';
-import { powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
+import { powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { Base } from './run-stage.ts';
 import { useBase } from './use-base.ts';
 import { WholeRun } from './whole-run.ts';

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { importPrivateKey, importPublicKey } from '../../../shared/wire/signature.ts';
-import { buildReport, publishRun } from '../../../orchestrator/control/finish.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
 import {
   closeRebuilt,
   isOver,
@@ -10,13 +10,13 @@ import {
   loadEpochs,
   noteUnknownEpochs,
   rebuiltRun,
-} from '../../../orchestrator/control/recover.ts';
+} from '../../../orchestrator/control/results/recover.ts';
 import {
   readProductIds,
   readRunDescription,
   writeRunDescription,
-} from '../../../orchestrator/control/run-description.ts';
-import type { NewRun } from '../../../orchestrator/control/stores.ts';
+} from '../../../orchestrator/control/results/run-description.ts';
+import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { onBothEngines } from '../db/harness.ts';
 import { ResultsStage, aNewRun, idsOf, titled, unreadable } from './results-stage.ts';

@@ -4,9 +4,9 @@ import type { Field, KeyedRow, Mapping, PageMapping, Row, Step } from '../../../
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
-import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';
-import type { NewRun } from '../../../orchestrator/control/stores.ts';
-import type { VerifyFacts } from '../../../orchestrator/control/verify-facts.ts';
+import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
+import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
+import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';

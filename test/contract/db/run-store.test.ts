@@ -2,7 +2,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import type { StopRequest } from '../../../orchestrator/control/stores.ts';
+import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
 

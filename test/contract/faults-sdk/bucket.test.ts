@@ -2,8 +2,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
-import { confirmManifest } from '../../../orchestrator/control/close-epoch.ts';
-import { readPart } from '../../../orchestrator/control/load-parts.ts';
+import { confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
+import { readPart } from '../../../orchestrator/control/results/load-parts.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';

@@ -1,11 +1,11 @@
 /** The callback listener on a real socket, in front of a run in `crawling` on a real database. */
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import { Callbacks } from '../../../orchestrator/control/callbacks.ts';
-import type { Core } from '../../../orchestrator/control/core.ts';
-import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
-import { Observer } from '../../../orchestrator/control/observe.ts';
-import type { InstanceRecord, NewRun } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
+import type { Core } from '../../../orchestrator/control/model/core.ts';
+import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';
+import { Observer } from '../../../orchestrator/control/observe/observe.ts';
+import type { InstanceRecord, NewRun } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { createCallbackApp } from '../../../orchestrator/server/callback-app.ts';
 import type { Listener } from '../../../orchestrator/server/listen.ts';
 import { listen } from '../../../orchestrator/server/listen.ts';

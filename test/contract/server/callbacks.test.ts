@@ -10,7 +10,7 @@ import {
   macMessage,
   signMessage,
 } from '../../../shared/wire/signature.ts';
-import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
+import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CallbackStage } from './callback-stage.ts';
 import { ALLOW_ALL } from '../../unit/control/builders.ts';
 import { useCallbackStage } from './use-callback-stage.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GarbageOptions } from '../../../orchestrator/cli/collect-garbage.ts';
 import { collectGarbageQuietly, wordsOf } from '../../../orchestrator/cli/collect-garbage.ts';
-import type { GcItem } from '../../../orchestrator/control/gc.ts';
+import type { GcItem } from '../../../orchestrator/control/gc/gc.ts';
 
 afterEach(() => {
   vi.useRealTimers();

@@ -6,7 +6,7 @@ import type { Target } from '../../../orchestrator/cli/target.ts';
 import { makePlan, refuseInfeasible } from '../../../orchestrator/cli/make-plan.ts';
 import { settingsOf } from '../../../orchestrator/cli/settings-of.ts';
 import { assumedTarget, chooseTarget } from '../../../orchestrator/cli/target.ts';
-import { IGNORED_ROBOTS } from '../../../orchestrator/control/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cache.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';
 

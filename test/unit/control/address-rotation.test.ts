@@ -1,16 +1,16 @@
 /** When an address is rotated (`aws.recycle_every`), and what happens to its slot. */
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
-import { orderInput } from '../../../orchestrator/control/heartbeat-orders.ts';
-import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
-import { ordersFor } from '../../../orchestrator/control/orders.ts';
-import { forecastRun } from '../../../orchestrator/control/forecast.ts';
-import { workersOf } from '../../../orchestrator/control/workers.ts';
-import { rotations } from '../../../orchestrator/control/address-rotation.ts';
-import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { orderInput } from '../../../orchestrator/control/callbacks/heartbeat-orders.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
+import { ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
+import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
+import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
+import { rotations } from '../../../orchestrator/control/decide/address-rotation.ts';
+import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
 import { anInstance, aPlan, aRun, aTrouble, aWorld, START_MS } from './builders.ts';
 

@@ -7,10 +7,10 @@ import {
   isReturnExpected,
   judgeSuspicion,
   mustReturnProducts,
-} from '../../../orchestrator/control/ban-policy.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+} from '../../../orchestrator/control/decide/ban-policy.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 

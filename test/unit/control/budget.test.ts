@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
-import { canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/budget.ts';
-import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
+import { canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/launching/budget.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
 import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
 

@@ -1,12 +1,12 @@
 /** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
+import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
-import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/stores.ts';
-import type { Pools } from '../../../orchestrator/control/pools.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
+import type { Pools } from '../../../orchestrator/control/launching/pools.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
 export const START_MS = Date.UTC(2026, 0, 1);

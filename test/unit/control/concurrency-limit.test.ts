@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConcurrencyLimit } from '../../../orchestrator/control/concurrency-limit.ts';
+import { ConcurrencyLimit } from '../../../orchestrator/control/results/concurrency-limit.ts';
 
 /** Work that ends when it is told to. */
 function pieces(count: number) {

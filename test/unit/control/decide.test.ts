@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Action } from '../../../orchestrator/control/actions.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide.ts';
-import { LOSS } from '../../../orchestrator/control/slot-attempts.ts';
-import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { Action } from '../../../orchestrator/control/model/actions.ts';
+import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { LOSS } from '../../../orchestrator/control/decide/slot-attempts.ts';
+import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
 
 const NOW = START_MS + 60_000;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
-import type { OfferResult } from '../../../orchestrator/control/dispatch.ts';
-import { Dispatcher } from '../../../orchestrator/control/dispatch.ts';
-import type { WorkStore } from '../../../orchestrator/control/stores.ts';
+import type { OfferResult } from '../../../orchestrator/control/sharing/dispatch.ts';
+import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';
+import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
 import { START_MS, aPlan, aRun } from './builders.ts';
 import { aCore } from './fake-core.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { decide } from '../../../orchestrator/control/decide.ts';
-import { extraLaunches } from '../../../orchestrator/control/extra-launches.ts';
-import { lateNotes } from '../../../orchestrator/control/late-notes.ts';
-import { forecastRun } from '../../../orchestrator/control/forecast.ts';
-import { forecastEnd, spreadMs } from '../../../orchestrator/control/end-forecast.ts';
-import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { AddressIncident } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
+import { lateNotes } from '../../../orchestrator/control/decide/late-notes.ts';
+import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
+import { forecastEnd, spreadMs } from '../../../orchestrator/control/sharing/end-forecast.ts';
+import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { endOf } from '../../../orchestrator/control/exit-code.ts';
-import type { EndInput } from '../../../orchestrator/control/exit-code.ts';
+import { endOf } from '../../../orchestrator/control/results/exit-code.ts';
+import type { EndInput } from '../../../orchestrator/control/results/exit-code.ts';
 
 const fine: EndInput = {
   planned: 100,

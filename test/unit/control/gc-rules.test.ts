@@ -3,9 +3,9 @@ import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
-import type { GcOptions, GcMark } from '../../../orchestrator/control/gc.ts';
-import { collect } from '../../../orchestrator/control/gc.ts';
-import type { RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { GcOptions, GcMark } from '../../../orchestrator/control/gc/gc.ts';
+import { collect } from '../../../orchestrator/control/gc/gc.ts';
+import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 
 const START = Date.UTC(2026, 10, 21, 2);
 const MINUTE = 60_000;

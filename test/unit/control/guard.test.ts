@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { FillRates } from '../../../orchestrator/control/guard.ts';
-import { findSuspicion, storedShare } from '../../../orchestrator/control/guard.ts';
+import type { FillRates } from '../../../orchestrator/control/results/guard.ts';
+import { findSuspicion, storedShare } from '../../../orchestrator/control/results/guard.ts';
 
 const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ stored, fields });
 

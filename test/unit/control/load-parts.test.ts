@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { readPart } from '../../../orchestrator/control/load-parts.ts';
+import { readPart } from '../../../orchestrator/control/results/load-parts.ts';
 
 const common = { url: 'https://shop.example/', at: '2026-11-21T02:15:30.123Z', attempts: 1 };
 const STORED = {

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { Action } from '../../../orchestrator/control/actions.ts';
-import { decide } from '../../../orchestrator/control/decide.ts';
-import { endOf } from '../../../orchestrator/control/exit-code.ts';
-import { sweepBalancer } from '../../../orchestrator/control/make-balancer.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import type { Action } from '../../../orchestrator/control/model/actions.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { endOf } from '../../../orchestrator/control/results/exit-code.ts';
+import { sweepBalancer } from '../../../orchestrator/control/launching/make-balancer.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 

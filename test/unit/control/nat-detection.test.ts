@@ -4,9 +4,9 @@ import {
   egressAddress,
   foreignSource,
   sharesAddressWith,
-} from '../../../orchestrator/control/nat-detection.ts';
+} from '../../../orchestrator/control/decide/nat-detection.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { START_MS, anInstance } from './builders.ts';
 
 const address = '203.0.113.7';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ordersFor } from '../../../orchestrator/control/orders.ts';
-import type { OrderInput } from '../../../orchestrator/control/orders.ts';
-import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
+import { ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
+import type { OrderInput } from '../../../orchestrator/control/callbacks/orders.ts';
+import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { ALLOW_ALL, START_MS, aRun, anInstance } from './builders.ts';

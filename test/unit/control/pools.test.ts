@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
-import type { Pool, Pools } from '../../../orchestrator/control/pools.ts';
-import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/pools.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
+import type { Pool, Pools } from '../../../orchestrator/control/launching/pools.ts';
+import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/launching/pools.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';
 
 const POOLS: Pools = { subnetIds: ['a', 'c', 'd'], instanceTypes: ['t4g.nano', 't4g.small'] };

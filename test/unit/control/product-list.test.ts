@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dropOf, findListFaults, listKeyOf, usualLength } from '../../../orchestrator/control/product-list.ts';
+import { dropOf, findListFaults, listKeyOf, usualLength } from '../../../orchestrator/control/results/product-list.ts';
 
 const run = (products: number, accepted = false) => ({ products, accepted });
 const LIMITS = { minRows: 1, maxDrop: 0.5 };

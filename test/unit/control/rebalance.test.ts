@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
-import { workersOf, waterFillLevel } from '../../../orchestrator/control/workers.ts';
-import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/rebalance.ts';
-import { drainAtMs } from '../../../orchestrator/control/run-deadlines.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { workersOf, waterFillLevel } from '../../../orchestrator/control/sharing/workers.ts';
+import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/sharing/rebalance.ts';
+import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import { note, notedKeys } from '../../../orchestrator/control/run-notes.ts';
-import type { Core } from '../../../orchestrator/control/core.ts';
-import type { RunStore } from '../../../orchestrator/control/stores.ts';
+import type { Core } from '../../../orchestrator/control/model/core.ts';
+import type { RunStore } from '../../../orchestrator/control/model/stores.ts';
 import { aCore } from './fake-core.ts';
 
 const event = { atMs: 1, slot: 0, epoch: 1, from: null, detail: null };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shardsOf } from '../../../orchestrator/control/shards.ts';
+import { shardsOf } from '../../../orchestrator/control/sharing/shards.ts';
 
 describe('shardsOf', () => {
   const first = { slot: 3, epoch: 1, chunks: 4, products: 40 };

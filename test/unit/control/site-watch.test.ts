@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { SiteWatch } from '../../../orchestrator/control/site-watch.ts';
+import { SiteWatch } from '../../../orchestrator/control/observe/site-watch.ts';
 import { ALLOW_ALL } from './builders.ts';
 
 const HEARTBEAT_MS = 10_000;

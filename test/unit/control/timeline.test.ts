@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { nextRunAdvice } from '../../../orchestrator/control/next-run-advice.ts';
-import type { RunEvent } from '../../../orchestrator/control/stores.ts';
-import { namesOf, timelineOf } from '../../../orchestrator/control/timeline.ts';
+import { nextRunAdvice } from '../../../orchestrator/control/explain/next-run-advice.ts';
+import type { RunEvent } from '../../../orchestrator/control/model/stores.ts';
+import { namesOf, timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, anInstance } from './builders.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTokenBucket } from '../../../orchestrator/control/token-bucket.ts';
+import { createTokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 
 it('lets a burst through at once and then keeps the rate', async () => {

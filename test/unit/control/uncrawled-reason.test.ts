@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { endNote, endedSiteDown, openReason, uncrawledReason } from '../../../orchestrator/control/uncrawled-reason.ts';
+import {
+  endNote,
+  endedSiteDown,
+  openReason,
+  uncrawledReason,
+} from '../../../orchestrator/control/decide/uncrawled-reason.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { anInstance } from './builders.ts';
 

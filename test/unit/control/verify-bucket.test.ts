@@ -1,8 +1,8 @@
 /** What a manifest must agree with. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { PartRecord, RunRecord } from '../../../orchestrator/control/stores.ts';
-import { checkManifests, checkParts } from '../../../orchestrator/control/verify-bucket.ts';
+import type { PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import { checkManifests, checkParts } from '../../../orchestrator/control/verify/verify-bucket.ts';
 import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { VerifyFacts } from '../../../orchestrator/control/verify-facts.ts';
-import { noDifference, note } from '../../../orchestrator/control/verify-facts.ts';
-import { verifyRun } from '../../../orchestrator/control/verify.ts';
-import type { RunRecord } from '../../../orchestrator/control/stores.ts';
+import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
+import { noDifference, note } from '../../../orchestrator/control/verify/verify-facts.ts';
+import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
+import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 
 /** Ten products, eight of them stored with 20 rows in all. */
 function facts(more: Partial<VerifyFacts> = {}): VerifyFacts {

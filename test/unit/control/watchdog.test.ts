@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
-import { decide } from '../../../orchestrator/control/decide.ts';
-import { ProgressWatch } from '../../../orchestrator/control/progress-watch.ts';
-import type { RunSettings } from '../../../orchestrator/control/run-settings.ts';
-import type { ActiveStallCauses } from '../../../orchestrator/control/stall-causes.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
-import { stallLimits } from '../../../orchestrator/control/watchdog.ts';
-import type { World } from '../../../orchestrator/control/world.ts';
+import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { ProgressWatch } from '../../../orchestrator/control/observe/progress-watch.ts';
+import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
+import type { ActiveStallCauses } from '../../../orchestrator/control/decide/stall-causes.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
+import type { World } from '../../../orchestrator/control/model/world.ts';
 import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 
 const MINUTE_MS = 60_000;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
-import { LOSS_REASON } from '../../../orchestrator/control/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import { ERROR_KINDS } from '../../../shared/domain/errors.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { Sources } from './source-texts.ts';
@@ -30,13 +30,13 @@ describe('docs/what-happens-when.md', () => {
     },
   );
 
-  it.each(sources.messagesOf('notes', 'orchestrator/control/finish.ts'))('has the note of a report: %s', (text) => {
+  it.each(sources.messagesOf('notes', 'orchestrator/control/results/finish.ts'))('has the note of a report: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
   it.each([
-    ...sources.messagesIn('orchestrator/control/exit-code.ts', 2),
-    ...sources.messagesIn('orchestrator/control/guard.ts', 3),
+    ...sources.messagesIn('orchestrator/control/results/exit-code.ts', 2),
+    ...sources.messagesIn('orchestrator/control/results/guard.ts', 3),
   ])('has the reason a run may end with: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });

@@ -10,8 +10,8 @@ import {
   supersededImages,
 } from '../../../orchestrator/cli/image/prune-images.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
-import type { RunReport } from '../../../orchestrator/control/report.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/stores.ts';
+import type { RunReport } from '../../../orchestrator/control/results/report.ts';
+import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { imageRecipe, packerFile, readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';

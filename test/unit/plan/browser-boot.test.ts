@@ -1,6 +1,6 @@
 /** A boot that installs Chromium: what the plan and the limits of the run make of it. */
 import { describe, expect, it } from 'vitest';
-import { limitsOf } from '../../../orchestrator/control/run-deadlines.ts';
+import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
 import { plan } from './plan-input.ts';
 

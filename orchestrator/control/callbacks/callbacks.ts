@@ -1,0 +1,350 @@
+/**
+ * Hello, heartbeat and completion: who may say them, and what they change. Every change is one conditional update, so a
+ * repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
+ */
+import type { KeyObject } from 'node:crypto';
+import { manifestKey } from '../../../shared/domain/keys.ts';
+import { isServing } from '../../../shared/domain/states.ts';
+import {
+  COMPLETION_PATH,
+  HEARTBEAT_PATH,
+  HELLO_PATH,
+  completionSchema,
+  heartbeatSchema,
+  helloSchema,
+} from '../../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
+import type { Envelope } from '../../../shared/wire/signature.ts';
+import {
+  importPrivateKey,
+  importPublicKey,
+  signMessage,
+  verifyMac,
+  verifyMessage,
+} from '../../../shared/wire/signature.ts';
+import { alarmOnce } from '../alarm-once.ts';
+import { isUnavailable } from '../decide/ban-policy.ts';
+import { isRoutine, parseBody } from './callback-body.ts';
+import { CallerKeys } from './caller-keys.ts';
+import { isOwnPart } from '../results/close-epoch.ts';
+import type { Core } from '../model/core.ts';
+import { maxChunksByTime, slotLimit } from '../decide/decide.ts';
+import type { Dispatcher } from '../sharing/dispatch.ts';
+import { Transfers } from '../sharing/transfers.ts';
+import { fencedOrders, orderInput } from './heartbeat-orders.ts';
+import { isShardComplete, ordersFor } from './orders.ts';
+import { Sources, foreignSource } from '../decide/nat-detection.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import { recordIncident } from './incident-report.ts';
+import type { World } from '../model/world.ts';
+
+/** A callback as it came in: its headers. */
+export interface Callback {
+  run: string;
+  slot: number;
+  epoch: number;
+  /** Null for hello. */
+  counter: number | null;
+  signature: string;
+  /** Reads the exact bytes, because they are what was signed; asked for only once the headers name a claim. May reject. */
+  body: () => Promise<Uint8Array>;
+  /** The address it came from, as the listener saw it. */
+  source?: string;
+}
+
+export interface CallbackReply {
+  status: number;
+  body: string;
+  /** Signature of the run's key over the body, or null for a refusal. */
+  signature: string | null;
+}
+
+/** What the handlers share with the loop. */
+export interface LoopLink {
+  /** The last world seen; null before the first. */
+  world(): World | null;
+  wake(): void;
+}
+
+/** To every stranger the same: whether a run, slot or epoch exists is for those to know who can sign. */
+const NOT_PROVED = 'unknown, or not rightly signed; an instance that was only just claimed may try again';
+/** Between two alarms about the same kind of refused callback. */
+const QUIET_MS = 60_000;
+
+export class Callbacks {
+  readonly #core: Core;
+  readonly #dispatcher: Dispatcher;
+  readonly #loop: LoopLink;
+  readonly #privateKey: KeyObject;
+  readonly #transfers: Transfers;
+  readonly #callers: CallerKeys;
+  readonly #sources = new Sources();
+  /** A product that the fleet has stored; null before it was looked for. */
+  #canaryPage: string | null = null;
+  /** Until when a refusal of this kind raises no further alarm. */
+  readonly #quietUntilMs = new Map<string, number>();
+
+  constructor(core: Core, dispatcher: Dispatcher, loop: LoopLink, privateKey: string) {
+    this.#core = core;
+    this.#dispatcher = dispatcher;
+    this.#loop = loop;
+    this.#transfers = new Transfers(core);
+    this.#callers = new CallerKeys(core, () => loop.world());
+    this.#privateKey = importPrivateKey(privateKey);
+  }
+
+  async hello(callback: Callback): Promise<CallbackReply> {
+    const core = this.#core;
+    const { slot, epoch } = callback;
+    const known = await this.#callers.find(callback, false);
+    if (known === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
+    const envelope = this.#envelope('POST', HELLO_PATH, callback);
+    if (!verifyMac(known.token, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a hello with a wrong token');
+      return refuse(401, NOT_PROVED);
+    }
+    const hello = parseBody(helloSchema, body);
+    if (!hello.ok) return refuse(400, hello.error);
+    const record = await core.fleet.get(core.runId, slot, epoch);
+    if (!record) return refuse(404, 'no such slot and epoch');
+    // RunInstances may still be on its way back to us while the instance is up already.
+    if (record.instanceId === null) return refuse(425, 'this instance is not known yet; say hello again');
+    let publicKey: KeyObject;
+    try {
+      publicKey = importPublicKey(hello.value.publicKey);
+    } catch {
+      return refuse(400, 'publicKey is not an Ed25519 key');
+    }
+    const address = await this.#addressOf(callback, record, hello.value.address);
+    const skewMs = Date.parse(hello.value.clock) - core.clock.now();
+    const result = await core.fleet.hello(
+      core.runId,
+      callback.slot,
+      callback.epoch,
+      { ...hello.value, address },
+      core.fence,
+      core.clock.now(),
+    );
+    if (result === 'accepted' || result === 'repeated') this.#callers.bound(callback, publicKey);
+    switch (result) {
+      case 'accepted':
+        core.processState.firstReadyMs ??= core.clock.now();
+        core.log.info(
+          {
+            slot: callback.slot,
+            epoch: callback.epoch,
+            instance: hello.value.instanceId,
+            address,
+          },
+          'instance is ready',
+        );
+        if (Math.abs(skewMs) > 60_000)
+          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, {
+            slot,
+            epoch,
+          });
+        await this.#lookAtSource(callback, record);
+        this.#loop.wake();
+        return this.#answer(HELLO_PATH, callback, { ok: true });
+      case 'repeated':
+        return this.#answer(HELLO_PATH, callback, { ok: true });
+      case 'unknown':
+        return refuse(425, 'this instance is not known yet; say hello again');
+      case 'other-key':
+      case 'other-instance':
+        await this.#alarmOfForgery(callback, `a second hello with the same token (${result})`);
+        return refuse(409, 'another instance or key has this slot and epoch');
+      case 'too-late':
+        return refuse(409, 'this epoch is given up');
+    }
+  }
+
+  /** Its token may have been read from the user data by another machine. Behind a NAT all come from one address, and one alarm is enough. */
+  async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
+    const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
+    const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
+    const foreign = foreignSource(source, shown);
+    if (foreign === null) return;
+    const known = [shown.public, shown.private].filter((one) => one !== null).join(' and ');
+    const detail = `the hello of ${instanceId} came from ${foreign}, but EC2 shows ${known} for it; right where a NAT or proxy stands between, else another machine has its user data`;
+    await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
+  }
+
+  /** The address it is known under from now on; those of others are put right when this one shows how. */
+  async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
+    // After the first hello the record holds what that has shown, not EC2's word: nothing to learn from.
+    if (record.publicKey !== null) return record.address ?? own;
+    const { fleet, runId, fence } = this.#core;
+    const { address, corrected } = this.#sources.hello(callback, {
+      source: callback.source,
+      ec2: record.address,
+      own,
+    });
+    for (const { slot, epoch, address: better } of corrected)
+      await fleet.patch(runId, slot, epoch, { address: better }, fence);
+    return address;
+  }
+
+  async heartbeat(callback: Callback): Promise<CallbackReply> {
+    const core = this.#core;
+    const signed = await this.#checkSigned(callback, HEARTBEAT_PATH);
+    if ('status' in signed) return signed;
+    const checked = signed.record;
+    const parsed = parseBody(heartbeatSchema, signed.body);
+    if (!parsed.ok) return refuse(400, parsed.error);
+    const heartbeat = parsed.value;
+    const { slot, epoch } = callback;
+    const world = this.#loop.world();
+    const routine = isRoutine(heartbeat, checked);
+    const run = routine ? world?.run : await this.#freshRun(world);
+    if (!world || !run) return refuse(503, 'the main server is starting');
+    const superseded = world.instances.some((i) => i.slot === slot && i.epoch > epoch);
+    // What a fenced epoch says of itself is of no interest to anybody: it gets the word that it is, and leaves no trace.
+    if (superseded || !(isServing(checked.phase) || checked.phase === 'done'))
+      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, checked, heartbeat));
+    const beat = { counter: callback.counter!, progress: heartbeat.progress, problem: heartbeat.problem };
+    const fresh = await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now());
+    if (!fresh) return refuse(409, 'this counter has been used');
+    if (heartbeat.problem !== null && heartbeat.problem !== checked.problem)
+      await core.alarm(`slot ${slot}: ${heartbeat.problem}`, { slot, epoch });
+    const record = { ...checked, ...(await recordIncident(core, checked, heartbeat)) };
+
+    const serving = isServing(record.phase);
+    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, callback, p));
+    const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
+    if (serving) await core.results.register(core.runId, slot, epoch, own, core.fence);
+    // Numbers may have gaps: after damage to its journal an instance goes on with much higher ones.
+    const partsAck = serving ? Math.max(-1, ...own.map((p) => p.seq)) : -1;
+    // Before anything is granted: what it gave back is no longer its own.
+    if (serving) await this.#transfers.take(record, heartbeat.transferred);
+    // An address with an open incident crawls nothing: what it has just been offered goes to others.
+    const granted = serving && !isUnavailable(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
+    const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
+    const current = { ...world, run, work, nowMs: core.clock.now() };
+    const robots = core.robots.policy;
+    const wanted = serving ? await this.#transfers.wanted(world, record) : [];
+    const awaited = world.forecast?.balance.get.has(slot) === true;
+    const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
+    const most = chunks === null ? null : chunks * run.plan.chunkSize;
+    const canaryPage = serving ? await this.#canaryPageFor(heartbeat, world) : null;
+    const heard = {
+      record,
+      heartbeat,
+      granted,
+      partsAck,
+      superseded,
+      serving,
+      robots,
+      transfer: wanted,
+      maxProducts: most,
+      awaited,
+    };
+    const input = orderInput(current, { ...heard, canaryPage });
+    if (serving && !record.sealed && isShardComplete(input))
+      await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
+    const orders = ordersFor(input);
+    this.#dispatcher.release(orders.drops);
+    if (!routine) this.#loop.wake();
+    return this.#answer(HEARTBEAT_PATH, callback, orders);
+  }
+
+  /** For an instance that has stored nothing: a page of another one, so that it need not take an odd page for a ban. */
+  async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
+    if (progress.stored > 0 || totals.stored === 0) return null;
+    this.#canaryPage ??= await this.#core.work.anyStored(this.#core.runId);
+    return this.#canaryPage;
+  }
+
+  /** The run as it is now, with what only the loop measures. */
+  async #freshRun(world: World | null): Promise<World['run'] | null> {
+    const run = await this.#core.runs.get(this.#core.runId);
+    return run === null || world === null ? null : { ...run, measuredTailMs: world.run.measuredTailMs };
+  }
+
+  async completion(callback: Callback): Promise<CallbackReply> {
+    const core = this.#core;
+    const signed = await this.#checkSigned(callback, COMPLETION_PATH);
+    if ('status' in signed) return signed;
+    const checked = signed.record;
+    const parsed = parseBody(completionSchema, signed.body);
+    if (!parsed.ok) return refuse(400, parsed.error);
+    const { slot, epoch } = callback;
+    if (parsed.value.manifestKey !== manifestKey(core.runId, slot, epoch))
+      return refuse(400, 'manifestKey is not the key of this epoch');
+    if (isServing(checked.phase) && checked.manifestKey === null) {
+      // Given up meanwhile: then only `close` may say that the epoch is closed.
+      await core.fleet.noteManifest(core.runId, slot, epoch, parsed.value, core.fence);
+      this.#loop.wake();
+    }
+    return this.#answer(COMPLETION_PATH, callback, { ok: true });
+  }
+
+  async #grant(callback: Callback, offered: readonly string[], world: World): Promise<string[]> {
+    const core = this.#core;
+    if (offered.length === 0) return [];
+    const work = await core.work.counts(core.runId);
+    const nowMs = core.clock.now();
+    const limit = slotLimit(
+      { ...world, work, nowMs, lastTransferAtMs: core.processState.lastTransferMs },
+      callback.slot,
+    );
+    const granted = await core.work.grant(
+      core.runId,
+      callback.slot,
+      callback.epoch,
+      offered,
+      limit,
+      core.fence,
+      core.clock.now(),
+    );
+    if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
+    return granted;
+  }
+
+  async #checkSigned(
+    callback: Callback,
+    path: string,
+  ): Promise<{ record: InstanceRecord; body: Uint8Array } | CallbackReply> {
+    const known = await this.#callers.find(callback, true);
+    if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
+    const envelope = this.#envelope('POST', path, callback);
+    if (!verifyMessage(known.publicKey, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
+      return refuse(401, NOT_PROVED);
+    }
+    // Only now, for one who is who he says: this costs the database something.
+    const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
+    if (!record) return refuse(404, 'no such slot and epoch');
+    if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
+    return { record, body };
+  }
+
+  /** Strangers can be refused as often as they like; that must not fill the log and the database. */
+  async #alarmOfForgery({ slot, epoch }: Callback, what: string): Promise<void> {
+    const detail = `${what} was refused for slot ${slot} epoch ${epoch}`;
+    const now = this.#core.clock.now();
+    if ((this.#quietUntilMs.get(detail) ?? 0) > now) return;
+    this.#quietUntilMs.set(detail, now + QUIET_MS);
+    await this.#core.alarm(detail, { slot, epoch });
+  }
+
+  #envelope(method: string, path: string, callback: Callback): Envelope {
+    const { run, slot, epoch, counter } = callback;
+    return { method, path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
+  }
+
+  #answer(path: string, callback: Callback, value: unknown): CallbackReply {
+    const body = JSON.stringify(value);
+    return {
+      status: 200,
+      body,
+      signature: signMessage(this.#privateKey, this.#envelope('REPLY', path, callback), body),
+    };
+  }
+}
+
+function refuse(status: number, error: string): CallbackReply {
+  return { status, body: JSON.stringify({ ok: false, error }), signature: null };
+}

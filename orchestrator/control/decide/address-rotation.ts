@@ -1,0 +1,93 @@
+/**
+ * Fresh addresses while the run goes on (`aws.recycle_every`): an instance stops, uploads and goes, and its slot gets another one
+ * under the next epoch. A few at a time, and never where it would cost the run more than it brings. Pure.
+ */
+import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address-rotation.ts';
+import type { Action } from '../model/actions.ts';
+import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
+import type { Note } from '../run-notes.ts';
+import { canAffordRotation } from '../launching/budget.ts';
+import { nextPool } from '../launching/pools.ts';
+import { launchGate } from '../launching/launch-gate.ts';
+import { drainAtMs, isDraining, tailMs } from '../model/run-deadlines.ts';
+import { canFill, isHopeless, isTooLateToBoot } from './slot-attempts.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+
+/** Asks the instances whose address is old enough to make room, as far as the fleet can spare them now. */
+export function rotations(world: World): Action[] {
+  const everyMs = world.run.settings.aws.recycleEveryMs ?? null;
+  if (everyMs === null || !isGoodTime(world)) return [];
+  const latest = latestBySlot(world.instances);
+  const fleet = slotCount(world);
+  const { waves, atOnce } = rotationWaves(fleet);
+  const dueMs = (r: InstanceRecord): number =>
+    (r.launchedAtMs ?? r.claimedAtMs) + rotationDueMs(everyMs, waves, r.slot, isFirst(world, r));
+  let missing = 0;
+  const due: InstanceRecord[] = [];
+  for (let slot = 0; slot < fleet; slot++) {
+    const record = latest.get(slot);
+    if (isMissing(world, slot, record)) missing++;
+    else if (record && isRenewable(record) && dueMs(record) <= world.nowMs && isWorthwhile(world, record))
+      due.push(record);
+  }
+  const gate = launchGate(world);
+  if (gate === 'held') return due.length === 0 || world.notedKeys.has(WAIT_NOTE.key) ? [] : [noteWait()];
+  // After a refusal for the quota each launch waits for the answer to the one before it.
+  const most = gate === 'one' ? 1 : atOnce;
+  const room = Math.min(most - missing, canAffordRotation(world, missing));
+  if (room <= 0) return [];
+  return due
+    .sort((a, b) => dueMs(a) - dueMs(b))
+    .slice(0, room)
+    .map(({ slot, epoch }): Action => ({ kind: 'rotate', slot, epoch }));
+}
+
+const noteWait = (): Action => ({ kind: 'note', note: WAIT_NOTE, alarm: true });
+
+const WAIT_NOTE: Note = {
+  key: 'rotations wait',
+  event: 'decision',
+  detail: `addresses that are due under aws.recycle_every are not rotated while launches are put off, as after a refusal for the account's quota`,
+};
+
+/**
+ * The run has time for it, EC2 has not refused for good, and the site has no quarrel with anybody: while it bans, a fresh address
+ * would be one more that it gets to know. A run that would be late by it keeps its hands on what it has.
+ */
+function isGoodTime(world: World): boolean {
+  const { forecast } = world;
+  if (isDraining(world) || isTooLateToBoot(world) || isHopeless(world)) return false;
+  if (recentBans(world).banned.length > 0) return false;
+  if (world.instances.some((r) => !isGivenUp(r) && openIncident(r) !== null)) return false;
+  const p95Ms = forecast?.end.p95Ms ?? null;
+  // Those that are rotated at once lose the same minutes, each on its own: what they have waits for their successors.
+  return p95Ms !== null && p95Ms + costMs(world) <= drainAtMs(world.run);
+}
+
+/** Nobody crawls in the slot, but somebody is to: a rotation under way, a boot, or a loss that is being made good. */
+function isMissing(world: World, slot: number, record: InstanceRecord | undefined): boolean {
+  if (record === undefined || isGivenUp(record)) return world.work.waiting > 0 && canFill(world, slot, record);
+  const { phase } = record;
+  return record.rotateAtMs !== null || phase === 'claimed' || phase === 'pending' || phase === 'booting';
+}
+
+/** It crawls, and nobody has asked it to stop. One without products asks nothing of the site: its address may grow old. */
+const isRenewable = (record: InstanceRecord): boolean =>
+  record.phase === 'crawling' && !record.sealed && !isUnavailable(record) && (record.progress?.pending ?? 0) > 0;
+
+/** The slot has more to do than a rotation takes, and a pool for its next machine. */
+function isWorthwhile(world: World, { slot, epoch }: InstanceRecord): boolean {
+  const end = world.forecast!.end.workers.find((p) => p.slot === slot && p.epoch === epoch);
+  if (end === undefined || end.p50Ms - world.nowMs <= costMs(world)) return false;
+  return nextPool(world, slot).kind === 'pool';
+}
+
+/** Before the slot's first rotation there is no epoch that ended by one: then the waves of the fleet count. */
+const isFirst = ({ instances }: World, { slot, epoch }: InstanceRecord): boolean =>
+  epoch === 1 || !instances.some((r) => r.slot === slot && r.epoch < epoch && r.instanceId !== null);
+
+function costMs({ run }: World): number {
+  return rotationCostMs(run.plan.bootP95Ms, tailMs(run.deadlineAtMs - run.startedAtMs));
+}

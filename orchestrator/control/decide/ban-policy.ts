@@ -1,0 +1,189 @@
+/**
+ * What the main server makes of addresses that stopped by themselves: who gives products back, who is replaced, what a
+ * suspicion means, and when the whole run must end. Pure.
+ */
+import { perFleet } from '../per-fleet.ts';
+import { canReplace, hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
+import type { InstanceRecord, AddressIncident } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, isRefused, latestBySlot } from '../model/world.ts';
+
+type BanWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work'> & Partial<Pick<World, 'pools'>>;
+
+/** The incident that the instance still reports; null when it may send requests. */
+export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressIncident | null {
+  return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
+}
+
+/** True while it takes no products: it has an open incident or makes room for another, or what it held is still being taken back. */
+export function isUnavailable(record: InstanceRecord): boolean {
+  return record.phase === 'banned' || openIncident(record) !== null || record.rotateAtMs !== null;
+}
+
+function isBanned(record: InstanceRecord): boolean {
+  return openIncident(record)?.verdict === 'banned';
+}
+
+/** True when its slot gets another address as soon as it has uploaded what it has. */
+export function isBeingReplaced(world: BanWorld, record: InstanceRecord): boolean {
+  return (
+    world.run.settings.site.onBan === 'replace' &&
+    isBanned(record) &&
+    !isGivenUp(record) &&
+    hasAttemptsLeft(world, record.slot)
+  );
+}
+
+/** True when its slot gets another address, because this one is banned or old enough: what it has not crawled waits for that one. */
+export function isRotatingAddress(world: BanWorld, record: InstanceRecord): boolean {
+  return (record.rotateAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
+}
+
+/** True when it is to give back what it has not crawled, and has not done so. */
+export function mustReturnProducts(world: BanWorld, record: InstanceRecord): boolean {
+  if (record.incident?.verdict !== 'banned' || record.incident.returnedAtMs !== null) return false;
+  return (isBanned(record) || record.phase === 'banned') && !isBeingReplaced(world, record);
+}
+
+/** True when it has forgotten what it did not crawl, so that others may have it. */
+export function canReassign(world: BanWorld, record: InstanceRecord): boolean {
+  return record.phase === 'banned' && mustReturnProducts(world, record) && record.progress?.pending === 0;
+}
+
+/**
+ * True when a banned instance crawls again. The order to give its products back may have crossed the end of its
+ * cool-down: one that still holds some is believed to have kept them only after a while.
+ */
+export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
+  const { incident } = record;
+  if (record.phase !== 'banned' || incident === null || incident.overAtMs === null) return false;
+  if (incident.returnedAtMs !== null || incident.verdict !== 'banned') return true;
+  return (record.progress?.pending ?? 0) > 0 && world.nowMs > incident.overAtMs + world.limits.lostMs;
+}
+
+/**
+ * True while products may still come back from an address with an open incident: nobody is to go home before that. On a site that
+ * bans, everybody who is being crawled with may be the next one; then those without work stay as a reserve.
+ */
+export function isReturnExpected(world: BanWorld): boolean {
+  const hasBanned = world.instances.some((r) => r.incident?.verdict === 'banned');
+  // Not by slot, which every heartbeat would have to sort anew: an epoch is given up before the next one is claimed.
+  return world.instances.some((r) => {
+    if (isGivenUp(r)) return false;
+    const busy = (r.progress?.pending ?? 0) > 0;
+    return (busy && hasBanned) || (isUnavailable(r) && (busy || mustReturnProducts(world, r)));
+  });
+}
+
+/** When it last got a page that was right, by the main server's clock; null when it never did. */
+function lastRightMs(record: InstanceRecord): number | null {
+  const okAgoMs = record.progress?.okAgoMs ?? null;
+  return okAgoMs === null || record.lastHeartbeatAtMs === null ? null : record.lastHeartbeatAtMs - okAgoMs;
+}
+
+/** The newest instances of their slots that have said hello and are not given up. */
+const serving = ({ instances }: BanWorld): readonly InstanceRecord[] => servingOf(instances);
+
+const servingOf = perFleet((instances): readonly InstanceRecord[] =>
+  [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null),
+);
+
+/**
+ * The word on a suspicious address. `banned`: the site still serves others, or nobody could tell in time. null: wait;
+ * or the site has changed, which `haltReason` says of the run as a whole.
+ */
+export function judgeSuspicion(
+  world: BanWorld & Pick<World, 'loopStartedAtMs'>,
+  record: InstanceRecord,
+): 'banned' | null {
+  const incident = openIncident(record);
+  if (incident?.verdict !== 'suspect') return null;
+  const others = serving(world).filter((r) => r.slot !== record.slot);
+  if (others.some((r) => (lastRightMs(r) ?? -Infinity) > incident.atMs)) return 'banned';
+  if (isSiteChanged(world)) return null;
+  // Nobody is left who could tell: a ban stops less than a changed site would.
+  if (!isHelpOnItsWay(world) && others.every((r) => isBanned(r)) && isOneOfMany(world)) return 'banned';
+  // While no main server listened, nobody could tell it of right pages.
+  const sinceMs = Math.max(incident.atMs, world.loopStartedAtMs);
+  return world.nowMs - sinceMs > world.limits.lostMs ? 'banned' : null;
+}
+
+/**
+ * Every address sees only bad pages, known ones too, and no other is on its way that could tell. One address proves it only in a
+ * fleet of one: the last of many may be the one that the site has had enough of.
+ */
+function isSiteChanged(world: BanWorld): boolean {
+  const all = serving(world);
+  if (!all.every((r) => openIncident(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
+  if (all.length === 0 || (all.length === 1 && isOneOfMany(world))) return false;
+  const sinceMs = Math.min(...all.map((r) => r.incident!.atMs));
+  return all.every((r) => (lastRightMs(r) ?? -Infinity) <= sinceMs);
+}
+
+const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
+
+/** Another address will soon be there: EC2 has given it or is being asked (also again, after a throttle, but not after the quota was refused), or a slot is about to be filled again. */
+function isHelpOnItsWay(world: BanWorld): boolean {
+  return [...latestBySlot(world.instances).values()].some((r) => {
+    if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
+    if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
+    return r.phase === 'pending' || r.phase === 'booting';
+  });
+}
+
+/** Part of the fleet that may be banned within the window before the circuit opens. */
+const CIRCUIT_SHARE = 1 / 3;
+/** One address says nothing about another. */
+const CIRCUIT_ADDRESSES = 2;
+
+/** Bans count together when they began within so long: ten minutes, less on a short run. */
+export function circuitWindowMs(run: Pick<World['run'], 'startedAtMs' | 'deadlineAtMs'>): number {
+  return Math.min(600_000, Math.max(5_000, (run.deadlineAtMs - run.startedAtMs) / 24));
+}
+
+/** The addresses that were banned within the window, over or not, and how many the fleet has with them. */
+export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: number } {
+  const sinceMs = world.nowMs - circuitWindowMs(world.run);
+  const banned = world.instances.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
+  const all = serving(world);
+  return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
+}
+
+/** Not one that got only missing pages: its products may really be gone, and others look at them again. */
+function isDefiniteBan(record: InstanceRecord): boolean {
+  return record.incident?.verdict === 'banned' && record.incident.rule !== ALL_GONE;
+}
+
+/** The rule of an instance that never had a page that was right, only missing ones. */
+export const ALL_GONE = 'all-gone';
+
+/**
+ * Why crawling must stop for good, or null. `banned`: the circuit is open, because the site has banned two addresses and more than a
+ * third of the fleet within ten minutes, or refuses every address that is up (with `stop`: one); a request more would only be one
+ * against its will. A single address that is left rests instead, when its cool-down leaves time to crawl on. `site-changed`: known
+ * pages are unreadable from everywhere, so nothing that is crawled can be believed.
+ */
+export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
+  if (isDraining(world)) return null;
+  const all = serving(world);
+  const banned = all.filter(isBanned);
+  if (banned.length > 0 && world.run.settings.site.onBan === 'stop') return 'banned';
+  if (isSiteChanged(world)) return 'site-changed';
+  const open = world.work.waiting > 0 || all.some((r) => (r.progress?.pending ?? 0) > 0);
+  const recent = recentBans(world);
+  const count = recent.banned.length;
+  if (open && count >= CIRCUIT_ADDRESSES && count > recent.fleet * CIRCUIT_SHARE) return 'banned';
+  if (!open || banned.length === 0 || banned.length < all.length || isHelpOnItsWay(world)) return null;
+  if (world.run.settings.site.onBan === 'cool-down')
+    return banned.length > 1 || !canRest(world, banned[0]!) ? 'banned' : null;
+  // One address says nothing about another: a fleet of one is given a second before the site's word is taken as final.
+  const addresses = world.instances.filter((r) => r.incident?.verdict === 'banned').length;
+  return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
+}
+
+/** Its cool-down ends while there is time to crawl. */
+function canRest(world: BanWorld, record: InstanceRecord): boolean {
+  const untilMs = record.incident?.untilMs ?? null;
+  return untilMs !== null && untilMs < drainAtMs(world.run);
+}

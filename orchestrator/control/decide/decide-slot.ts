@@ -1,0 +1,255 @@
+/** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
+import type { CloudInstance } from '../../cloud/compute.ts';
+import type { Action } from '../model/actions.ts';
+import {
+  canReassign,
+  isBanOver,
+  isBeingReplaced,
+  isUnavailable,
+  mustReturnProducts,
+  openIncident,
+} from './ban-policy.ts';
+import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
+import { lose, move } from './instance-moves.ts';
+import { canAfford } from '../launching/budget.ts';
+import type { LaunchGate } from '../launching/launch-gate.ts';
+import { launchGate } from '../launching/launch-gate.ts';
+import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
+import { heardInBucketMs } from '../observe/manifest-poll.ts';
+import { stateReasonText } from '../launching/state-reason.ts';
+import { findCloudInstance } from '../observe/cloud-index.ts';
+import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from '../model/run-deadlines.ts';
+import { sharesAddressWith } from './nat-detection.ts';
+import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isRefused, wasNeverLaunched } from '../model/world.ts';
+
+/** Unanswered calls for one claim; the wait doubles up to two heartbeats. A throttled one goes on for as long as there is time. */
+const MAX_ATTEMPTS = 12;
+
+/** A claim that EC2 was not asked for is used for so long. */
+const STALE_CLAIM_MS = 600_000;
+const OLD_KEYS =
+  'its address of the bundle was signed with keys that AWS has refused since; the next claim has a fresh one';
+const STALE =
+  'EC2 was not asked for it within ten minutes of the claim; the next claim has a fresh address of the bundle';
+
+/** Actions for the slot's newest epoch, or with `old` for an epoch that is only to be wound up. */
+export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
+  if (!record) return decideClaim(world, slot, undefined);
+  const at = { slot, epoch: record.epoch };
+  const cloudInstance = findCloudInstance(world, record);
+  const actions: Action[] = [];
+  // `claimed` has an ID only when the second half of taking it in failed: it is done again, whatever state EC2 shows.
+  if (
+    cloudInstance &&
+    (cloudInstance.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed')
+  )
+    actions.push({ kind: 'adopt', ...at, instance: cloudInstance });
+  actions.push(...decidePhase(world, record, cloudInstance));
+  if (!old && isVacated(record)) actions.push(...decideClaim(world, slot, record));
+  return actions;
+}
+
+/** The next claim of an empty slot. Whether the money is there is for all claims of a round to share: `admitLaunches`. */
+function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
+  if (world.work.waiting === 0 || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
+  // Until EC2 shows the old machine ended, it is counted beside its successor: that is no want of money.
+  if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
+  const next = nextPool(world, slot);
+  return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: (record?.epoch ?? 0) + 1, pool: next.pool }] : [];
+}
+
+function decidePhase(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  switch (record.phase) {
+    case 'claimed':
+      return decideClaimed(world, record, cloudInstance);
+    case 'pending':
+    case 'booting':
+      return decideBooting(world, record, cloudInstance);
+    case 'ready':
+    case 'crawling':
+    case 'banned':
+    case 'uploading':
+      return decideServing(world, record, cloudInstance);
+    case 'done':
+    case 'lost':
+    case 'terminating':
+    case 'terminated':
+      return decideLeaving(world, record, cloudInstance);
+  }
+}
+
+function decideClaimed(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  if (cloudInstance) return [];
+  return record.attempts === 0 ? decideFirstCall(world, record) : decideRetry(world, record);
+}
+
+function decideFirstCall(world: World, record: InstanceRecord): Action[] {
+  if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
+  if (isHopeless(world)) return [lose(record, LOSS.refused)];
+  const gate = launchGate(world);
+  // What is left of the claims that were put off may find that the others have taken everything.
+  if (gate !== 'open' && (world.work.waiting === 0 || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
+  if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
+  if (isSignedByOldKeys(world, record)) return [lose(record, LOSS.notNeeded, OLD_KEYS)];
+  if (gate === 'held') return [];
+  // Another slot was refused there meanwhile: this one goes to the next pool without asking.
+  if (isClosedPool(world, record.request)) return [lose(record, LOSS.poolDry)];
+  const dryMs = dryUntilMs(world, record.request);
+  if (world.pools && dryMs !== null && dryMs > world.nowMs) return [lose(record, LOSS.poolDry)];
+  return [launchOf(record)];
+}
+
+/**
+ * The address of the bundle in its user data ends with the credentials that made it, which a role has for an hour or so. Its
+ * token is unused, so another claim may take its place. One that this very loop has queued is on its way to EC2.
+ */
+function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: LaunchGate): boolean {
+  const waits = gate !== 'open' || claimedAtMs < world.loopStartedAtMs;
+  return waits && world.nowMs - claimedAtMs > STALE_CLAIM_MS;
+}
+
+/** The keys were refused since it was written: the address of the bundle in it dies with them. Its token is unused. */
+const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): boolean =>
+  rights?.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
+
+function decideRetry(world: World, record: InstanceRecord): Action[] {
+  const { attempts, answer } = record;
+  const calledMs = record.launchedAtMs ?? record.claimedAtMs;
+  const refused = isRefused(record);
+  if (refused && wasNeverLaunched(record)) return [lose(record, LOSS.refused)];
+  if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
+  // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
+  if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
+  // It will not be asked for again. Either the tags turn up, or the next epoch gets a token of its own.
+  if (refused || (answer?.kind === 'unknown' && answer.tokenUsed === true))
+    return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS
+      ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)]
+      : [];
+  const throttled = answer?.kind === 'refused';
+  if (isDraining(world) || (throttled && (world.work.waiting === 0 || isHopeless(world))))
+    return [lose(record, LOSS.notNeeded)];
+  if (throttled ? isTooLateToBoot(world) : attempts >= MAX_ATTEMPTS) return [lose(record, LOSS.unanswered)];
+  return world.nowMs >= calledMs + retryMs(world, record) ? [launchOf(record)] : [];
+}
+
+/** Doubles from half a second to two heartbeats; from half of that to all of it, by slot, so that slots do not call in step. */
+function retryMs(world: World, { slot, attempts }: InstanceRecord): number {
+  const fullMs = Math.min(world.limits.heartbeatMs * 2, 500 * 2 ** Math.min(attempts - 1, 10));
+  const jitter = ((slot * 7_919 + attempts * 104_729) % 1_000) / 1_000;
+  return fullMs * (0.5 + jitter / 2);
+}
+
+const launchOf = ({ slot, epoch }: InstanceRecord): Action => ({ kind: 'launch', slot, epoch });
+
+function decideBooting(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  const gone = goneReason(world, record, cloudInstance);
+  if (gone) return [lose(record, gone, wordsOf(cloudInstance))];
+  if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
+  const shared = sharedDetail(world, record);
+  if (shared) return [lose(record, LOSS.sharedAddress, shared)];
+  // While no main server listened, nobody could say hello to it.
+  const waitingSinceMs = Math.max(record.launchedAtMs ?? record.claimedAtMs, world.loopStartedAtMs);
+  if (world.nowMs - waitingSinceMs > world.limits.bootMs) return [lose(record, LOSS.noHello)];
+  if (record.phase === 'pending' && cloudInstance?.state === 'running') return [move(record, 'booting')];
+  return [];
+}
+
+/** EC2's own words for its end, for the event. */
+function wordsOf(cloudInstance: CloudInstance | undefined): string | undefined {
+  return cloudInstance?.stateReason ? stateReasonText(cloudInstance.stateReason) : undefined;
+}
+
+function decideServing(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): Action[] {
+  const gone = goneReason(world, record, cloudInstance);
+  if (gone) return [lose(record, gone, wordsOf(cloudInstance))];
+  const shared = sharedDetail(world, record);
+  if (shared) return [lose(record, LOSS.sharedAddress, shared)];
+  if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];
+  // A part in the bucket is a sign of life, too, when the callbacks do not get through.
+  const heardMs = Math.max(
+    heardByMs(world, record.lastHeartbeatAtMs ?? record.phaseAtMs),
+    world.loopStartedAtMs,
+    heardInBucketMs(world, record),
+  );
+  if (world.nowMs - heardMs > silenceMs(world, record)) return [lose(record, LOSS.silent)];
+  const drainingSinceMs = drainedSinceMs(world, record);
+  if (drainingSinceMs !== null && world.nowMs > uploadEndMs(world, drainingSinceMs))
+    return [lose(record, LOSS.overdue)];
+  const actions: Action[] = decideIncident(world, record);
+  if (record.manifestKey !== null) actions.push({ kind: 'confirm', slot: record.slot, epoch: record.epoch });
+  if (isUnavailable(record)) return actions;
+  if (
+    !record.registered &&
+    record.instanceId !== null &&
+    world.run.balancer !== null &&
+    cloudInstance?.state === 'running'
+  ) {
+    actions.push({ kind: 'register', slot: record.slot, epoch: record.epoch, instanceId: record.instanceId });
+  }
+  if (record.phase === 'ready' && (record.progress?.assigned ?? 0) > 0) actions.push(move(record, 'crawling'));
+  else if (isThrough(record)) actions.push(move(record, 'uploading'));
+  return actions;
+}
+
+/** How long it may be silent while EC2 shows it running. A balancer that finds it healthy has an answer from it: it is slow, not dead. */
+function silenceMs({ limits, targets }: World, { instanceId }: InstanceRecord): number {
+  const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy';
+  return isHealthy ? 2 * limits.lostMs : limits.lostMs;
+}
+
+/**
+ * A time from before the clock was set back says nothing. But a small step, which the observer takes for drift, must not make
+ * every heartbeat one of the future: that is now.
+ */
+const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
+  atMs <= nowMs + limits.heartbeatMs ? Math.min(atMs, nowMs) : -Infinity;
+
+/** Sealed, with nothing left to crawl. */
+const isThrough = (record: InstanceRecord): boolean =>
+  record.phase !== 'uploading' && record.sealed && record.progress?.pending === 0;
+
+/** Since when it has been asked to upload and give back what is left; null when it has not. */
+function drainedSinceMs(world: World, record: InstanceRecord): number | null {
+  if (isDraining(world)) return Math.min(world.requestSeenAtMs ?? Infinity, drainAtMs(world.run));
+  if (record.rotateAtMs !== null) return record.rotateAtMs;
+  return isBeingReplaced(world, record) || mustReturnProducts(world, record) ? record.incident!.atMs : null;
+}
+
+/** The moves of an instance whose address is or was banned. */
+function decideIncident(world: World, record: InstanceRecord): Action[] {
+  const incident = openIncident(record);
+  if (incident?.verdict === 'banned' && (record.phase === 'ready' || record.phase === 'crawling'))
+    return [move(record, 'banned', null, `${incident.rule}, seen at ${record.address ?? 'an unknown address'}`)];
+  if (record.phase !== 'banned') return isUnavailable(record) && isThrough(record) ? [move(record, 'uploading')] : [];
+  if (isThrough(record)) return [move(record, 'uploading')];
+  if (canReassign(world, record)) return [{ kind: 'reassign', slot: record.slot, epoch: record.epoch }];
+  if (!isBanOver(world, record)) return [];
+  const assigned = record.progress?.assigned ?? 0;
+  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address is let in again')];
+}
+
+/** Said hello long ago and got no product, because the balancer has always found it unfit while it serves others. */
+function isNeverHealthy(world: World, record: InstanceRecord): boolean {
+  if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isUnavailable(record))
+    return false;
+  if (world.onceHealthy?.has(record.instanceId)) return false;
+  const health = world.targets.get(record.instanceId);
+  if (health !== 'unhealthy' && health !== 'unused') return false;
+  // Before others have work, the balancer itself may be what is not ready.
+  const othersMs = world.instances
+    .filter((r) => r.phase === 'crawling' && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
+    .map((r) => r.phaseAtMs);
+  const sinceMs = Math.max(record.phaseAtMs, world.loopStartedAtMs, Math.min(Infinity, ...othersMs));
+  return world.nowMs - sinceMs > world.limits.healthyMs;
+}
+
+/** What to say of an instance that has another one's address; null for one that has its own. */
+function sharedDetail(world: World, record: InstanceRecord): string | null {
+  const other = sharesAddressWith(world.instances, record);
+  return (
+    other && `it has the address ${record.address} of slot ${other.slot} epoch ${other.epoch} (${other.instanceId})`
+  );
+}

@@ -1,0 +1,252 @@
+/**
+ * The heart of the control loop: from what is known to what should be done. Pure: no clock, no chance, no
+ * database. The states and their moves stand in shared/domain/states.ts; every wait here ends by a time limit.
+ */
+import { dueChunks } from '../../../shared/domain/sharing.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import type { Action } from '../model/actions.ts';
+import { behindBalancer, mustEnd } from '../launching/launch-behind-balancer.ts';
+import { haltReason, isRotatingAddress, isUnavailable } from './ban-policy.ts';
+import { decideSlot } from './decide-slot.ts';
+import { extraLaunches } from '../launching/extra-launches.ts';
+import { lateNotes } from './late-notes.ts';
+import { perFleet } from '../per-fleet.ts';
+import type { WorkerWorld } from '../sharing/workers.ts';
+import type { LimitsByTime } from '../sharing/rebalance.ts';
+import { limitsByTime } from '../sharing/rebalance.ts';
+import { rotations } from './address-rotation.ts';
+import { admitLaunches } from '../launching/launch-admission.ts';
+import { LOSS_REASON } from '../model/loss-reason.ts';
+import { isShortOfMoney } from '../launching/budget.ts';
+import { lostRights } from '../launching/rights.ts';
+import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
+import { endNote } from './uncrawled-reason.ts';
+import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.ts';
+import { shardsOf } from '../sharing/shards.ts';
+import { canFill, canReplace, isFilled, isFilledSoon } from './slot-attempts.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import { isDown } from '../observe/site-watch.ts';
+import { isStallCause, stallFacts } from './stall-causes.ts';
+import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
+import type { World } from '../model/world.ts';
+import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';
+
+/** Everything that should be done now. An empty list means: wait for something to change, or for time to pass. */
+export function decide(world: World): Action[] {
+  switch (world.run.phase) {
+    case 'planned':
+      return [{ kind: 'move-run', from: 'planned', to: 'launching', reason: null }];
+    case 'launching':
+    case 'crawling':
+      return [...admitLaunches(world, behindBalancer(world, decideFleet(world))), ...decideLoading(world)];
+    case 'releasing':
+      return [...decideRelease(world), ...decideLoading(world)];
+    case 'loading':
+      return decideEnd(world);
+    case 'completed':
+    case 'held':
+    case 'banned':
+    case 'failed':
+    case 'cancelled':
+      return decideFleetEnd(world);
+  }
+}
+
+function decideFleet(world: World): Action[] {
+  const actions: Action[] = [];
+  const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : stallEnd(world));
+  if (halt !== null) actions.push({ kind: 'halt', reason: halt });
+  if (world.run.balancer === null) {
+    if (!isDraining(world)) actions.push({ kind: 'ensure-balancer' });
+  } else if (world.balancerGone) actions.push({ kind: 'forget-balancer' });
+  const latest = latestBySlot(world.instances);
+  const slots = slotCount(world);
+  for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
+  if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
+  actions.push(...stallNotes(world), ...unansweredNotes(world));
+  actions.push(...decideOldEpochs(world, latest));
+
+  const alive = [...latest.values()].filter((r) => !isGivenUp(r));
+  if (world.run.phase === 'launching' && alive.some((r) => r.phase === 'ready' || r.phase === 'crawling')) {
+    actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
+  }
+  const limitChunks = world.work.waiting > 0 ? offerLimit(world) : 0;
+  if (
+    halt === null &&
+    !isDraining(world) &&
+    world.run.balancer !== null &&
+    world.work.waiting > 0 &&
+    limitChunks > 0 &&
+    hasHealthyTarget(world, alive)
+  ) {
+    actions.push({ kind: 'offer', limitChunks });
+  }
+  if (isFleetFinished(world, latest)) {
+    actions.push(...notesOfOpenEpochs(world));
+    actions.push({
+      kind: 'move-run',
+      from: world.run.phase,
+      to: 'releasing',
+      reason: endNote(endReason(world), isDown(world.site)),
+    });
+  }
+  return actions;
+}
+
+/** Epochs that were replaced still have to be closed and terminated. */
+function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecord>): Action[] {
+  return world.instances
+    .filter((r) => latest.get(r.slot)?.epoch !== r.epoch)
+    .flatMap((r) => decideSlot(world, r.slot, r, true));
+}
+
+/** How many chunks one slot may hold now: even shares over the slots that can still take any. */
+export function chunkLimit(
+  world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
+): number {
+  const latest = latestBySlot(world.instances);
+  const shardOf = shardsOf(world.work);
+  const bereft = slotsOfLost(world.instances);
+  const count = slotCount(world);
+  let slots = 0;
+  let granted = 0;
+  for (let slot = 0; slot < count; slot++) {
+    const record = latest.get(slot);
+    // What EC2 will not give for a while (dry pools, quota, money) must not keep products from those that are there.
+    const takes = record && !isGivenUp(record) ? isFilled(world, record) : isFilledSoon(world, slot, record);
+    // What a lost one leaves goes to those that are up at once; its successor takes what they cannot do in time.
+    if (!takes || (isEmptyNow(record) && bereft.has(slot))) continue;
+    // A banned address takes nothing; the share of one that is being replaced or rotated waits for its successor.
+    const closed = record && !isGivenUp(record) && (record.sealed || isUnavailable(record));
+    if (closed && !isRotatingAddress(world, record)) continue;
+    slots++;
+    if (record) granted += shardOf(slot, record.epoch)?.chunks ?? 0;
+  }
+  return dueChunks(granted + world.work.waiting, slots, granted);
+}
+
+/** Slots that have lost an instance which could have held products. A banned or rotated one is another matter: its share waits. */
+const slotsOfLost = perFleet(
+  (instances): ReadonlySet<number> =>
+    new Set(
+      instances
+        .filter((r) => isGivenUp(r) && r.publicKey !== null && r.reason !== null && !isSucceeded(r.reason))
+        .map((r) => r.slot),
+    ),
+);
+
+/** It went so that another address might take its place. */
+const isSucceeded = (reason: string): boolean => reason === LOSS_REASON.banned || reason === LOSS_REASON.rotated;
+
+/** Nobody is up in the slot, or not yet. */
+function isEmptyNow(record: InstanceRecord | undefined): boolean {
+  if (record === undefined || isGivenUp(record)) return true;
+  return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
+}
+
+type LimitWorld = WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>;
+
+/** How many chunks this slot may own now. */
+export function slotLimit(world: LimitWorld, slot: number): number {
+  const share = shareNow(world);
+  return typeof share === 'number' ? share : (share.maxChunks.get(slot) ?? 0);
+}
+
+/** The same where shares go by time; null while they are equal. */
+export function maxChunksByTime(world: LimitWorld, slot: number): number | null {
+  const byTime = limitsByTime(world, () => chunkLimit(world));
+  return byTime && (byTime.maxChunks.get(slot) ?? 0);
+}
+
+/** The most that any slot that is up may own; 0 when what waits is for those that are to come. Each knows its own limit. */
+function offerLimit(world: LimitWorld): number {
+  const share = shareNow(world);
+  return typeof share === 'number' ? share : share.maxOfServing;
+}
+
+/** The equal share, or shares by time while those are in force. */
+function shareNow(world: LimitWorld): number | LimitsByTime {
+  let due: number | null = null;
+  const equal = (): number => (due ??= chunkLimit(world));
+  return limitsByTime(world, equal) ?? equal();
+}
+
+function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boolean {
+  return (
+    world.balancerActive &&
+    alive.some((r) => r.registered && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
+  );
+}
+
+/** Nobody crawls any more and nobody will: every epoch is closed and no slot is to be filled again. */
+function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecord>): boolean {
+  if (isClosingOver(world)) return true;
+  // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
+  // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
+  // Without keys or rights neither is the bucket asked again, nor EC2.
+  if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
+    return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
+  if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
+  if (world.nowMs > powerOffAtMs(world.run)) return world.instances.every((r) => !isOpenEpoch(r));
+  const slots = slotCount(world);
+  for (let slot = 0; slot < slots; slot++) {
+    const record = latest.get(slot);
+    if (!record) {
+      if (world.work.waiting > 0 && canFill(world, slot, record)) return false;
+      continue;
+    }
+    if (!isClosed(record)) return false;
+    if (world.work.waiting > 0 && canReplace(world, slot, record)) return false;
+  }
+  return world.instances.every((r) => isClosed(r));
+}
+
+/** Why products may be left without an outcome: noted with the run until they are settled. */
+function endReason(world: World): FailureReason | null {
+  const { request } = world.run;
+  if (request === 'banned' || request === 'site-changed') return request;
+  if (request === 'no-balancer') return 'lost-instance';
+  if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallFacts(request).rest;
+  if (request !== null) return 'cancelled';
+  // Nobody was allowed to crawl: more time would not have helped.
+  if (isDraining(world) && world.robots?.access === 'none') return 'robots';
+  if (world.work.waiting > 0 && isShortOfMoney(world)) return 'budget';
+  if (isDraining(world)) return 'deadline';
+  return world.work.waiting > 0 ? 'lost-instance' : null;
+}
+
+function decideLoading(world: World): Action[] {
+  return world.totals.seen > world.totals.loaded ? [{ kind: 'load' }] : [];
+}
+
+function decideRelease(world: World): Action[] {
+  const actions = decideFleetEnd(world);
+  // The results need not wait for the last second of an instance that is leaving, nor past the deadline for EC2 to
+  // show it: every epoch is closed.
+  const released = world.instances.every((r) => isLeaving(r) || isOverdue(world, r)) || isReleaseOver(world);
+  if (released) actions.push({ kind: 'move-run', from: 'releasing', to: 'loading', reason: world.run.reason });
+  return actions;
+}
+
+/** EC2 will perhaps never end it: it is told again, and nobody takes anything more from it. */
+function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
+  return record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
+}
+
+/** Terminates what is left and removes the balancer; also after a run's end, until nothing is left. */
+function decideFleetEnd(world: World): Action[] {
+  const actions = world.instances.flatMap((r) => decideSlot(world, r.slot, r, true));
+  if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
+  else if (world.balancerMayRemain === true) actions.push({ kind: 'sweep-balancer' });
+  return actions;
+}
+
+function decideEnd(world: World): Action[] {
+  const actions = [...decideFleetEnd(world), ...decideLoading(world)];
+  // A run that is taken up long after its time has parts that nobody has tried to load.
+  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs ?? Infinity;
+  const since = Math.max(Math.min(powerOffAtMs(world.run), lostSinceMs), world.loopStartedAtMs);
+  const late = world.nowMs > since + world.limits.uploadMs;
+  if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });
+  return actions;
+}

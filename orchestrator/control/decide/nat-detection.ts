@@ -1,0 +1,111 @@
+/**
+ * Two instances behind one egress address would crawl at twice the pace that the site is to see. Only one of them may go on.
+ * Pure.
+ */
+import { perFleet } from '../per-fleet.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import { isGivenUp } from '../model/world.ts';
+
+/** The instance of the run that has the record's address to itself; null when that is the record, or nobody shares it. */
+export function sharesAddressWith(instances: readonly InstanceRecord[], record: InstanceRecord): InstanceRecord | null {
+  const owner = record.address === null ? undefined : ownersOf(instances).get(record.address);
+  return owner === undefined || owner === record || isGivenUp(record) ? null : owner;
+}
+
+/** Who keeps each address: an instance that crawls before one that does not, then the one that was there first. */
+const ownersOf = perFleet((instances): ReadonlyMap<string, InstanceRecord> => {
+  const keepers = new Map<string, InstanceRecord>();
+  for (const record of instances) {
+    if (record.address === null || record.instanceId === null || isGivenUp(record)) continue;
+    const known = keepers.get(record.address);
+    if (known === undefined || comesBefore(record, known)) keepers.set(record.address, record);
+  }
+  return keepers;
+});
+
+function comesBefore(a: InstanceRecord, b: InstanceRecord): boolean {
+  const crawls = (r: InstanceRecord): boolean => (r.progress?.assigned ?? 0) > 0;
+  const said = (r: InstanceRecord): boolean => r.publicKey !== null;
+  if (crawls(a) !== crawls(b)) return crawls(a);
+  if (said(a) !== said(b)) return said(a);
+  if (a.phaseAtMs !== b.phaseAtMs) return a.phaseAtMs < b.phaseAtMs;
+  return a.slot < b.slot;
+}
+
+/** What is known of an instance's address when it says hello. */
+export interface Seen {
+  source: string | undefined;
+  ec2: string | null;
+  own: string;
+}
+
+/**
+ * The address that an instance's requests leave from, as well as the main server can tell: the public one its hello came
+ * from (a NAT shows there), else the public one EC2 gave it, else its own word. A private source may be a proxy before
+ * the main server and says nothing; and a loopback address of its own is the one it is bound to.
+ * @param direct it is known that no public proxy stands before the main server; else EC2's word counts for more than the source
+ */
+export function egressAddress(seen: Seen, direct: boolean): string {
+  if (seen.own.startsWith('127.')) return seen.own;
+  const source = sourceOf(seen);
+  const ec2 = seen.ec2 !== null && isPublic(seen.ec2) ? seen.ec2 : null;
+  if (source !== null && (direct || ec2 === null)) return source;
+  return ec2 ?? seen.own;
+}
+
+/**
+ * The address a hello came from if EC2 shows another for its instance; null when it is one of those shown, or cannot be judged: this
+ * machine's own, or a private one while only the public one is known. A NAT and a proxy are legal, so this is for an alarm only.
+ */
+export function foreignSource(
+  source: string | undefined,
+  shown: { public: string | null; private: string | null },
+): string | null {
+  const plain = source?.replace(/^::ffff:/, '');
+  if (plain === undefined || /^(127\.|::1$)/.test(plain)) return null;
+  if (plain === shown.public || plain === shown.private) return null;
+  if (shown.public === null && shown.private === null) return null;
+  return !isPublic(plain) && shown.private === null ? null : plain;
+}
+
+/** The public address that a hello came from; null when it tells nothing. */
+function sourceOf({ source }: Seen): string | null {
+  const plain = source?.replace(/^::ffff:/, '');
+  return plain !== undefined && isPublic(plain) ? plain : null;
+}
+
+interface Place {
+  slot: number;
+  epoch: number;
+}
+
+/**
+ * The hellos of one run, as this main server heard them. A public proxy before it makes all instances look alike; that there is
+ * none is seen when one comes from the very address that EC2 shows.
+ */
+export class Sources {
+  #direct = false;
+  /** Those for which EC2 was believed before that was known, with where they came from. */
+  #doubtful: (Place & { address: string })[] = [];
+
+  /** The address of the one that says hello, and better ones of others, when it has shown that sources can be believed. */
+  hello({ slot, epoch }: Place, seen: Seen): { address: string; corrected: readonly (Place & { address: string })[] } {
+    const source = sourceOf(seen);
+    this.#direct ||= source !== null && source === seen.ec2;
+    const address = egressAddress(seen, this.#direct);
+    const later = egressAddress(seen, true);
+    if (later !== address) this.#doubtful.push({ slot, epoch, address: later });
+    if (!this.#direct) return { address, corrected: [] };
+    const corrected = this.#doubtful;
+    this.#doubtful = [];
+    return { address, corrected };
+  }
+}
+
+/** Private, shared, loopback and link-local ranges (RFC 1918, 6598, 1122, 3927); of IPv6 only 2000::/3 is in use for the public. */
+const NOT_PUBLIC = /^(0|10|127|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
+
+function isPublic(address: string): boolean {
+  if (address.includes(':')) return /^[23]/.test(address);
+  return /^\d+\.\d+\.\d+\.\d+$/.test(address) && !NOT_PUBLIC.test(address);
+}

@@ -1,0 +1,107 @@
+/** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
+import { deathAtLaunch, isDyingAtLaunch } from '../launching/launch-deaths.ts';
+import { launchGate } from '../launching/launch-gate.ts';
+import { LOSS_REASON } from '../model/loss-reason.ts';
+import { canAfford } from '../launching/budget.ts';
+import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
+import { lostRights } from '../launching/rights.ts';
+import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/world.ts';
+
+export { LOSS_REASON as LOSS } from '../model/loss-reason.ts';
+
+/** A slot is filled at most this often with an instance that EC2 really gave: the first and two replacements. */
+const MAX_LAUNCHED = 3;
+/** An instance that never came into service is replaced once: a second one would fail the same way. */
+const MAX_DEAD_BOOTS = 2;
+/** Launches per slot that EC2 neither carried out nor refused for a reason that has a rule of its own. */
+const MAX_FAILED_CALLS = 8;
+
+type TryWorld = Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'> &
+  Partial<Pick<World, 'pools' | 'loopStartedAtMs' | 'rights'>>;
+
+/** True when time is left for another instance in the slot, and it has not failed too often. */
+export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
+  if (isDraining(world) || isHopeless(world)) return false;
+  if (isTooLateToBoot(world)) return false;
+  const epochs = world.instances.filter((r) => r.slot === slot);
+  // One that made room for a fresh address has not failed, and may be followed by another as long as there is time.
+  // One that EC2 itself ended at its launch says nothing of the slot: `launch-deaths.ts` bounds those.
+  const launched = epochs.filter(
+    (r) => r.instanceId !== null && r.reason !== LOSS_REASON.rotated && deathAtLaunch(r) === null,
+  );
+  if (launched.length >= MAX_LAUNCHED) return false;
+  if (
+    launched.filter((r) => r.reason === LOSS_REASON.noHello || r.reason === LOSS_REASON.neverHealthy).length >=
+    MAX_DEAD_BOOTS
+  )
+    return false;
+  return epochs.filter(isFailedCall).length < MAX_FAILED_CALLS && nextPool(world, slot).kind !== 'none';
+}
+
+/** True when an instance launched now would say hello only when everybody stops. */
+export function isTooLateToBoot(world: Pick<World, 'run' | 'nowMs' | 'limits'>): boolean {
+  return world.nowMs + world.limits.bootMs >= drainAtMs(world.run);
+}
+
+function isFailedCall(record: InstanceRecord): boolean {
+  if (record.instanceId !== null || record.attempts === 0 || !isGivenUp(record)) return false;
+  return record.answer?.kind !== 'refused' || record.answer.cause === 'throttled' || record.answer.cause === 'spent';
+}
+
+/** True when an empty slot may get an instance before the end, now or later, as far as tries and time go. */
+export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+  if (record) return isGivenUp(record) && record.reason !== null && hasAttemptsLeft(world, slot);
+  if (isDraining(world) || isHopeless(world)) return false;
+  // The first launch of a short run goes out at once; only what EC2 has put off may come too late.
+  return isOpenNow(world, slot) || (!isTooLateToBoot(world) && nextPool(world, slot).kind !== 'none');
+}
+
+/** `mayFill`, and the money is there. */
+export function canFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+  return mayFill(world, slot, record) && canAfford(world);
+}
+
+/** True when a given-up slot may be filled again. */
+export function canReplace(world: TryWorld, slot: number, record: InstanceRecord): boolean {
+  return canFill(world, slot, record);
+}
+
+/** True when nothing keeps an empty slot from being launched now: products may wait for it. */
+export function isFilledSoon(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+  return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
+}
+
+/** @param succeeds one of ours makes room for it, within the quota, too */
+function isOpenNow(world: TryWorld, slot: number, succeeds = false): boolean {
+  return isGateOpen(world, succeeds) && nextPool(world, slot).kind === 'pool';
+}
+
+const isGateOpen = (world: TryWorld, succeeds: boolean): boolean => {
+  const gate = launchGate(world);
+  return gate === 'open' || (gate === 'one' && succeeds);
+};
+
+/** True when the slot has an instance, or EC2's answer is on its way: not one whose launch is put off. */
+export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
+  return record.phase !== 'claimed' || isGateOpen(world, isSuccessor(world, record));
+}
+
+/** The epoch before it ended to make room for it. */
+const isSuccessor = ({ instances }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
+  instances.some((r) => r.slot === slot && r.epoch === epoch - 1 && r.reason === LOSS_REASON.rotated);
+
+/** True when the next epoch of the slot may be claimed now. A banned or rotated address makes room first: no more are up than planned. */
+export function isVacated(record: InstanceRecord): boolean {
+  // Nobody was ever there who could have left something in the bucket, which the same keys may not open either.
+  if (record.phase === 'terminated' && record.instanceId === null && isRefused(record)) return true;
+  const makesRoom = record.reason === LOSS_REASON.banned || record.reason === LOSS_REASON.rotated;
+  return isClosed(record) && (!makesRoom || isLeaving(record));
+}
+
+/** No further launch will bring an instance: every pool is refused for good, keys or rights are lost, or machines die at launch. */
+export function isHopeless(world: TryWorld): boolean {
+  return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
+}

@@ -1,0 +1,80 @@
+/**
+ * Why a run may come to a stop although products wait, and what follows from each cause. A new cause is a row here and a place that
+ * reports it in `Marks.faults`; the watchdog, the end of the run, its report and `explain` take the rest from this table. Pure.
+ */
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+
+export interface StallFacts {
+  exitCode: ExitCode;
+  /** The cause as a clause: it follows "because" and begins the reason of the run. */
+  because: string;
+  /** What a person can do about it. */
+  remedy: string;
+  /** What becomes of the products that are left. */
+  rest: FailureReason;
+}
+
+/** In the order of likelihood: where several are known, the first one is named. At most 16 characters each: they are stored as the run's request. */
+export const STALL_CAUSES = {
+  'lost-bucket': {
+    exitCode: EXIT.config,
+    because: 'the bucket cannot be used',
+    remedy:
+      'Make the bucket again under its name, or give back the rights to list, read and write it; then orchestrator retry.',
+    rest: 'upload',
+  },
+  unreachable: {
+    exitCode: EXIT.config,
+    because: 'this machine cannot reach the load balancer',
+    remedy:
+      'Let this machine reach the listener of the balancer: its security group, aws.balancer_scheme, DNS, routes (orchestrator doctor shows them); then orchestrator retry.',
+    rest: 'lost-instance',
+  },
+  'site-down': {
+    exitCode: EXIT.siteDown,
+    because: 'the site is down',
+    remedy: 'Look whether the site answers elsewhere, and retry later: orchestrator retry crawls what is left.',
+    rest: 'network',
+  },
+  'no-progress': {
+    exitCode: EXIT.failedProducts,
+    because: 'nothing came in',
+    remedy: 'orchestrator logs has what the instances reported last; orchestrator retry crawls what is left.',
+    rest: 'lost-instance',
+  },
+} as const satisfies Record<string, StallFacts>;
+
+export type StallCause = keyof typeof STALL_CAUSES;
+
+export const stallFacts = (cause: StallCause): StallFacts => STALL_CAUSES[cause];
+
+/** True for a run's request that the watchdog has made. */
+export const isStallCause = (request: string | null): request is StallCause =>
+  request !== null && Object.hasOwn(STALL_CAUSES, request);
+
+/** A fault that is known and not over: since when (wall clock), and what was seen, in words. */
+export interface ActiveStallCause {
+  sinceMs: number;
+  detail: string;
+}
+
+export type ActiveStallCauses = ReadonlyMap<StallCause, ActiveStallCause>;
+
+/** The likeliest cause of a stall. */
+export function likeliestCause(faults: ActiveStallCauses): StallCause {
+  const causes = Object.keys(STALL_CAUSES) as StallCause[];
+  return causes.find((cause) => faults.has(cause)) ?? 'no-progress';
+}
+
+/** Notes what is seen now; a fault that goes on keeps the time it began. */
+export function setStallCause(
+  faults: Map<StallCause, ActiveStallCause>,
+  cause: StallCause,
+  detail: string | null,
+  nowMs: number,
+): void {
+  if (detail === null) faults.delete(cause);
+  else faults.set(cause, { sinceMs: Math.min(faults.get(cause)?.sinceMs ?? nowMs, nowMs), detail });
+}

@@ -1,0 +1,52 @@
+/** What is noted with the run when its crawl ends, and why products were left without an outcome then. Pure. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { LOSS } from './slot-attempts.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+
+type Settled = EpochId & OutcomeCounts;
+
+type Noted = { reason: string | null };
+
+const SITE_DOWN = 'site-down';
+
+/** The note for the run's row and its events: main servers that take the run up after this one go by it. Null: nothing to note. */
+export function endNote(rest: FailureReason | null, isSiteDown: boolean): string | null {
+  const words = [...(rest === null ? [] : [rest]), ...(isSiteDown ? [SITE_DOWN] : [])];
+  return words.length === 0 ? null : words.join(' ');
+}
+
+/** The reason noted when crawling ended. */
+export function uncrawledReason(run: Noted): FailureReason {
+  const words = wordsOf(run);
+  return FAILURE_REASONS.find((r) => words.includes(r)) ?? 'lost-instance';
+}
+
+/** True when the site was down when crawling ended. */
+export const endedSiteDown = (run: Noted): boolean => wordsOf(run).includes(SITE_DOWN);
+
+const wordsOf = ({ reason }: Noted): string[] => reason?.split(' ') ?? [];
+
+/**
+ * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their instances
+ * could not bring the results to the bucket. `settled` has what reached the ledger.
+ */
+export function openReason(
+  rest: FailureReason,
+  open: number,
+  instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'reason' | 'progress'>[],
+  settled: readonly Settled[],
+): FailureReason {
+  if (rest !== 'deadline') return rest;
+  let stuck = 0;
+  for (const { slot, epoch, reason, progress } of instances) {
+    // What an instance had that was lost on the way went to others.
+    if (progress === null || (reason !== null && reason !== LOSS.overdue)) continue;
+    const arrived = settled.find((s) => s.slot === slot && s.epoch === epoch);
+    stuck += Math.max(0, total(progress) - (arrived ? total(arrived) : 0));
+  }
+  return open > 0 && stuck >= open ? 'upload' : rest;
+}
+
+const total = ({ stored, gone, failed }: OutcomeCounts): number => stored + gone + failed;

@@ -1,0 +1,87 @@
+/**
+ * No night without progress: says when a run stands still, buys nothing then, and ends it when nothing has come in for long. Pure:
+ * progress-watch.ts measures, stall-causes.ts has what each cause means.
+ */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { Action } from '../model/actions.ts';
+import { SHORT_RUN_MS, stallWindowMs, plannedGapMs } from './stall-window.ts';
+import { isDraining } from '../model/run-deadlines.ts';
+import type { StallCause } from './stall-causes.ts';
+import { likeliestCause, stallFacts } from './stall-causes.ts';
+import type { World } from '../model/world.ts';
+
+const MINUTE_MS = 60_000;
+const SOONEST_END_MS = 15 * MINUTE_MS;
+/** Requests of one address that may bring nothing, however short the run is. */
+const FEWEST_GAPS = 3;
+/** Pages in a row of which each takes as long as usual. */
+const PAGES = 3;
+
+export interface StallLimits {
+  alarmMs: number;
+  endMs: number;
+}
+
+/** After how long without progress the alarm is raised, and after how long the run ends. */
+export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>): StallLimits {
+  const { run, instances } = world;
+  const windowMs = run.deadlineAtMs - run.startedAtMs;
+  const gapMs = plannedGapMs(world);
+  const pageMs = instances.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
+  // However short the run is: a page is asked for each interval, and takes its time.
+  const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
+  const alarmMs = Math.max(stallWindowMs(world), leastMs);
+  return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
+}
+
+/** True from the alarm on: nothing is launched beside the plan, because another address would get on no better. */
+export const isStalled = (world: World): boolean => world.stall != null && world.stall.ms >= stallLimits(world).alarmMs;
+
+/** Why the run has to end; null while it may get on. */
+export function stallEnd(world: World): StallCause | null {
+  if (world.stall == null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
+  return likeliestCause(world.stallCauses ?? new Map());
+}
+
+/** Tells the user, once for each stall and cause. */
+export function stallNotes(world: World): Action[] {
+  const { stall } = world;
+  if (stall == null || !isStalled(world) || isDraining(world)) return [];
+  const { endMs } = stallLimits(world);
+  const cause = likeliestCause(world.stallCauses ?? new Map());
+  const { because, remedy } = stallFacts(cause);
+  const seen = world.stallCauses?.get(cause)?.detail;
+  const what = cause === 'no-progress' ? 'the cause is not known' : `likely because ${because}`;
+  const detail =
+    `no progress for ${formatDuration(stall.ms)}: no page was right or gone and no part came; ${what}` +
+    `${seen === undefined ? '' : ` (${seen})`}. ${remedy} Without progress the run ends in ${formatDuration(Math.max(0, endMs - stall.ms))}`;
+  return [
+    {
+      kind: 'note',
+      note: { key: `stall ${stall.sinceMs.toString(36)} ${cause}`, event: 'forecast', detail },
+      alarm: true,
+    },
+  ];
+}
+
+/** The reason of a run that the watchdog has ended. */
+export function stallReason(cause: StallCause, left: number): string {
+  return `no progress, ${stallFacts(cause).because}: ${left} products not crawled`;
+}
+
+/** How long offers may stay unanswered while targets are healthy: a minute, less on a short run. */
+const silentOfferMs = (run: World['run']): number =>
+  Math.min(MINUTE_MS, Math.max(5_000, (run.deadlineAtMs - run.startedAtMs) / 16));
+
+/** Tells the user that no offer gets through although ELBv2 finds instances fit to take them. */
+export function unansweredNotes(world: World): Action[] {
+  const { unansweredOffers, run, nowMs } = world;
+  if (unansweredOffers == null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
+  if (nowMs - unansweredOffers.sinceMs < silentOfferMs(run)) return [];
+  const { url, kind, message } = unansweredOffers;
+  const what =
+    kind === 'unreachable'
+      ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${stallFacts('unreachable').remedy}`
+      : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
+  return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
+}

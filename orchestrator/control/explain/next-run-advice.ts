@@ -1,0 +1,138 @@
+/** What a run of the same products would need, from what this one has met. Pure. */
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { deathAtLaunch } from '../launching/launch-deaths.ts';
+import { LOSS_REASON } from '../model/loss-reason.ts';
+import { workersOf } from '../sharing/workers.ts';
+import { rightsRemedy } from '../launching/rights.ts';
+import { isStallCause, stallFacts } from '../decide/stall-causes.ts';
+import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
+import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../model/stores.ts';
+import { tailMs, limitsOf } from '../model/run-deadlines.ts';
+
+export interface AdviceInput {
+  run: RunRecord;
+  instances: readonly InstanceRecord[];
+  events: readonly RunEvent[];
+  incidents: readonly IncidentRecord[];
+  /** Products that nobody has crawled, or whose results never came. */
+  left: number;
+  nowMs: number;
+}
+
+/** One sentence each, the weightiest first; never empty. */
+export function nextRunAdvice(input: AdviceInput): string[] {
+  const { run, instances: records, incidents, left } = input;
+  // Neither more time nor more instances would read the pages.
+  if (run.request === 'site-changed')
+    return [
+      `the site or its mapping has changed: compare the evidence in the report with ` +
+        '`orchestrator extract --url URL`, correct the mapping, then `orchestrator retry`',
+    ];
+  // No number of instances would have helped.
+  if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
+  const advice: string[] = [];
+  const bans = new Set(incidents.filter((t) => t.verdict === 'banned').map((t) => epochKey(t))).size;
+  if (bans > 0)
+    advice.push(
+      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
+        'or set site.max_rate, and look at the evidence under `bans` in the report',
+    );
+  const launched = records.filter((r) => r.instanceId !== null);
+  const needed = neededInstances(input);
+  const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
+  if (wasLate && needed !== null)
+    advice.push(
+      needed > run.plan.instances
+        ? `at the pace and the boots of this run it takes ${instances(needed)} for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
+            `set run.min_instances: ${needed}, or a later deadline`
+        : `${instances(run.plan.instances)} at the pace of this run would do: what was lost on the way made it late`,
+    );
+  if (wasLate && needed === null)
+    advice.push('no instance has crawled long enough to say what it takes: look at the losses above first');
+  advice.push(...refusals(records), ...deaths(launched));
+  const lost = launched.filter(
+    (r) =>
+      r.reason !== null &&
+      deathAtLaunch(r) === null &&
+      !([LOSS_REASON.notNeeded, LOSS_REASON.banned, LOSS_REASON.rotated] as string[]).includes(r.reason),
+  ).length;
+  if (lost > 0)
+    advice.push(
+      `${lost} of ${instances(launched.length)} ${lost === 1 ? 'was' : 'were'} lost: plan a reserve with run.min_instances`,
+    );
+  if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) does it again`);
+  return advice;
+}
+
+/** By what would mend them, the most frequent first: more types bring nothing where keys have run out. */
+function refusals(records: readonly InstanceRecord[]): string[] {
+  const refused = records.filter((r) => r.reason === LOSS_REASON.refused || r.reason === LOSS_REASON.poolDry);
+  return byRemedy(refused, ({ answer }) => {
+    if (answer?.kind !== 'refused') return MORE_POOLS;
+    const { cause, message } = answer;
+    if (cause === 'credentials' || cause === 'denied')
+      return { remedy: rightsRemedy({ cause, message }), said: message };
+    if (cause === 'invalid') return { remedy: 'correct that parameter', said: message };
+    return MORE_POOLS;
+  }).map(({ count, words }) => `${count} ${count === 1 ? 'launch was' : 'launches were'} refused${words}`);
+}
+
+const MORE_POOLS = {
+  remedy: 'name more types in aws.instance_types and subnets of more zones in aws.subnets',
+  said: null,
+};
+
+/** A reserve would have died as well. */
+function deaths(launched: readonly InstanceRecord[]): string[] {
+  const dead = launched.filter((r) => deathAtLaunch(r) !== null);
+  return byRemedy(dead, (r) => {
+    const death = deathAtLaunch(r)!;
+    return { remedy: stateReasonRemedy(death), said: stateReasonText(death) };
+  }).map(({ count, words }) => `${instances(count)} ${count === 1 ? 'was' : 'were'} ended by EC2 at launch${words}`);
+}
+
+/** How many have each remedy, with what AWS said last about them. */
+function byRemedy(
+  records: readonly InstanceRecord[],
+  judge: (record: InstanceRecord) => { remedy: string; said: string | null },
+): { count: number; words: string }[] {
+  const groups = new Map<string, { count: number; words: string }>();
+  for (const record of records) {
+    const { remedy, said } = judge(record);
+    const count = (groups.get(remedy)?.count ?? 0) + 1;
+    groups.set(remedy, { count, words: `${said === null ? '' : ` (${said})`}: ${remedy}` });
+  }
+  return [...groups.values()].sort((a, b) => b.count - a.count);
+}
+
+const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
+
+/** By the pace that instances had and the slower ones of their boots; null when none has crawled. */
+function neededInstances({ run, instances, events, nowMs }: AdviceInput): number | null {
+  const paces = instances
+    .filter((r) => (r.progress?.requests ?? 0) > 0)
+    .map((r) => paceOf(run, r, nowMs))
+    .sort((a, b) => a - b);
+  if (paces.length === 0) return null;
+  const boots = events
+    .filter((e) => e.kind === 'instance' && e.to === 'ready' && e.from !== 'banned')
+    .map((e) => e.atMs - claimedAtMs(instances, e))
+    .sort((a, b) => a - b);
+  const bootMs = boots[Math.floor(boots.length * 0.95)] ?? 0;
+  const windowMs = run.deadlineAtMs - run.startedAtMs;
+  const each = Math.floor((windowMs - bootMs - tailMs(windowMs)) / paces[Math.floor(paces.length / 2)]!);
+  return each <= 0 ? null : Math.ceil(run.planned / each);
+}
+
+function paceOf(run: RunRecord, record: InstanceRecord, nowMs: number): number {
+  const alone = { ...record, phase: 'crawling' as const, slot: 0, incident: null };
+  const plan = { ...run.plan, instances: 1 };
+  const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+  const world = { nowMs, run: { ...run, plan }, instances: [alone], limits: limitsOf(run), work, robots: null };
+  return workersOf(world).workers[0]?.paceMs ?? run.plan.paceMs;
+}
+
+function claimedAtMs(instances: readonly InstanceRecord[], { slot, epoch, atMs }: RunEvent): number {
+  return instances.find((r) => r.slot === slot && r.epoch === epoch)?.claimedAtMs ?? atMs;
+}

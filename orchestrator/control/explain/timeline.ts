@@ -1,0 +1,151 @@
+/** The story of a run in words, from its events. Pure: what `orchestrator explain` prints. */
+import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
+import { LOSS_REASON } from '../model/loss-reason.ts';
+import type { RunEvent, RunRecord } from '../model/stores.ts';
+
+export interface TimelineEntry {
+  atMs: number;
+  text: string;
+}
+
+/** Events of the same sort so close together are one line: a fleet that boots is not thirty stories. */
+const GROUP_SHARE = 1 / 100;
+const LEAST_GROUP_MS = 5_000;
+
+const RUN_WORDS: Partial<Record<RunPhase, string>> = {
+  planned: 'the run is stored',
+  launching: 'launching begins',
+  crawling: 'the first instance is ready: products go out',
+  releasing: 'the crawl is over: every epoch is closed, instances are being ended',
+  loading: 'the last results are being loaded',
+  completed: 'the rows are published',
+  held: 'the results are held back: a person is to look at them',
+  banned: 'the run ends banned; what it has is published',
+  failed: 'the run has failed',
+  cancelled: 'the run ends early',
+};
+
+const LOSS_WORDS: Record<string, string> = {
+  [LOSS_REASON.noHello]: 'never said hello',
+  [LOSS_REASON.silent]: 'fell silent',
+  [LOSS_REASON.overdue]: 'did not bring its results to the bucket in time',
+  [LOSS_REASON.refused]: 'was refused by EC2',
+  [LOSS_REASON.unanswered]: 'got no answer from EC2',
+  [LOSS_REASON.tokenUsed]: 'could not be found under its tags',
+  [LOSS_REASON.poolDry]: 'was not asked for: its pool was refused to others',
+  [LOSS_REASON.notNeeded]: 'was not needed any more',
+  [LOSS_REASON.banned]: 'makes room for another address: its own is banned',
+  [LOSS_REASON.rotated]: 'makes room for a fresh address (aws.recycle_every)',
+  [LOSS_REASON.neverHealthy]: 'never became healthy behind the balancer',
+  [LOSS_REASON.sharedAddress]: 'has the address of another instance',
+  [LOSS_REASON.unreadable]: 'uploaded what cannot be read',
+};
+
+/** The lines in order of time. Moves that only follow from others (booting, uploading, terminated …) are left out. */
+export function timelineOf(
+  run: Pick<RunRecord, 'startedAtMs' | 'deadlineAtMs'>,
+  events: readonly RunEvent[],
+): TimelineEntry[] {
+  const groupMs = Math.max(LEAST_GROUP_MS, (run.deadlineAtMs - run.startedAtMs) * GROUP_SHARE);
+  const groups: { said: Said; atMs: number; lastMs: number; slots: number[] }[] = [];
+  for (const event of [...events].sort((a, b) => a.atMs - b.atMs)) {
+    const said = say(event);
+    if (said === null) continue;
+    const open = groups.findLast((g) => g.said.key === said.key && event.atMs - g.lastMs <= groupMs);
+    if (open && said.isGrouped) {
+      open.lastMs = event.atMs;
+      open.slots.push(event.slot!);
+    } else groups.push({ said, atMs: event.atMs, lastMs: event.atMs, slots: event.slot === null ? [] : [event.slot] });
+  }
+  return groups.map(({ said, atMs, slots }) => ({
+    atMs,
+    text: said.isGrouped ? `${namesOf(slots)} ${agreeing(said.text, new Set(slots).size)}` : said.text,
+  }));
+}
+
+const PLURALS: Readonly<Record<string, string>> = {
+  is: 'are',
+  was: 'were',
+  has: 'have',
+  makes: 'make',
+  stands: 'stand',
+};
+
+/** The verb that begins the text, and what belongs to its subject, in the number of the subject. */
+const agreeing = (text: string, slots: number): string =>
+  slots === 1
+    ? text
+    : text
+        .replace(/^\w+/, (verb) => PLURALS[verb] ?? verb)
+        .replace('its manifest is', 'their manifests are')
+        .replace('its results', 'their results')
+        .replace('its address', 'their addresses');
+
+interface Said {
+  /** What has the same key may be one line. */
+  key: string;
+  text: string;
+  /** The text tells of a slot, and is the same for others. */
+  isGrouped: boolean;
+}
+
+function say(event: RunEvent): Said | null {
+  const { kind, slot, epoch, from, to, detail } = event;
+  if (kind === 'run') {
+    const text = RUN_WORDS[to as RunPhase] ?? `the run is ${to}`;
+    return { key: `run ${to}`, text: detail ? `${text} (${detail})` : text, isGrouped: false };
+  }
+  if (kind === 'instance' && slot !== null) {
+    const text = wordsOfMove(epoch ?? 1, from as InstancePhase | null, to as InstancePhase, detail);
+    return text === null ? null : { key: `instance ${text}`, text, isGrouped: true };
+  }
+  // An alarm says it again.
+  if (kind === 'forecast' || detail === null) return null;
+  return { key: `${kind} ${detail}`, text: kind === 'alarm' ? `! ${detail}` : detail, isGrouped: false };
+}
+
+function wordsOfMove(
+  epoch: number,
+  from: InstancePhase | null,
+  to: InstancePhase,
+  detail: string | null,
+): string | null {
+  switch (to) {
+    case 'claimed':
+      return epoch === 1 ? 'claimed: EC2 is asked for an instance' : `claimed again (epoch ${epoch}): a replacement`;
+    case 'ready':
+      return from === 'banned' ? 'is served again' : 'said hello';
+    case 'crawling':
+      return from === 'banned' ? 'is served again' : null;
+    case 'banned':
+      return `stands still: the site refuses its address${detail ? ` (${detail})` : ''}`;
+    case 'lost': {
+      const [reason = '', ...rest] = (detail ?? '').split(': ');
+      const more = rest.length > 0 ? ` (${rest.join(': ')})` : '';
+      return `${LOSS_WORDS[reason] ?? `was given up: ${reason || 'no reason noted'}`}${more}`;
+    }
+    case 'done':
+      return detail === LOSS_REASON.rotated
+        ? `${LOSS_WORDS[LOSS_REASON.rotated]}: its manifest is checked`
+        : 'is done: its manifest is checked';
+    case 'pending':
+    case 'booting':
+    case 'uploading':
+    case 'terminating':
+    case 'terminated':
+      return null;
+  }
+}
+
+/** `slot 3`, `slots 0-4, 7`: each once, in order. */
+export function namesOf(slots: readonly number[]): string {
+  const ordered = [...new Set(slots)].sort((a, b) => a - b);
+  const ranges: string[] = [];
+  for (let i = 0; i < ordered.length;) {
+    let end = i;
+    while (ordered[end + 1] === ordered[end]! + 1) end++;
+    ranges.push(end === i ? String(ordered[i]) : `${ordered[i]}-${ordered[end]}`);
+    i = end + 1;
+  }
+  return `${ordered.length === 1 ? 'slot' : 'slots'} ${ranges.join(', ')}`;
+}

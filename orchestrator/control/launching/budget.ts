@@ -1,0 +1,126 @@
+/** What the run may still spend on launches. Pure; prices from plan/prices.ts. */
+import type { BilledInstance } from '../../plan/prices.ts';
+import { actualCost } from '../../plan/prices.ts';
+import { LOSS_REASON } from '../model/loss-reason.ts';
+import { perFleet } from '../per-fleet.ts';
+import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
+import { billingTerms } from '../model/run-settings.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, latestBySlot, wasNeverLaunched } from '../model/world.ts';
+
+type MoneyWorld = Pick<World, 'run' | 'instances' | 'nowMs'>;
+
+export interface Spending {
+  /** USD for everything launched so far, if what is alive lasts until deadline + grace; the balancer until then, too. */
+  committed: number;
+  /** USD for each further instance, from now until deadline + grace. */
+  each: number;
+  /** `run.max_cost`; null when there is none. */
+  cap: number | null;
+}
+
+/** True when `n` further instances, alive until deadline + grace, keep the run within `run.max_cost`. */
+export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.plan.instanceType): boolean {
+  const { committed, each, cap } = spendingOf(world, instanceType);
+  return cap === null || committed + n * each <= cap;
+}
+
+/** A machine that makes room is billed beside its successor until EC2 has ended it; each start costs a minute at least. */
+const OVERLAP_MS = 120_000;
+
+/** How many addresses can be rotated within `run.max_cost`, beside so many whose successor is still to come; Infinity without a cap. */
+export function canAffordRotation(world: MoneyWorld, underWay: number): number {
+  const { committed, cap } = spendingOf(world);
+  if (cap === null) return Infinity;
+  const { run, nowMs } = world;
+  const bill = { instanceType: run.plan.instanceType, launchedAtMs: nowMs, endedAtMs: nowMs + OVERLAP_MS };
+  const each = fleetCost(run, [bill], nowMs);
+  return Math.max(0, Math.floor((cap - committed) / each) - underWay);
+}
+
+/** The figures behind `canAfford`. */
+export function spendingOf(world: MoneyWorld, instanceType = world.run.plan.instanceType): Spending {
+  const { run } = world;
+  return {
+    committed: fleetCost(run, billed(world.instances), powerOffAtMs(run)) + balancerCost(run),
+    each: oneMore(run, instanceType, world.nowMs),
+    cap: run.settings.run.maxCost,
+  };
+}
+
+/**
+ * True when the cap kept a slot empty that time was left to fill: with open products at the end, money was the reason. It is
+ * worked out from the rows for the moment when the slot became free, so that a restart comes to the same answer.
+ */
+export function isShortOfMoney(world: MoneyWorld & Pick<World, 'limits'>): boolean {
+  const { run } = world;
+  const cap = run.settings.run.maxCost;
+  if (cap === null) return false;
+  const latest = latestBySlot(world.instances);
+  for (let slot = 0; slot < run.plan.instances; slot++) {
+    const record = latest.get(slot);
+    const freeMs = record ? freeSinceMs(record) : run.startedAtMs;
+    if (freeMs === null || freeMs + world.limits.bootMs >= drainAtMs(run)) continue;
+    const then = billed(world.instances, freeMs).filter((b) => b.launchedAtMs <= freeMs);
+    const committed = fleetCost(run, then, powerOffAtMs(run)) + balancerCost(run);
+    if (committed + oneMore(run, run.plan.instanceType, freeMs) > cap) return true;
+  }
+  return false;
+}
+
+/** When a slot lost its last instance; null while it has one, or when it was given up because nothing was left for it. */
+function freeSinceMs(record: InstanceRecord): number | null {
+  if (!isGivenUp(record) || record.reason === null || record.reason === LOSS_REASON.notNeeded) return null;
+  return record.terminatedAtMs ?? record.phaseAtMs;
+}
+
+interface Bill extends Omit<BilledInstance, 'endedAtMs'> {
+  /** Null for one that may be alive. */
+  endedAtMs: number | null;
+}
+
+/** Everything that EC2 gave, may have given, or is about to be asked for. */
+const billsOf = perFleet((instances): Bill[] =>
+  instances
+    .filter((r) => r.instanceId !== null || r.phase === 'claimed' || (r.phase !== 'terminated' && mayExist(r)))
+    .map((r) => ({
+      instanceType: r.request.instanceType,
+      launchedAtMs: r.launchedAtMs ?? r.claimedAtMs,
+      endedAtMs: r.phase === 'terminated' ? (r.terminatedAtMs ?? r.phaseAtMs) : null,
+    })),
+);
+
+const mayExist = (record: InstanceRecord): boolean => !wasNeverLaunched(record);
+
+/** The bills as they stood at a moment; by default as they stand now. */
+const billed = (instances: readonly InstanceRecord[], atMs = Infinity): Bill[] =>
+  billsOf(instances).map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
+
+type PricedRun = World['run'];
+
+/** Without the balancer: that one is there anyway. */
+function fleetCost(run: PricedRun, bills: readonly Bill[], latestMs: number): number {
+  if (bills.length === 0) return 0;
+  const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(latestMs, b.launchedAtMs) }));
+  const cost = actualCost({ ...frame(run), instances });
+  return cost.total - cost.balancer;
+}
+
+function oneMore(run: PricedRun, instanceType: string, launchedAtMs: number): number {
+  return fleetCost(run, [{ instanceType, launchedAtMs, endedAtMs: null }], powerOffAtMs(run));
+}
+
+const balancerCost = (run: PricedRun): number => {
+  const one = { instanceType: run.plan.instanceType, launchedAtMs: run.startedAtMs, endedAtMs: run.startedAtMs };
+  return actualCost({ ...frame(run), instances: [one] }).balancer;
+};
+
+const frame = (run: PricedRun) => ({
+  region: run.settings.aws.region,
+  ...billingTerms(run.settings),
+  prices: run.plan.prices ?? null,
+  startedAtMs: run.startedAtMs,
+  finishedAtMs: powerOffAtMs(run),
+  products: run.planned,
+});

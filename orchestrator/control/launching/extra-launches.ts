@@ -1,0 +1,108 @@
+/** Instances beside the planned ones, when those will probably not be through in time. Pure. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { Action } from '../model/actions.ts';
+import { openIncident, recentBans } from '../decide/ban-policy.ts';
+import { canAfford } from './budget.ts';
+import { nextPool } from './pools.ts';
+import { workersOf } from '../sharing/workers.ts';
+import type { EndForecast } from '../sharing/end-forecast.ts';
+import { forecastEnd } from '../sharing/end-forecast.ts';
+import { launchGate } from './launch-gate.ts';
+import { intervalUnder } from '../observe/robots-cache.ts';
+import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
+import { isDown } from '../observe/site-watch.ts';
+import { canFill, isHopeless } from '../decide/slot-attempts.ts';
+import { isStalled } from '../decide/watchdog.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+
+/** Claims in one round: the next look at the world sees what they bring. */
+const MAX_AT_ONCE = 50;
+
+/**
+ * Claims further slots when the projected end (p95) is well past the last moment for crawling and more addresses would bring it
+ * forward: within `run.max_instances`, `site.max_rate` and `run.max_cost`.
+ */
+export function extraLaunches(world: World): Action[] {
+  const latestMs = drainAtMs(world.run);
+  if (world.forecast === null || !isLate(world, world.forecast.end, latestMs)) return [];
+  // Another address would get on no better than those that are there: also while it is not certain yet that the site is down.
+  if (isStalled(world) || isDown(world.site) || (world.site?.suspicion ?? null) !== null) return [];
+  if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
+  const now = forecastEnd(world);
+  if (!isLate(world, now, latestMs)) return [];
+  const room = Math.min(MAX_AT_ONCE, roomFor(world));
+  const count = fewestFor(world, room, latestMs);
+  if (count === 0) return [];
+  const end =
+    now.p95Ms === null ? 'nobody could crawl what is open' : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
+  const why = `launched beside the plan of ${world.run.plan.instances}: ${end}; ${count} more in this round`;
+  const first = slotCount(world);
+  return Array.from({ length: count }, (_, i): Action[] => {
+    const slot = first + i;
+    const next = nextPool(world, slot);
+    return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: 1, pool: next.pool, why }] : [];
+  }).flat();
+}
+
+/** Too late by more than what the next minutes may well make good: an address more is a machine more, for the site, too. */
+function isLate({ run, limits }: World, { p95Ms }: EndForecast, latestMs: number): boolean {
+  const slackMs = Math.max(2 * limits.heartbeatMs, (run.deadlineAtMs - run.startedAtMs) / 100);
+  return p95Ms === null || p95Ms > latestMs + slackMs;
+}
+
+/** An instance launched now boots in time for a chunk at least, and there is more than one chunk to share. */
+function isWorthwhile(world: World, latestMs: number): boolean {
+  const { chunkSize, paceMs } = world.run.plan;
+  if (world.nowMs + world.limits.bootMs + chunkSize * paceMs >= latestMs) return false;
+  const { workers, unassigned } = workersOf(world);
+  return unassigned > 0 || workers.some((p) => p.canGive && p.pending >= 2 * chunkSize);
+}
+
+/** Nothing says that EC2 would refuse: also not the answer to the last launch beside the plan. */
+function isPossible(world: World): boolean {
+  if (isHopeless(world) || launchGate(world) !== 'open' || isSiteUnwilling(world)) return false;
+  const { instances } = world.run.plan;
+  return ![...latestBySlot(world.instances).values()].some(
+    (r) => r.slot >= instances && isGivenUp(r) && r.instanceId === null && !canFill(world, r.slot, r),
+  );
+}
+
+/** It has banned an address that is not to be replaced: then no other may come in its stead either. */
+function isSiteUnwilling(world: World): boolean {
+  if (world.run.settings.site.onBan === 'replace') return false;
+  return recentBans(world).banned.length > 0 || world.instances.some((r) => openIncident(r)?.verdict === 'banned');
+}
+
+/** How many more addresses the limits of the run allow. */
+function roomFor(world: World): number {
+  const { settings, plan } = world.run;
+  const latest = latestBySlot(world.instances);
+  let alive = 0;
+  for (let slot = 0; slot < slotCount(world); slot++) {
+    const record = latest.get(slot);
+    if (record && !isGivenUp(record)) alive++;
+    else if (slot < plan.instances && canFill(world, slot, record)) alive++;
+  }
+  const most = settings.run.maxInstances;
+  const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
+  const rate = settings.site.maxRatePerSecond;
+  const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000));
+  // A slot number is used up by a launch that failed for good, too.
+  const numbers = plan.instances + mostExtra(plan.instances) - slotCount(world);
+  return Math.max(0, Math.min(addresses - alive, numbers));
+}
+
+/** Half of the plan again, and two at least: what a run may cost stays near to what its plan said. */
+const mostExtra = (planned: number): number => Math.max(2, Math.ceil(planned / 2));
+
+/** The fewest that bring everything in by the last moment; as many as help when none does. */
+function fewestFor(world: World, room: number, latestMs: number): number {
+  let best = { count: 0, endMs: forecastEnd(world).p95Ms ?? Infinity };
+  for (let count = 1; count <= room && canAfford(world, count); count++) {
+    const endMs = forecastEnd(world, count).p95Ms ?? Infinity;
+    if (endMs < best.endMs - world.limits.heartbeatMs) best = { count, endMs };
+    if (endMs <= latestMs) break;
+  }
+  return best.count;
+}

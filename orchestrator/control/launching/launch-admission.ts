@@ -1,0 +1,64 @@
+/** Which of the launches that the slots ask for in one round may go out together. Pure. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { Action } from '../model/actions.ts';
+import { launchGate } from './launch-gate.ts';
+import { spendingOf } from './budget.ts';
+import { isTrial, poolKey } from './pools.ts';
+import type { World } from '../model/world.ts';
+
+/**
+ * Leaves out the claims that `run.max_cost` does not allow (and says so), and the launches for which another one's answer
+ * should be known first: in a pool that was dry, and while the gate lets one through at a time.
+ */
+export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
+  const admitted = withinMoney(world, oneEach(world, actions));
+  return launchGate(world) === 'one' ? oneAtATime(world, admitted) : admitted;
+}
+
+/** One claim for each pool that was dry when it was last asked. */
+function oneEach(world: World, actions: readonly Action[]): Action[] {
+  const tried = new Set<string>();
+  return actions.filter((action) => {
+    if (action.kind !== 'claim' || action.pool === null || !isTrial(world, action.pool)) return true;
+    const key = poolKey(action.pool);
+    if (tried.has(key)) return false;
+    tried.add(key);
+    return true;
+  });
+}
+
+function withinMoney(world: World, actions: readonly Action[]): Action[] {
+  const claims = actions.filter((a) => a.kind === 'claim');
+  const cap = world.run.settings.run.maxCost;
+  if (cap === null || claims.length === 0) return [...actions];
+  let { committed } = spendingOf(world);
+  const refused = new Set<Action>();
+  let dearest = 0;
+  for (const claim of claims) {
+    const { each } = spendingOf(world, claim.pool?.instanceType);
+    if (committed + each > cap) refused.add(claim);
+    else committed += each;
+    dearest = Math.max(dearest, each);
+  }
+  if (refused.size === 0) return [...actions];
+  const detail =
+    `run.max_cost keeps ${refused.size === 1 ? 'an instance' : `${refused.size} instances`} from being launched: ` +
+    `what is paid and what is alive may cost $${committed.toFixed(4)} by deadline and grace, ` +
+    `one more up to $${dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with what it has`;
+  return [...actions.filter((a) => !refused.has(a)), { kind: 'hold', cause: 'budget', detail }];
+}
+
+/** The first of the launches and claims that are not under way yet, if none is under way. */
+function oneAtATime(world: World, actions: readonly Action[]): Action[] {
+  const fresh = (action: Action): boolean =>
+    action.kind === 'claim' || (action.kind === 'launch' && isFirstCall(world, action));
+  const underWay = world.instances.some((r) => r.phase === 'claimed' && r.attempts > 0);
+  const launch = actions.find((a) => a.kind === 'launch' && isFirstCall(world, a));
+  const claim = actions.find((a) => a.kind === 'claim');
+  const chosen = underWay ? undefined : (launch ?? claim);
+  return actions.filter((action) => !fresh(action) || action === chosen);
+}
+
+function isFirstCall(world: World, { slot, epoch }: EpochId): boolean {
+  return world.instances.some((r) => r.slot === slot && r.epoch === epoch && r.attempts === 0);
+}

@@ -1,0 +1,298 @@
+/** Claims and launches: the whole request is stored before EC2 is asked, and a retry sends the same bytes. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { randomBytes } from 'node:crypto';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import type { InstanceSettings } from '../../../shared/wire/settings.ts';
+import { sha256Hex } from '../../../shared/wire/signature.ts';
+import { renderUserData } from '../../../userdata/user-data.ts';
+import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause, SubnetInfo } from '../../cloud/compute.ts';
+import { TAG } from '../../cloud/compute.ts';
+import type { BalancerScheme } from '../../cloud/load-balancer.ts';
+import { describeInstanceType } from '../../plan/instance-types.ts';
+import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
+import { alarmOnce } from '../alarm-once.ts';
+import type { Core } from '../model/core.ts';
+import type { NextPool, Pool } from './pools.ts';
+import { nextPool } from './pools.ts';
+import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+import { noteRefused, rightsRemedy } from './rights.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp } from '../model/world.ts';
+
+/** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
+export const API_PORT = 8080;
+export const LOCAL_PORT = 8081;
+/** The port the balancer listens on. */
+export const BALANCER_PORT = 8080;
+
+/** What is the same for every launch of a run. */
+export interface LaunchTemplate {
+  owner: string;
+  imageId: string;
+  subnets: SubnetInfo[];
+  securityGroupIds: string[];
+  /** How the balancer is made; left out: internal, in the groups of the instances. */
+  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
+  /** For the start-up lines. */
+  notes?: string[];
+  /** Types to try, in order; all of the image's architecture. */
+  instanceTypes: string[];
+  bundle: { key: string; sha256: string };
+}
+
+/**
+ * Writes the claim for (slot, epoch) in a pool; with null in the first that is open by what `world` knows, and not at all when
+ * none is: then the next look at the world says when.
+ */
+export async function claim(
+  core: Core,
+  world: Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'>,
+  { slot, epoch, pool }: EpochId & { pool: Pool | null },
+): Promise<void> {
+  const { run } = world;
+  const template = await preparing(core, () => core.launchTemplate());
+  core.processState.pools ??= { subnetIds: template.subnets.map((s) => s.id), instanceTypes: template.instanceTypes };
+  const next: NextPool =
+    pool === null ? nextPool({ ...world, pools: core.processState.pools }, slot) : { kind: 'pool', pool };
+  if (next.kind !== 'pool') return;
+  const { subnetId, instanceType } = next.pool!;
+  const token = randomBytes(32).toString('hex');
+  // Signing asks AWS nothing: it fails only where there are no keys to sign with.
+  const url = await preparing(core, () => bundleUrl(run, template, core.objects, core.clock), 'credentials');
+  const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: template.bundle.sha256 });
+  const request: LaunchRequest = {
+    clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
+    instanceType,
+    imageId: template.imageId,
+    subnetId,
+    securityGroupIds: template.securityGroupIds,
+    instanceProfile: run.settings.aws.instanceProfile,
+    userData: renderUserData(settings),
+    tags: {
+      Name: `crawlfleet ${run.id} ${slot}.${epoch}`,
+      [TAG.owner]: template.owner,
+      [TAG.run]: run.id,
+      [TAG.slot]: String(slot),
+      [TAG.epoch]: String(epoch),
+      [TAG.expiresAt]: settings.powerOffAt,
+    },
+  };
+  await core.fleet.claim(run.id, { slot, epoch, request, token }, core.fence, core.clock.now());
+}
+
+/** What an instance needs of its run. */
+type LaunchedRun = Pick<RunRecord, 'id' | 'publicKey' | 'settings' | 'startedAtMs' | 'deadlineAtMs'>;
+
+function instanceSettings(
+  run: LaunchedRun,
+  place: EpochId & { token: string },
+  bundle: { url: string; sha256: string },
+): InstanceSettings {
+  const { site, server, aws } = run.settings;
+  const limits = limitsFor(run.deadlineAtMs - run.startedAtMs);
+  return {
+    version: 1,
+    run: run.id,
+    ...place,
+    runPublicKey: run.publicKey,
+    callbackUrl: server.callbackUrl,
+    apiPort: API_PORT,
+    localPort: LOCAL_PORT,
+    bundle,
+    s3: { region: aws.region, bucket: aws.bucket, endpoint: aws.endpoint },
+    startedAt: new Date(run.startedAtMs).toISOString(),
+    deadline: new Date(drainAtMs(run)).toISOString(),
+    powerOffAt: new Date(powerOffAtMs(run)).toISOString(),
+    heartbeatMs: limits.heartbeatMs,
+    partMs: limits.partMs,
+    site: {
+      productUrl: site.productUrl,
+      intervalMs: site.intervalMs,
+      timeoutMs: site.timeoutMs,
+      maxPageBytes: site.maxPageBytes,
+      userAgent: site.userAgent,
+      allowPrivate: site.allowPrivate,
+      render: site.render,
+      robots: site.robots,
+      ban: site.ban,
+      canaries: site.canaries,
+    },
+    mapping: run.settings.mapping,
+  };
+}
+
+/** Throws `config-invalid` when the user data of this run's instances would be too long, before anything is launched. */
+export async function checkUserData(
+  run: LaunchedRun,
+  template: LaunchTemplate,
+  objects: ObjectStore,
+  clock: Clock,
+): Promise<void> {
+  const url = await bundleUrl(run, template, objects, clock);
+  renderUserData(
+    instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, { url, sha256: template.bundle.sha256 }),
+  );
+}
+
+function bundleUrl(run: LaunchedRun, template: LaunchTemplate, objects: ObjectStore, clock: Clock): Promise<string> {
+  return objects.presignGet(template.bundle.key, powerOffAtMs(run) - clock.now());
+}
+
+/** What comes before the call needs keys and rights, too: their want counts as a refusal of the launch. `cause`: of every failure. */
+async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credentials'): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isDenied = error instanceof AppError && error.code === 'aws-denied';
+    if (cause === undefined && !isDenied) throw error;
+    const refused = { cause: cause ?? 'denied', message: describeError(error) } as const;
+    noteRefused(core.processState.rights, 'launch', { ...refused, nowMs: core.clock.now() });
+    await tellRights(core, refused);
+    throw error;
+  }
+}
+
+/** Asks EC2 for the claimed instance. Safe to repeat: same request, same token; the tags are looked up in between. */
+export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
+  const decidedMs = core.clock.now();
+  await core.launchTurn();
+  // Refused to another slot while this one waited for its turn: `decide` says when it is to be tried again.
+  if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
+  if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
+  const record = await core.fleet.get(run.id, slot, epoch);
+  if (!record || record.phase !== 'claimed') return;
+  const now = core.clock.now();
+  await core.fleet.patch(run.id, slot, epoch, { attempts: record.attempts + 1, launchedAtMs: now }, core.fence);
+  core.processState.firstLaunchMs ??= now;
+  const result = await core.compute.launch(record.request);
+  if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled?.();
+  else if (result.kind !== 'unknown') core.launchTurn.answered?.();
+  switch (result.kind) {
+    case 'launched':
+      core.processState.rights.launch = null;
+      return adopt(core, run, slot, epoch, result.instance);
+    case 'refused': {
+      const { cause, message } = result;
+      const nowMs = core.clock.now();
+      if (cause === 'quota') core.processState.quotaRefusedMs = nowMs;
+      if (cause === 'credentials' || cause === 'denied')
+        noteRefused(core.processState.rights, 'launch', { cause, message, nowMs });
+      const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
+      await core.fleet.patch(run.id, slot, epoch, { answer }, core.fence);
+      core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
+      return tellRefusal(core, run, record, result);
+    }
+    case 'unknown': {
+      await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
+      core.log.warn(
+        { slot, epoch, message: result.message },
+        'no answer to RunInstances that says what it did; looking the instance up by its tags',
+      );
+    }
+  }
+}
+
+/**
+ * True when an earlier call for the claim may have launched: it got no answer, or this program ended before it could store one. A
+ * token that is spent says what became of it.
+ */
+function mayExist({ attempts, answer }: InstanceRecord, cause: RefusalCause): boolean {
+  if (attempts === 0 || cause === 'spent') return false;
+  return answer === null || answer.kind === 'unknown' || answer.mayExist === true;
+}
+
+/** Once for each cause, and for each pool that is dry: what EC2 says again and again is in the log. */
+async function tellRefusal(
+  core: Core,
+  run: RunRecord,
+  { slot, epoch, request }: InstanceRecord,
+  { cause, message }: Extract<LaunchResult, { kind: 'refused' }>,
+): Promise<void> {
+  const where = `${request.instanceType} in ${request.subnetId}`;
+  const said = `EC2 refuses slot ${slot} (${where}): ${cause}: ${message}`;
+  const at = { slot, epoch };
+  switch (cause) {
+    case 'quota':
+      return alarmOnce(core, 'quota', `${said}. ${await quotaAdvice(core, run, request.instanceType)}`, at);
+    case 'pool':
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried, and this one again later`, at);
+    case 'throttled':
+      return alarmOnce(core, 'throttled', `${said}; launches go on more slowly`, at);
+    case 'spent':
+      return;
+    case 'zone':
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried`, at);
+    case 'type':
+      return alarmOnce(
+        core,
+        `type ${request.instanceType}`,
+        `${said}; this account may not launch ${request.instanceType}, and the other types of aws.instance_types are tried`,
+        at,
+      );
+    case 'credentials':
+    case 'denied':
+      return tellRights(core, { cause, message }, at);
+    case 'invalid':
+      return alarmOnce(core, `invalid ${where}`, `${said}; other zones and types are tried`, at);
+  }
+}
+
+function tellRights(
+  core: Core,
+  refused: { cause: 'credentials' | 'denied'; message: string },
+  at?: EpochId,
+): Promise<void> {
+  const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. It is tried again; ${rightsRemedy(refused)}`;
+  return alarmOnce(core, refused.cause, said, at);
+}
+
+async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Promise<string> {
+  const { vcpus } = describeInstanceType(instanceType);
+  const code = quotaCodeOf(instanceType);
+  const instances = await core.fleet.instances(run.id);
+  const has = instances.filter((r) => r.instanceId !== null && r.phase !== 'terminated').length;
+  const planned = run.plan.instances;
+  return (
+    `The run has ${has} of ${planned} planned instances (${has * vcpus} of ${planned * vcpus} vCPUs) and goes on with them; ` +
+    `it tries again when one has ended. Ask AWS for ${planned * vcpus} vCPUs above what else runs in ` +
+    `${run.settings.aws.region}: quota ${code}, ${quotaNameOf(code)}`
+  );
+}
+
+/** Takes an instance that EC2 gave or shows as this claim's, or notes its new state. */
+export async function adopt(
+  core: Core,
+  run: RunRecord,
+  slot: number,
+  epoch: number,
+  instance: CloudInstance,
+): Promise<void> {
+  const record = await core.fleet.get(run.id, slot, epoch);
+  // What its hello has shown of its address is the better knowledge.
+  const greeted = record !== null && record.publicKey !== null;
+  await core.fleet.patch(
+    run.id,
+    slot,
+    epoch,
+    {
+      instanceId: instance.id,
+      cloudState: instance.state,
+      ...(instance.publicAddress && !greeted ? { address: instance.publicAddress } : {}),
+      ...(instance.zone ? { zone: instance.zone } : {}),
+      ...(record?.phase === 'claimed' ? { answer: null } : {}),
+      // Of one that was given up, it would only say that we have ended it.
+      ...(instance.stateReason && isEnded(instance) && record !== null && !isGivenUp(record)
+        ? { stateReason: instance.stateReason }
+        : {}),
+    },
+    core.fence,
+  );
+  if (await core.fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, core.clock.now()))
+    core.processState.lastLaunchMs = core.clock.now();
+}
+
+const isEnded = ({ state }: CloudInstance): boolean => state !== 'pending' && state !== 'running';

@@ -1,0 +1,131 @@
+/** The run's load balancer from its first request to the last trace of it: asked for, refused, removed. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
+import { TAG } from '../../cloud/compute.ts';
+import type { Balancer, BalancerRequest } from '../../cloud/load-balancer.ts';
+import { alarmOnce } from '../alarm-once.ts';
+import type { Core } from '../model/core.ts';
+import { API_PORT, BALANCER_PORT } from './launch.ts';
+import { stallWindowMs } from '../decide/stall-window.ts';
+import { lastingRefusal, noteRefused, rightsRemedy } from './rights.ts';
+import { powerOffAtMs } from '../model/run-deadlines.ts';
+import type { RunRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+
+/** ELBv2 names have at most 32 characters; the run's id has fewer. */
+const balancerName = (runId: string): string => `cf-${runId}`;
+
+/** ELBv2 has said something that no further try will change: no right, or a wrong parameter. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof AppError && (error.code === 'aws-denied' || error.code === 'aws-invalid');
+
+/** Keys or rights may come back. */
+const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';
+
+/**
+ * Makes what is missing of the run's balancer and stores it. Throws when it cannot be made: the caller asks again. A refusal is
+ * told at once and keeps launches back, another failure is told when it lasts.
+ */
+export async function makeBalancer(core: Core, world: World): Promise<void> {
+  const { run } = world;
+  const { processState } = core;
+  const request = await requestFor(core, run);
+  const balancer = await ensure(core, world, request);
+  processState.balancerRefused = false;
+  processState.rights.balancer = null;
+  processState.balancerFailingMs = null;
+  await core.runs.setBalancer(run.id, balancer, core.fence);
+}
+
+async function ensure(core: Core, world: World, request: BalancerRequest): Promise<Balancer> {
+  core.processState.balancerMayRemain = true;
+  try {
+    return await core.balancers.ensure(request);
+  } catch (error) {
+    // The end may have been swept up while this call was under way.
+    core.processState.balancerMayRemain = true;
+    await tellFailure(core, world, error);
+    throw error;
+  }
+}
+
+async function tellFailure(core: Core, { limits, run }: World, error: unknown): Promise<void> {
+  const { processState, clock } = core;
+  const words = describeError(error);
+  if (isDenied(error)) {
+    const refused = { cause: 'denied', message: words } as const;
+    noteRefused(processState.rights, 'balancer', { ...refused, nowMs: clock.now() });
+    processState.balancerRefused = lastingRefusal(processState.rights, run) !== null;
+    return alarmOnce(
+      core,
+      'balancer denied',
+      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
+        `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
+    );
+  }
+  if (isRefusal(error)) {
+    processState.balancerRefused = true;
+    return alarmOnce(
+      core,
+      'balancer refused',
+      `the load balancer of this run is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
+    );
+  }
+  processState.balancerFailingMs ??= clock.monotonic();
+  const sinceMs = clock.monotonic() - processState.balancerFailingMs;
+  // The first tries come within seconds of each other; throttling for a moment is nobody's business.
+  if (sinceMs < 2 * limits.heartbeatMs) return;
+  await alarmOnce(
+    core,
+    'balancer fails',
+    `the load balancer of this run cannot be made: ${words}; it is tried again, and without it no product can be handed out`,
+  );
+}
+
+async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> {
+  const template = await core.launchTemplate();
+  return {
+    name: balancerName(run.id),
+    existing: template.balancer?.existing ?? null,
+    scheme: template.balancer?.scheme ?? 'internal',
+    vpcId: template.subnets[0]!.vpcId,
+    subnetIds: oneSubnetPerZone(template.subnets),
+    securityGroupIds: template.balancer?.securityGroupIds ?? template.securityGroupIds,
+    listenPort: BALANCER_PORT,
+    targetPort: API_PORT,
+    healthPath: HEALTH_PATH,
+    tags: {
+      [TAG.owner]: template.owner,
+      [TAG.run]: run.id,
+      [TAG.expiresAt]: new Date(powerOffAtMs(run)).toISOString(),
+    },
+  };
+}
+
+/** A balancer takes one subnet of each zone. */
+function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): string[] {
+  return [...new Map(subnets.map((s) => [s.zone, s.id])).values()];
+}
+
+/**
+ * Removes what ELBv2 has under the run's name, at its end: the row names only what was made completely. Throws to be tried again;
+ * where that is of no use, the user is told.
+ */
+export async function sweepBalancer(core: Core, { run, limits }: World): Promise<void> {
+  const { processState, clock } = core;
+  const name = balancerName(run.id);
+  try {
+    await core.balancers.removeByName(name);
+  } catch (error) {
+    processState.sweepFailingMs ??= clock.monotonic();
+    const lastsMs = clock.monotonic() - processState.sweepFailingMs;
+    if (!isRefusal(error) && lastsMs < limits.terminateMs) throw error;
+    await alarmOnce(
+      core,
+      'balancer left',
+      `what may be left of the load balancer ${name} could not be removed in ${formatDuration(lastsMs)}: ${describeError(error)}; orchestrator gc removes it when it may`,
+    );
+  }
+  processState.balancerMayRemain = false;
+}

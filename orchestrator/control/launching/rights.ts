@@ -1,0 +1,85 @@
+/**
+ * Keys that run out and rights that go away in the middle of a run. They may be renewed within seconds or minutes, and IAM
+ * itself shows a new role only after some: so they are waited for with a back-off, and count as lost only after a while.
+ * What is known of them is kept by the main server, not in the rows: one that takes the run up asks for itself.
+ */
+import { isServing } from '../../../shared/domain/states.ts';
+import type { LaunchGate } from './launch-gate.ts';
+import { stallWindowMs } from '../decide/stall-window.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+
+/** The calls by which it is noticed: RunInstances, the look at EC2, the making of the balancer. */
+export type RightsCall = 'launch' | 'look' | 'balancer';
+
+/** A row of refusals without an answer between them. */
+export interface Refused {
+  cause: 'credentials' | 'denied';
+  message: string;
+  sinceMs: number;
+  lastMs: number;
+  count: number;
+}
+
+/** By call; null while AWS lets it through. */
+export type Rights = Record<RightsCall, Refused | null>;
+
+export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
+
+/** Longer apart, two refusals are two matters. */
+const SAME_ROW_MS = 300_000;
+
+/** Notes a refusal of the call. */
+export function noteRefused(
+  rights: Rights,
+  call: RightsCall,
+  { cause, message, nowMs }: Pick<Refused, 'cause' | 'message'> & { nowMs: number },
+): void {
+  const known = rights[call];
+  const goesOn = known !== null && nowMs >= known.lastMs && nowMs - known.lastMs <= SAME_ROW_MS;
+  rights[call] = {
+    cause,
+    message,
+    sinceMs: goesOn ? known.sinceMs : nowMs,
+    lastMs: nowMs,
+    count: goesOn ? known.count + 1 : 1,
+  };
+}
+
+type RightsWorld = Pick<World, 'nowMs' | 'limits'> & Partial<Pick<World, 'rights'>>;
+
+/** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
+export function rightsGate({ rights, nowMs, limits }: RightsWorld): LaunchGate {
+  const refused = rights?.launch ?? null;
+  if (refused === null) return 'open';
+  const pauseMs = Math.min(limits.heartbeatMs * 2, 500 * 2 ** Math.min(refused.count - 1, 10));
+  return nowMs >= refused.lastMs + pauseMs ? 'one' : 'held';
+}
+
+/** The refusal that has lasted for the run's patience while nothing serves any more; null while there is hope. */
+export function lostRights(
+  world: Pick<World, 'run'> & Partial<Pick<World, 'rights'>> & { instances: readonly InstanceRecord[] },
+): Refused | null {
+  const { rights, run, instances } = world;
+  const final = rights && lastingRefusal(rights, run);
+  if (!final) return null;
+  // What crawls goes on: it has a role of its own, and the keys may come back meanwhile.
+  return instances.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
+}
+
+/** The refusal of any call that has lasted for the run's patience; null when there is none. */
+export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
+  const patience = stallWindowMs({ run });
+  return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
+}
+
+/** What a person can do about it. */
+export function rightsRemedy({ cause, message }: Pick<Refused, 'cause' | 'message'>): string {
+  if (/RequestTimeTooSkewed/.test(message))
+    return 'set the clock of the main server (orchestrator doctor shows by how much)';
+  if (cause === 'credentials')
+    return 'renew the keys that the AWS SDK finds on the main server (aws sso login, aws login, or a new credentials file), or give it an instance role';
+  if (/instance profile/i.test(message))
+    return 'look whether aws.instance_profile exists; IAM shows a new one some seconds after it was made';
+  return 'allow what orchestrator doctor names under "EC2 rights" (userdata/iam/controller.json has the policy)';
+}

@@ -1,0 +1,70 @@
+/**
+ * What `decide` may ask for. Every action is idempotent: it may be asked for again while it is under way or after it
+ * was carried out, and then changes nothing.
+ */
+import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
+import type { CloudInstance } from '../../cloud/compute.ts';
+import type { Note } from '../run-notes.ts';
+import type { Pool } from '../launching/pools.ts';
+import type { StallCause } from '../decide/stall-causes.ts';
+
+export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
+
+interface OfSlot {
+  slot: number;
+  epoch: number;
+}
+
+export type Action =
+  | { kind: 'move-run'; from: RunPhase; to: RunPhase; reason: string | null }
+  | { kind: 'ensure-balancer' }
+  /** ELBv2 has lost the balancer: forget it and every registration with it. */
+  | { kind: 'forget-balancer' }
+  /** Write the claim for a slot, in this pool; null = in its first choice, as long as the pools are not known yet. */
+  | ({
+      kind: 'claim';
+      pool: Pool | null;
+      /** Why the slot is filled although the plan has none there: noted before the claim. */
+      why?: string;
+    } & OfSlot)
+  /** Ask EC2 for a claimed instance, with the stored request. */
+  | ({ kind: 'launch' } & OfSlot)
+  /** EC2 shows an instance with the claim's tags, or a new state of one. */
+  | ({ kind: 'adopt'; instance: CloudInstance } & OfSlot)
+  | ({
+      kind: 'move-instance';
+      from: InstancePhase;
+      to: InstancePhase;
+      reason: string | null;
+      detail: string | null;
+    } & OfSlot)
+  | ({ kind: 'register'; instanceId: string } & OfSlot)
+  /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
+  | { kind: 'offer'; limitChunks: number }
+  /** Look for the manifest of an instance that says it has finished, and check it. */
+  | ({ kind: 'confirm' } & OfSlot)
+  /** Close the epoch of a lost instance: list its parts, write the manifest, take its open products back. */
+  | ({ kind: 'close' } & OfSlot)
+  /** A banned instance has forgotten what it did not crawl: load its parts, take its open products back. */
+  | ({ kind: 'reassign' } & OfSlot)
+  /** Stop crawling for good: every address is banned, the site has changed, there is no balancer to send products through, or nothing comes in. */
+  | { kind: 'halt'; reason: HaltReason }
+  /** It makes room for a fresh address: it uploads, closes and goes, and its slot is filled again. */
+  | ({ kind: 'rotate' } & OfSlot)
+  | ({ kind: 'terminate'; instanceId: string } & OfSlot)
+  /** Something keeps launches back: the user is told once for each cause. */
+  | { kind: 'hold'; cause: 'budget'; detail: string }
+  /** To be said once in a run: an event, and with `alarm` to the user, too. */
+  | { kind: 'note'; note: Note; alarm: boolean }
+  | { kind: 'load' }
+  | { kind: 'remove-balancer' }
+  /** Remove what ELBv2 may have under the run's name although its row names none. */
+  | { kind: 'sweep-balancer' }
+  /** End every product that has no outcome as failed, publish the rows, end the run. */
+  | { kind: 'publish' };
+
+/** Two actions with the same key are the same piece of work. */
+export function actionKey(action: Action): string {
+  if (action.kind === 'note') return `note ${action.note.key}`;
+  return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
+}

@@ -1,0 +1,140 @@
+/**
+ * The bucket as the second way to hear of an instance: when its callbacks do not arrive, its parts and its manifest still
+ * do. A lost callback then costs time, not results.
+ */
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { manifestKey, parsePartKey, runPrefix, shardPrefix } from '../../../shared/domain/keys.ts';
+import type { RunLimits } from '../../../shared/domain/limits.ts';
+import { isServing } from '../../../shared/domain/states.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import type { Core } from '../model/core.ts';
+import { readPart } from '../results/load-parts.ts';
+import type { PartName } from '../results/part-bytes.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+
+/**
+ * Until when a part in the bucket shows that an instance is at work, although its callbacks do not get through; 0 when
+ * none does. Only one written well after the last heartbeat counts: that of an instance which died right after it says nothing.
+ */
+export function heardInBucketMs(
+  world: { uploads?: ReadonlyMap<string, number>; limits: RunLimits },
+  record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
+): number {
+  const uploadedMs = world.uploads?.get(epochKey(record)) ?? 0;
+  const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
+  // The next part is due so much later.
+  return uploadedMs > spokenMs + 2 * world.limits.heartbeatMs ? uploadedMs + world.limits.partMs : 0;
+}
+
+export class ManifestPoll {
+  readonly #core: Core;
+  readonly #startedAtMs: number;
+  readonly #uploads = new Map<string, number>();
+  readonly #polledAtMs = new Map<string, number>();
+  /** Whose manifest was found; one that is refused then is not found again and again. */
+  readonly #found = new Set<string>();
+  #busy = false;
+  #askedAtMs = -Infinity;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#startedAtMs = core.clock.now();
+  }
+
+  /** By `<slot>.<epoch>`, when a part last came in from an instance that was looked for. */
+  get uploads(): ReadonlyMap<string, number> {
+    return this.#uploads;
+  }
+
+  /**
+   * Starts a look at the bucket for those that should have spoken: silent for half the time after which they are given up,
+   * or that long without a word that the upload is over. At most every third of that time for each; nobody waits for it.
+   */
+  look(instances: readonly InstanceRecord[], limits: RunLimits): void {
+    if (this.#busy) return;
+    const due = instances.filter((record) => this.#isDue(record, limits));
+    if (due.length === 0) return;
+    this.#busy = true;
+    void this.#poll(due).finally(() => {
+      this.#busy = false;
+    });
+  }
+
+  /** Looks whether the bucket answers at all when an instance reports a problem or nothing comes in: the store itself notes what it finds. */
+  ask({ nowMs, limits, instances, stall }: World): void {
+    const isWorth = (stall?.ms ?? 0) > limits.lostMs || instances.some((r) => isServing(r.phase) && r.problem !== null);
+    if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
+    this.#askedAtMs = nowMs;
+    this.#busy = true;
+    void this.#touch().finally(() => {
+      this.#busy = false;
+    });
+  }
+
+  async #touch(): Promise<void> {
+    const { objects, runId, log } = this.#core;
+    try {
+      for await (const _ of objects.list(runPrefix(runId))) return;
+    } catch (error) {
+      log.warn({ error: describeError(error) }, 'the bucket does not answer');
+    }
+  }
+
+  #isDue(record: InstanceRecord, limits: RunLimits): boolean {
+    if (!isServing(record.phase) || record.manifestKey !== null || record.publicKey === null) return false;
+    const now = this.#core.clock.now();
+    const heardMs = record.phase === 'uploading' ? record.phaseAtMs : (record.lastHeartbeatAtMs ?? record.phaseAtMs);
+    if (now - Math.max(heardMs, this.#startedAtMs) < limits.lostMs / 2) return false;
+    return now - (this.#polledAtMs.get(epochKey(record)) ?? 0) >= limits.lostMs / 3;
+  }
+
+  async #poll(due: readonly InstanceRecord[]): Promise<void> {
+    const { results, runId, log } = this.#core;
+    try {
+      const known = new Set((await results.parts(runId)).map((p) => p.key));
+      for (const record of due) await this.#pollOne(record, known);
+    } catch (error) {
+      log.warn({ error: describeError(error) }, 'the bucket cannot be asked for silent instances');
+    }
+  }
+
+  async #pollOne(record: InstanceRecord, known: ReadonlySet<string>): Promise<void> {
+    const core = this.#core;
+    const { slot, epoch } = record;
+    const name = epochKey(record);
+    this.#polledAtMs.set(name, core.clock.now());
+    const key = manifestKey(core.runId, slot, epoch);
+    const parts: PartRef[] = [];
+    let hasManifest = false;
+    for await (const object of core.objects.list(shardPrefix(core.runId, slot, epoch))) {
+      if (object.key === key) hasManifest = true;
+      // Clocks differ: nothing was put into the bucket later than now.
+      const atMs = Math.min(object.modifiedAtMs ?? 0, core.clock.now());
+      if (atMs > (this.#uploads.get(name) ?? 0)) this.#uploads.set(name, atMs);
+      const part = known.has(object.key) ? null : parsePartKey(core.runId, object.key);
+      if (!part) continue;
+      const { key: partKey, sizeBytes } = object;
+      const products = await this.#countProducts({ key: partKey, sha256: part.sha256, sizeBytes });
+      if (products !== null) parts.push({ seq: part.seq, key: partKey, sha256: part.sha256, sizeBytes, products });
+    }
+    await core.results.register(core.runId, slot, epoch, parts, core.fence);
+    if (parts.length > 0) core.log.info({ slot, epoch, parts: parts.length }, 'parts of a silent instance are found');
+    if (!hasManifest || this.#found.has(name)) return;
+    this.#found.add(name);
+    // It may have been given up since the bucket was asked: then `close` looks for the manifest itself.
+    if (await core.fleet.noteManifest(core.runId, slot, epoch, { manifestKey: key, manifestSha256: null }, core.fence))
+      core.log.info({ slot, epoch }, 'the manifest of a silent instance is found');
+  }
+
+  /** Null for a part that cannot be read: the manifest, or the closing of the epoch, tells what becomes of it. */
+  async #countProducts(part: PartName): Promise<number | null> {
+    try {
+      return (await readPart(this.#core.objects, part)).length;
+    } catch (error) {
+      if (error instanceof AppError) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,250 @@
+/** Gathers the world. EC2 and ELBv2 are asked at their own pace; their last answer stands until the next. */
+import { limitsOf } from '../model/run-deadlines.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { CloudInstance } from '../../cloud/compute.ts';
+import { TAG } from '../../cloud/compute.ts';
+import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
+import { alarmOnce } from '../alarm-once.ts';
+import type { Core } from '../model/core.ts';
+import { ClockWatch } from './clock-watch.ts';
+import { notedKeys } from '../run-notes.ts';
+import { ManifestPoll } from './manifest-poll.ts';
+import type { Forecast } from '../sharing/forecast.ts';
+import { forecastRun } from '../sharing/forecast.ts';
+import { ProgressWatch } from './progress-watch.ts';
+import { SiteWatch } from './site-watch.ts';
+import { setStallCause } from '../decide/stall-causes.ts';
+import { allRights, noteRefused } from '../launching/rights.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+
+/** First look after something was asked of AWS; then each wait is half as long again, up to the slowest. */
+const SOONEST_MS = 250;
+
+export class Observer {
+  readonly #core: Core;
+  readonly #clockWatch: ClockWatch;
+  #loopStartedAtMs: number;
+  readonly #bucket: ManifestPoll;
+  readonly #siteWatch = new SiteWatch();
+  readonly #progressWatch = new ProgressWatch();
+  #isSlow = false;
+  #cloud: { instances: CloudInstance[]; seenAtMs: number } | null = null;
+  #targets: ReadonlyMap<string, TargetHealth> = new Map();
+  readonly #onceHealthy = new Set<string>();
+  #balancerActive = false;
+  #balancerGone = false;
+  /** Since when a balancer is asked for that does not serve yet, by the monotonic clock. */
+  #inactiveSinceMs: number | null = null;
+  #waitMs = SOONEST_MS;
+  #nextLookMs = 0;
+  #requestSeenAtMs: number | null = null;
+  #notedKeys: Set<string> | null = null;
+  #forecast: Forecast | null = null;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#clockWatch = new ClockWatch(core.clock);
+    this.#loopStartedAtMs = core.clock.now();
+    this.#bucket = new ManifestPoll(core);
+  }
+
+  /** AWS was asked for something: look again soon. */
+  expectChange(): void {
+    this.#waitMs = SOONEST_MS;
+    this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
+  }
+
+  /** When AWS will be asked again, by the monotonic clock. */
+  get nextLookMs(): number {
+    return this.#nextLookMs;
+  }
+
+  async observe(): Promise<World> {
+    const core = this.#core;
+    const [run, instances] = await Promise.all([core.runs.get(core.runId), core.fleet.instances(core.runId)]);
+    // After the instances: what one that is closed by then has left behind is counted as waiting.
+    const [work, totals] = await Promise.all([core.work.counts(core.runId), core.results.totals(core.runId)]);
+    if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
+    const limits = limitsOf(run);
+    await this.#watchClock(limits.heartbeatMs);
+    if (core.clock.monotonic() >= this.#nextLookMs)
+      await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
+    this.#bucket.look(instances, limits);
+    if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
+    const world: World = {
+      nowMs: core.clock.now(),
+      loopStartedAtMs: this.#loopStartedAtMs,
+      requestSeenAtMs: this.#requestSeenAtMs,
+      robots: core.robots.policy,
+      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
+      limits,
+      instances,
+      cloud: this.#cloud,
+      pools: core.processState.pools,
+      balancerActive: this.#balancerActive,
+      balancerGone: this.#balancerGone,
+      rights: core.processState.rights,
+      balancerRefused: core.processState.balancerRefused,
+      balancerMayRemain: core.processState.balancerMayRemain,
+      targets: this.#targets,
+      onceHealthy: this.#onceHealthy,
+      work,
+      lastTransferAtMs: core.processState.lastTransferMs,
+      forecast: this.#forecast,
+      notedKeys: await this.#readNoted(),
+      totals,
+      uploads: this.#bucket.uploads,
+      unansweredOffers: core.processState.unansweredOffers,
+    };
+    await this.#watchProgress(world);
+    if (this.#forecast === null || world.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
+      world.forecast = this.#forecast = forecastRun(world, core.processState.nothingToGive);
+    return world;
+  }
+
+  /** What the watchdog goes by. */
+  async #watchProgress(world: World): Promise<void> {
+    const { processState, clock } = this.#core;
+    const site = this.#siteWatch.look(world, clock.monotonic());
+    const wasSlow = this.#isSlow;
+    this.#isSlow = site.slowdown > 1;
+    world.site = site;
+    setStallCause(processState.stallCauses, 'site-down', site.detail ?? site.suspicion, world.nowMs);
+    const { unansweredOffers } = processState;
+    const isCutOff = unansweredOffers?.kind === 'unreachable';
+    setStallCause(
+      processState.stallCauses,
+      'unreachable',
+      isCutOff ? `${unansweredOffers.url}: ${unansweredOffers.message}` : null,
+      world.nowMs,
+    );
+    world.stallCauses = new Map(processState.stallCauses);
+    world.stall = this.#progressWatch.look(world, clock.monotonic());
+    this.#bucket.ask(world);
+    // What becomes of robots.txt is said by its keeper.
+    if (this.#isSlow !== wasSlow)
+      await this.#core.alarm(
+        this.#isSlow
+          ? `the site is down: ${site.detail}; it is asked at half the pace, down to an eighth, and nothing is launched beside the plan`
+          : 'the site answers again; it is asked at the planned pace',
+      );
+  }
+
+  /** Across a step of the wall clock, or a sleep of this machine, silence counts from now, and what AWS showed is of another time. */
+  async #watchClock(toleranceMs: number): Promise<void> {
+    const jumpMs = this.#clockWatch.look(toleranceMs);
+    if (jumpMs === 0) return;
+    const nowMs = this.#core.clock.now();
+    const { processState } = this.#core;
+    this.#loopStartedAtMs = nowMs;
+    // What is still to come by the new time never happened: nobody is to wait for it.
+    if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
+    if (processState.unansweredOffers !== null)
+      processState.unansweredOffers.sinceMs = Math.min(processState.unansweredOffers.sinceMs, nowMs);
+    if ((processState.quotaRefusedMs ?? -Infinity) > nowMs) processState.quotaRefusedMs = null;
+    processState.rights = allRights();
+    this.#forecast = null;
+    this.#cloud = null;
+    this.#nextLookMs = 0;
+    await this.#core.alarm(
+      `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; instances get time to be heard again`,
+    );
+  }
+
+  /** Read once: from then on whoever notes something adds it here, too. */
+  async #readNoted(): Promise<Set<string>> {
+    this.#notedKeys ??= new Set(await notedKeys(this.#core));
+    return this.#notedKeys;
+  }
+
+  async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
+    const core = this.#core;
+    this.#nextLookMs = core.clock.monotonic() + this.#waitMs;
+    this.#waitMs = Math.min(slowestMs, this.#waitMs * 1.5);
+    const askedAtMs = core.clock.now();
+    await this.#ask('EC2', async () => {
+      if (instances.some((i) => i.phase !== 'terminated' && (i.attempts > 0 || i.instanceId !== null))) {
+        this.#cloud = { instances: await core.compute.list({ key: TAG.run, value: run.id }), seenAtMs: askedAtMs };
+        core.processState.rights.look = null;
+      }
+    });
+    await this.#ask('ELBv2', async () => {
+      await this.#lookAtBalancer(run, instances);
+    });
+  }
+
+  async #lookAtBalancer(run: RunRecord, instances: readonly InstanceRecord[]): Promise<void> {
+    if (run.balancer === null) {
+      this.#balancerActive = false;
+      this.#inactiveSinceMs = null;
+      this.#balancerGone = false;
+      this.#targets = new Map();
+    } else if (instances.some((i) => i.registered && i.phase !== 'terminated')) {
+      try {
+        if (!this.#balancerActive) await this.#awaitService(run, run.balancer);
+        this.#targets = await this.#core.balancers.health(run.balancer);
+        for (const [id, health] of this.#targets) if (health === 'healthy') this.#onceHealthy.add(id);
+        this.#balancerGone = false;
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+        this.#balancerActive = false;
+        this.#balancerGone = true;
+        this.#targets = new Map();
+      }
+    }
+  }
+
+  /** Two to three minutes on AWS. One that takes longer than a boot on a bad day may never come, while all wait for it. */
+  async #awaitService(run: RunRecord, balancer: Balancer): Promise<void> {
+    const core = this.#core;
+    this.#inactiveSinceMs ??= core.clock.monotonic();
+    let failure: unknown = null;
+    try {
+      this.#balancerActive = await core.balancers.isActive(balancer);
+    } catch (error) {
+      failure = error;
+    }
+    if (this.#balancerActive) this.#inactiveSinceMs = null;
+    else if (core.clock.monotonic() - this.#inactiveSinceMs >= limitsOf(run).bootMs && !isNotFound(failure)) {
+      const words = failure === null ? 'ELBv2 shows it as still being provisioned' : describeError(failure);
+      await alarmOnce(
+        core,
+        'balancer inactive',
+        `the load balancer of this run is not in service: ${words}; no product can be handed out before it is`,
+      );
+    }
+    if (failure !== null) throw failure;
+  }
+
+  /** The last answer stands when there is none: a failing Describe says nothing about the instances, nor about the other service. */
+  async #ask(service: string, look: () => Promise<void>): Promise<void> {
+    try {
+      await look();
+    } catch (error) {
+      if (service === 'EC2' && error instanceof AppError && error.code === 'aws-denied') {
+        const refused = { cause: 'denied', message: describeError(error), nowMs: this.#core.clock.now() } as const;
+        noteRefused(this.#core.processState.rights, 'look', refused);
+      }
+      this.#core.log.warn({ service, error: describeError(error) }, 'AWS did not answer a Describe call');
+    }
+  }
+}
+
+const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-not-found';
+
+/**
+ * The longest upload of a part and, because all bring their last part at once, the usual load for each instance that had products;
+ * and one as slow as the slowest of late, which may come again, but not for each of them.
+ */
+function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: readonly number[]): number {
+  let uploadMs = 0;
+  let shards = 0;
+  for (const { progress } of instances) {
+    uploadMs = Math.max(uploadMs, progress?.uploadMs ?? 0);
+    if ((progress?.assigned ?? 0) > 0) shards++;
+  }
+  const sorted = lastLoadsMs.toSorted((a, b) => a - b);
+  const usualMs = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  return uploadMs + usualMs * shards + (sorted.at(-1) ?? 0);
+}

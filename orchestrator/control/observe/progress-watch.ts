@@ -1,0 +1,95 @@
+/**
+ * Measures how long nothing has come in while products waited. What counts as progress: a page that was judged right or gone,
+ * anywhere, and a part. Time in which nothing could come in does not count.
+ */
+import { openIncident } from '../decide/ban-policy.ts';
+import { isDraining } from '../model/run-deadlines.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, latestBySlot } from '../model/world.ts';
+
+/** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
+export interface Stall {
+  ms: number;
+  sinceMs: number;
+}
+
+/** Longer than this between two looks, the database or this machine was away, and no progress could be heard. */
+const LONGEST_LOOK_HEARTBEATS = 2;
+/** Silence for this part of the time after which an instance is given up. */
+const SILENT_SHARE = 3;
+
+export class ProgressWatch {
+  #seen = -1;
+  #lookedMs: number | null = null;
+  #stall: Stall | null = null;
+
+  /** Null while there is nothing to wait for. `monotonicMs`: the monotonic clock. */
+  look(world: World, monotonicMs: number): Stall | null {
+    const sinceLookMs = this.#lookedMs === null ? 0 : monotonicMs - this.#lookedMs;
+    this.#lookedMs = monotonicMs;
+    const seen = progressOf(world);
+    const came = seen !== this.#seen;
+    this.#seen = seen;
+    if (world.run.phase !== 'crawling' || isDraining(world) || !isWaiting(world)) return (this.#stall = null);
+    if (came || this.#stall === null) return (this.#stall = { ms: 0, sinceMs: world.nowMs });
+    const { ms, sinceMs } = this.#stall;
+    if (isExcused(world, sinceMs)) return this.#stall;
+    const mostMs = LONGEST_LOOK_HEARTBEATS * world.limits.heartbeatMs;
+    return (this.#stall = { ms: ms + Math.min(Math.max(0, sinceLookMs), mostMs), sinceMs });
+  }
+}
+
+/** A number that changes when something has come in. What cannot be uploaded is no progress. */
+function progressOf(world: World): number {
+  const parts = world.totals.seen;
+  if (isBucketLost(world)) return parts;
+  return world.instances.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
+}
+
+const isBucketLost = ({ stallCauses }: World): boolean => stallCauses?.has('lost-bucket') === true;
+
+/** True when a product is to be crawled, or with the bucket lost, has no result that arrived. */
+function isWaiting(world: World): boolean {
+  if (world.work.waiting > 0 || serving(world).some((r) => pendingOf(r) > 0)) return true;
+  const { stored, gone, failed } = world.totals;
+  return isBucketLost(world) && stored + gone + failed < world.run.planned;
+}
+
+const pendingOf = (record: InstanceRecord): number => record.progress?.pending ?? 0;
+
+const serving = ({ instances }: World): InstanceRecord[] =>
+  [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null);
+
+/** True when no page can come in for a reason that has a limit of its own: its time does not count. */
+function isExcused(world: World, sinceMs: number): boolean {
+  if (isBucketLost(world)) return false;
+  const up = serving(world);
+  // Boots, launches and silence end by their own limits.
+  const able = up.filter((r) => openIncident(r) === null && !isResting(world, r) && !isSilent(world, r));
+  if (able.length === 0) return true;
+  const isYoung = world.nowMs - sinceMs <= world.limits.bootMs;
+  if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);
+  // Products of those that rest stay with them, and what waits may be kept for one that boots.
+  const isBooting = world.instances.some((r) => r.phase === 'pending' || r.phase === 'booting');
+  return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
+}
+
+/** The site has asked it to wait (Retry-After), and it does. */
+function isResting({ nowMs }: World, { progress, lastHeartbeatAtMs }: InstanceRecord): boolean {
+  const restMs = progress?.restMs ?? 0;
+  return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;
+}
+
+/** Not heard for some heartbeats: what it does is not known, and it will soon be given up. */
+function isSilent({ nowMs, limits }: World, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {
+  return nowMs - (lastHeartbeatAtMs ?? phaseAtMs) > limits.lostMs / SILENT_SHARE;
+}
+
+/** A balancer takes minutes until it serves. */
+const isServed = ({ balancerActive, targets }: World): boolean =>
+  balancerActive && [...targets.values()].includes('healthy');
+
+/** Before the first request of the fleet. */
+const isBrowserStarting = ({ run, instances }: World): boolean =>
+  run.settings.site.render !== 'http' && instances.every((r) => (r.progress?.tried ?? 0) === 0);

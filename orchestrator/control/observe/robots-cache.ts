@@ -1,0 +1,86 @@
+/** Keeps the fleet's one copy of robots.txt: read when the main server starts and from then on again and again. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+
+/** Reads robots.txt of the site. Never rejects: what cannot be had is a policy with access `none`. */
+export interface RobotsReader {
+  read(): Promise<RobotsPolicy>;
+}
+
+export interface RobotsCacheOptions {
+  /** Null when the site's robots.txt is to be ignored: then no request is made for it. */
+  reader: RobotsReader | null;
+  clock: Clock;
+  alarm: (detail: string) => Promise<void>;
+  /** From the run's start to its deadline; scales the pause between two reads. */
+  deadlineMs: number;
+  heartbeatMs: number;
+  /** The interval the run was planned with. */
+  intervalMs: number;
+}
+
+/** Stands in where robots.txt is ignored. */
+export const IGNORED_ROBOTS: RobotsPolicy = {
+  version: 'ignored',
+  access: 'all',
+  rules: [],
+  crawlDelayMs: null,
+  source: 'robots.txt is not read (site.robots: ignore)',
+};
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const SHORTEST_MS = 10_000;
+
+export class RobotsCache {
+  /** Null before the first read: nobody may crawl until then. */
+  policy: RobotsPolicy | null;
+  readonly #options: RobotsCacheOptions;
+
+  constructor(options: RobotsCacheOptions) {
+    this.#options = options;
+    this.policy = options.reader === null ? IGNORED_ROBOTS : null;
+  }
+
+  /** Reads and reads again until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { reader, clock } = this.#options;
+    if (reader === null) return;
+    while (!signal.aborted) {
+      const policy = await reader.read();
+      if (signal.aborted) return;
+      const before = this.policy;
+      // In force at once: an alarm that cannot be stored must not keep it back.
+      this.policy = policy;
+      await this.#tell(before, policy).catch(() => undefined);
+      await clock.sleep(this.#pauseMs(policy), signal);
+    }
+  }
+
+  /** Every hour; four times in a short run. Often while nobody may crawl, because the whole fleet waits for it. */
+  #pauseMs(policy: RobotsPolicy): number {
+    const { deadlineMs, heartbeatMs } = this.#options;
+    if (policy.access === 'none') return Math.min(MINUTE_MS, 10 * heartbeatMs);
+    return Math.max(SHORTEST_MS, Math.min(HOUR_MS, deadlineMs / 4));
+  }
+
+  async #tell(before: RobotsPolicy | null, after: RobotsPolicy): Promise<void> {
+    const { alarm, intervalMs } = this.#options;
+    if (after.access === 'none' && before?.access !== 'none')
+      await alarm(`nothing may be crawled until robots.txt can be read: ${after.source}; the fleet waits`);
+    if (after.access !== 'none' && before?.access === 'none')
+      await alarm(`robots.txt can be read again: ${after.source}; the fleet goes on`);
+    const delayMs = after.crawlDelayMs ?? 0;
+    if (delayMs > Math.max(intervalMs, before?.crawlDelayMs ?? 0))
+      await alarm(
+        `robots.txt asks for ${formatDuration(delayMs)} between two requests of one address, the plan has ` +
+          `${formatDuration(intervalMs)}: the longer one is kept, and the deadline may be missed`,
+      );
+  }
+}
+
+/** The interval to keep: the planned one, or what robots.txt asks for where that is longer. */
+export function intervalUnder(policy: RobotsPolicy | null, plannedMs: number): number {
+  return Math.max(plannedMs, policy?.crawlDelayMs ?? 0);
+}

@@ -1,0 +1,118 @@
+/**
+ * Whether the site is down, from what the instances count: more than half of the fleet's last requests got no connection, no answer or a
+ * server error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
+ */
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+
+/** Requests that are judged together. */
+const WINDOW = 50;
+/** Requests at the new pace that decide the next step. */
+const PROBE = 3;
+/** The longest interval, as a multiple of the planned one. */
+const SLOWEST = 8;
+/** An order has reached every instance that is heard after so long. */
+const ORDER_HEARTBEATS = 2;
+
+export interface SiteState {
+  /** By how much every interval is longer. */
+  slowdown: number;
+  /** What was seen, in words; null while the site is up. */
+  detail: string | null;
+  /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
+  suspicion: string | null;
+}
+
+export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
+
+interface Tries {
+  tried: number;
+  unavailable: number;
+}
+
+interface Counts extends Tries {
+  served: number;
+}
+
+interface SiteView {
+  instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'progress'>[];
+  robots: RobotsPolicy | null;
+  limits: { heartbeatMs: number };
+}
+
+export class SiteWatch {
+  readonly #known = new Map<string, Counts>();
+  /** Newest last. */
+  #recent: Tries[] = [];
+  #sinceServed: Tries = { tried: 0, unavailable: 0 };
+  #slowdown = 1;
+  #steppedAtMs = -Infinity;
+  #seen = '';
+  #hasLooked = false;
+
+  /** @param nowMs by the monotonic clock */
+  look(view: SiteView, nowMs: number): SiteState {
+    const news = this.#news(view.instances);
+    if (news.tried > 0) this.#keep(news);
+    this.#sinceServed = news.served > 0 ? { tried: 0, unavailable: 0 } : sumOf([this.#sinceServed, news]);
+    const window = sumOf(this.#recent);
+    const isDue = nowMs - this.#steppedAtMs >= ORDER_HEARTBEATS * view.limits.heartbeatMs;
+    if (this.#slowdown === 1) {
+      if (window.unavailable > Math.max(WINDOW, window.tried) / 2) this.#step(2, window, nowMs);
+    } else if (isDue && window.tried >= PROBE) {
+      const isBad = window.unavailable > window.tried / 2;
+      this.#step(isBad ? Math.min(SLOWEST, this.#slowdown * 2) : this.#slowdown / 2, window, nowMs);
+    }
+    const { robots } = view;
+    const slowdown = this.#slowdown;
+    const { tried, unavailable } = this.#sinceServed;
+    const suspicion = unavailable > tried / 2 ? inWords(this.#sinceServed) : null;
+    if (robots?.access === 'none')
+      return { slowdown, detail: `robots.txt cannot be read: ${robots.source}`, suspicion };
+    return { slowdown, detail: slowdown === 1 ? null : this.#seen, suspicion };
+  }
+
+  /** What was asked at the old pace says nothing about the new one. */
+  #step(slowdown: number, window: Tries, nowMs: number): void {
+    if (window.unavailable > window.tried / 2) this.#seen = inWords(window);
+    this.#slowdown = slowdown;
+    this.#steppedAtMs = nowMs;
+    this.#recent = [];
+  }
+
+  #keep(news: Tries): void {
+    this.#recent.push(news);
+    let { tried } = sumOf(this.#recent);
+    while (tried - this.#recent[0]!.tried >= WINDOW) tried -= this.#recent.shift()!.tried;
+  }
+
+  /** What all have counted since the last look. An instance that began anew counts from there. */
+  #news(instances: SiteView['instances']): Counts {
+    const news = { tried: 0, unavailable: 0, served: 0 };
+    for (const { slot, epoch, progress } of instances) {
+      // Left out by an instance of an earlier version.
+      if (progress === null || !(progress.tried > 0)) continue;
+      const name = epochKey({ slot, epoch });
+      const before = this.#known.get(name);
+      const { tried, unavailable, served } = progress;
+      this.#known.set(name, { tried, unavailable, served });
+      // What was counted before this main server came belongs to another time.
+      if (before === undefined ? !this.#hasLooked : tried < before.tried) continue;
+      news.tried += tried - (before?.tried ?? 0);
+      news.unavailable += Math.max(0, unavailable - (before?.unavailable ?? 0));
+      news.served += Math.max(0, served - (before?.served ?? 0));
+    }
+    this.#hasLooked = true;
+    return news;
+  }
+}
+
+const inWords = ({ tried, unavailable }: Tries): string =>
+  `${unavailable} of the last ${tried} requests got a server error, a time-out or no connection`;
+
+const sumOf = (all: readonly Tries[]): Tries =>
+  all.reduce((sum, t) => ({ tried: sum.tried + t.tried, unavailable: sum.unavailable + t.unavailable }), {
+    tried: 0,
+    unavailable: 0,
+  });

@@ -1,0 +1,161 @@
+/** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { manifestKey, parsePartKey, shardPrefix } from '../../../shared/domain/keys.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { isServing } from '../../../shared/domain/states.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Manifest } from '../../../shared/wire/part.ts';
+import { decodeManifest, encodeManifest } from '../../../shared/wire/part.ts';
+import { importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { openIncident } from '../decide/ban-policy.ts';
+import type { Core } from '../model/core.ts';
+import { loadParts, readPart } from './load-parts.ts';
+import { LOSS } from '../decide/slot-attempts.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+
+/** Names 40,000 parts. */
+const MAX_MANIFEST_BYTES = 16_000_000;
+
+/** Checks the manifest an instance has reported; with a good one the instance is done. */
+export async function confirmManifest(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
+  const record = await core.fleet.get(run.id, slot, epoch);
+  if (!record || record.manifestKey === null || record.publicKey === null || !isServing(record.phase)) return;
+  const read = await readOwnManifest(core, run, record);
+  if (typeof read === 'string') {
+    await core.fleet.patch(run.id, slot, epoch, { manifestKey: null, manifestSha256: null }, core.fence);
+    await core.alarm(`the manifest of slot ${slot} epoch ${epoch} is refused: ${read}`, { slot, epoch });
+    return;
+  }
+  const { manifest, sha256 } = read;
+  // Found in the bucket, not reported: nobody has told its hash.
+  if (record.manifestSha256 === null)
+    await core.fleet.patch(run.id, slot, epoch, { manifestSha256: sha256 }, core.fence);
+  await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
+  // What it was granted but did not finish goes back before the epoch counts as closed; its results first, or they would go back too.
+  await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
+  await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
+  // The reason lets the slot be filled again, if something waits. Whether that is what has just been released must not matter:
+  // this may be the second try, after one that released it and came no further.
+  const replaced = openIncident(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
+  const unreadable = await hasUnreadable(core, run.id, slot, epoch);
+  const rotated = record.rotateAtMs !== null;
+  const reason = replaced ? LOSS.banned : unreadable ? LOSS.unreadable : rotated ? LOSS.rotated : undefined;
+  await core.fleet.move(run.id, slot, epoch, record.phase, 'done', core.fence, core.clock.now(), reason);
+}
+
+async function hasUnreadable(core: Core, runId: string, slot: number, epoch: number): Promise<boolean> {
+  const parts = await core.results.parts(runId);
+  return parts.some((p) => p.slot === slot && p.epoch === epoch && p.state === 'failed');
+}
+
+async function readOwnManifest(
+  core: Core,
+  run: RunRecord,
+  record: InstanceRecord,
+): Promise<{ manifest: Manifest; sha256: string } | string> {
+  const bytes = await fetchManifest(core.objects, manifestKey(run.id, record.slot, record.epoch));
+  if (!bytes) return 'it is not in the bucket';
+  if (typeof bytes === 'string') return bytes;
+  const sha256 = sha256Hex(bytes);
+  if (record.manifestSha256 !== null && sha256 !== record.manifestSha256)
+    return 'it does not have the hash that was reported';
+  const manifest = ownManifest(bytes, run, record);
+  return typeof manifest === 'string' ? manifest : { manifest, sha256 };
+}
+
+/** The bytes of a manifest; a text when they are too many to be one. A bucket that does not answer rejects. */
+export async function fetchManifest(objects: ObjectStore, key: string): Promise<Uint8Array | string | null> {
+  try {
+    return await objects.get(key, MAX_MANIFEST_BYTES);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'object-corrupt') return describeError(error);
+    throw error;
+  }
+}
+
+/** The manifest in these bytes if the instance itself has signed it for its own epoch and parts; else what is wrong with it. */
+function ownManifest(bytes: Uint8Array, run: RunRecord, record: InstanceRecord): Manifest | string {
+  try {
+    // Without a key, of one that never said hello, nothing is its own.
+    const manifest = decodeManifest(bytes, importPublicKey(record.publicKey ?? ''));
+    if (manifest.run !== run.id || manifest.slot !== record.slot || manifest.epoch !== record.epoch)
+      return 'it names another run, slot or epoch';
+    const foreign = manifest.parts.find((p) => !isOwnPart(run.id, record, p));
+    return foreign ? `it lists a part that is not its own: ${foreign.key}` : manifest;
+  } catch (error) {
+    return describeError(error);
+  }
+}
+
+/** A part may only be entered under the key that its own slot, epoch, seq and hash give. */
+export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
+  const name = parsePartKey(runId, part.key);
+  return (
+    name !== null &&
+    name.slot === at.slot &&
+    name.epoch === at.epoch &&
+    name.seq === part.seq &&
+    name.sha256 === part.sha256
+  );
+}
+
+/**
+ * Closes the epoch of an instance that is given up. The first manifest in the bucket ends it, ours or its own: what came in
+ * before that counts and is loaded, and only then products without a result go back to be crawled again. Repeating any step
+ * changes nothing.
+ */
+export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
+  const record = await core.fleet.get(run.id, slot, epoch);
+  if (!record || record.manifestKey !== null) return;
+  const found: FoundParts = new Map();
+  const manifest: Manifest = {
+    version: 1,
+    run: run.id,
+    slot,
+    epoch,
+    instanceId: record.instanceId ?? '',
+    closedBy: 'main-server',
+    closedAt: new Date(core.clock.now()).toISOString(),
+    parts: await findParts(core, record, found),
+    progress: record.progress ?? NO_PROGRESS,
+  };
+  const key = manifestKey(run.id, slot, epoch);
+  const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
+  // `exists`: the instance closed it itself, or an earlier try of ours did.
+  await core.objects.putIfAbsent(key, bytes, 'application/json');
+  const read = await fetchManifest(core.objects, key);
+  // One that is too large is no manifest of anybody: the ledger keeps what is known here.
+  const stored = read === null || typeof read === 'string' ? bytes : read;
+  // The instance may be alive, and may have brought its last parts, and its own manifest, since the bucket was listed.
+  const own = ownManifest(stored, run, record);
+  if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
+  await core.results.register(run.id, slot, epoch, await findParts(core, record, found), core.fence);
+  await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
+  const returned = await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
+  await core.fleet.patch(run.id, slot, epoch, { manifestKey: key, manifestSha256: sha256Hex(stored) }, core.fence);
+  if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
+}
+
+/** By key; null for a part that cannot be read. */
+type FoundParts = Map<string, PartRef | null>;
+
+/** The parts that are in the bucket by now; those that were found before are not read again. */
+async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: FoundParts): Promise<PartRef[]> {
+  for await (const { key, sizeBytes } of core.objects.list(shardPrefix(core.runId, slot, epoch))) {
+    const name = parsePartKey(core.runId, key);
+    if (!name || found.has(key)) continue;
+    const { seq, sha256 } = name;
+    try {
+      const results = await readPart(core.objects, { key, sha256, sizeBytes });
+      found.set(key, { seq, key, sha256, sizeBytes, products: results.length });
+    } catch (error) {
+      // A bucket that does not answer proves nothing about the part: the closing is tried again.
+      if (!(error instanceof AppError)) throw error;
+      found.set(key, null);
+      await core.alarm(`part ${key} of a lost instance is left out: ${describeError(error)}`, { slot, epoch });
+    }
+  }
+  return [...found.values()].filter((part) => part !== null).sort((a, b) => a.seq - b.seq);
+}

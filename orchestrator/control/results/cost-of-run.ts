@@ -1,0 +1,93 @@
+/** What a run costs, from its row and its instances: so far while it runs, in the end when it is over. Pure. */
+import type { CostBreakdown } from '../../plan/plan.ts';
+import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
+import { actualCost, billedHours } from '../../plan/prices.ts';
+import { billingTerms } from '../model/run-settings.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+
+export interface InstanceCost {
+  slot: number;
+  epoch: number;
+  instanceId: string;
+  instanceType: string;
+  /** Billed: by the second, at least a minute. */
+  seconds: number;
+  usdPerHour: number;
+  usd: number;
+  running: boolean;
+}
+
+export interface RunCost {
+  run: string;
+  state: RunRecord['phase'];
+  dryRun: boolean;
+  /** False while something may still be added. */
+  final: boolean;
+  estimated: CostBreakdown;
+  actual: CostBreakdown;
+  maxCost: number | null;
+  /** Per 1,000 products stored; null while there are none. */
+  per1000: number | null;
+  instances: InstanceCost[];
+}
+
+/** Its first hour is billed even where no instance came: EC2 is asked for none before the balancer is made. */
+export function hadBalancer(run: Pick<RunRecord, 'balancer'>, instances: readonly InstanceRecord[]): boolean {
+  return run.balancer !== null || instances.some((i) => i.attempts > 0);
+}
+
+/** At the prices the run was planned with; AWS's bill is the truth. */
+export function costOfRun(
+  run: RunRecord,
+  instances: readonly InstanceRecord[],
+  stored: number,
+  nowMs: number,
+): RunCost {
+  const region = run.settings.aws.region;
+  const prices = run.plan.prices ?? null;
+  const endMs = run.finishedAtMs ?? nowMs;
+  const launched = instances.flatMap((i) => {
+    if (i.instanceId === null) return [];
+    const running = i.phase !== 'terminated';
+    const launchedAtMs = i.launchedAtMs ?? i.claimedAtMs;
+    const endedAtMs = i.terminatedAtMs ?? (running ? nowMs : endMs);
+    return [{ ...i, instanceId: i.instanceId, instanceType: i.request.instanceType, launchedAtMs, endedAtMs, running }];
+  });
+  const actual = actualCost({
+    region,
+    prices,
+    ...billingTerms(run.settings),
+    instances: launched,
+    hadBalancer: hadBalancer(run, instances),
+    startedAtMs: run.startedAtMs,
+    finishedAtMs: endMs,
+    products: run.planned,
+  });
+  return {
+    run: run.id,
+    state: run.phase,
+    dryRun: run.dryRun,
+    final: run.finishedAtMs !== null && !launched.some((i) => i.running),
+    estimated: run.plan.cost,
+    actual,
+    maxCost: run.settings.run.maxCost,
+    per1000: stored > 0 ? round((actual.total / stored) * 1_000) : null,
+    instances: launched.map((i) => {
+      const hours = billedHours(i.endedAtMs - i.launchedAtMs);
+      const usdPerHour = hourlyPrice(region, i.instanceType, prices).usd;
+      return {
+        slot: i.slot,
+        epoch: i.epoch,
+        instanceId: i.instanceId,
+        instanceType: i.instanceType,
+        seconds: Math.round(hours * 3_600),
+        usdPerHour,
+        usd: round(hours * (usdPerHour + (prices?.ipv4Hour ?? IPV4_HOUR))),
+        running: i.running,
+      };
+    }),
+  };
+}
+
+/** Millionths of a dollar. */
+const round = (usd: number): number => Math.round(usd * 1e6) / 1e6;

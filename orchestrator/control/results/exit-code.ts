@@ -1,0 +1,136 @@
+/** How a run ends: its state and exit code from what became of the products. Pure. */
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { isStallCause, stallFacts } from '../decide/stall-causes.ts';
+import type { LaunchEnd } from '../launching/launch-end.ts';
+import type { StopRequest } from '../model/stores.ts';
+import { stallReason } from '../decide/watchdog.ts';
+
+export interface EndInput {
+  planned: number;
+  stored: number;
+  gone: number;
+  failed: number;
+  reasons: Partial<Record<FailureReason, number>>;
+  request: StopRequest | null;
+  /** What was written for the products that were left when crawling ended. */
+  uncrawledReason: FailureReason;
+  onTime: boolean;
+  /** Share of failed products that is still fine. */
+  maxFailed: number;
+  /** The site was down when the crawl ended. */
+  siteDown: boolean;
+  /** Why the launches came to nothing; null when they did not. It counts where products were left to nobody. */
+  noInstances: LaunchEnd | null;
+  /** Why the rows must not be published unseen; null or left out when they may. */
+  suspicion?: string | null;
+}
+
+export interface RunEnd {
+  state: 'completed' | 'held' | 'banned' | 'failed' | 'cancelled';
+  exitCode: ExitCode;
+  reason: string | null;
+}
+
+/** How a run ends that a person has cancelled, whatever else became of it. */
+export const CANCELLED = { exitCode: EXIT.interrupted, reason: 'cancelled' } as const;
+
+/** Causes that come before held results in the order of the exit codes: a script must learn of them first. */
+const BEFORE_HELD: readonly ExitCode[] = [EXIT.config, EXIT.capacity, EXIT.budget, EXIT.banned, EXIT.siteDown];
+
+/**
+ * The first cause that applies, in the order of the exit codes' table: nothing launched, budget, banned, deadline, failed
+ * products. A person's wish to end comes before the deadline and the failures it brings about. Suspicious rows are held
+ * whatever the end; only causes that stand before it in the table keep their exit code then: "deadline missed" would say
+ * that what there is has been published.
+ */
+export function endOf(input: EndInput): RunEnd {
+  const end = openEnd(input);
+  const suspicion = input.suspicion ?? null;
+  if (suspicion === null || input.request === 'cancel') return end;
+  return {
+    state: 'held',
+    exitCode: BEFORE_HELD.includes(end.exitCode) ? end.exitCode : EXIT.held,
+    reason: end.reason === null ? suspicion : `${suspicion}; beside that: ${end.reason}`,
+  };
+}
+
+function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'held'> } {
+  const { request } = input;
+  const left = input.reasons[input.uncrawledReason] ?? 0;
+  const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
+  const leftToNobody = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
+  if (input.noInstances !== null && request === null && leftToNobody) {
+    const { cause, reason } = input.noInstances;
+    return {
+      state: nothing ? 'failed' : 'completed',
+      exitCode: cause === 'rights' ? EXIT.config : EXIT.capacity,
+      reason: nothing ? reason : `${left} products not crawled: ${reason}`,
+    };
+  }
+  if (request === null && input.uncrawledReason === 'budget' && left > 0)
+    return {
+      state: 'completed',
+      exitCode: EXIT.budget,
+      reason: `run.max_cost reached: ${left} products not crawled`,
+    };
+  // A circuit that opened over the last products, all of them settled after all, has kept nothing back.
+  if (request === 'banned' && left > 0)
+    return {
+      state: 'banned',
+      exitCode: EXIT.banned,
+      reason: `banned by the site: ${left} products not crawled`,
+    };
+  if (request === 'no-balancer' && left > 0)
+    return {
+      state: 'failed',
+      exitCode: EXIT.config,
+      reason: `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`,
+    };
+  if (isStallCause(request) && left > 0)
+    return { state: 'failed', exitCode: stallFacts(request).exitCode, reason: stallReason(request, left) };
+  if (input.siteDown && request === null && input.failed > input.maxFailed * input.planned)
+    return {
+      state: 'completed',
+      exitCode: EXIT.siteDown,
+      reason: `the site is down: ${input.failed} of ${input.planned} products failed`,
+    };
+  if (request === 'stop' || request === 'cancel')
+    return {
+      state: 'cancelled',
+      exitCode: EXIT.interrupted,
+      reason: request === 'stop' ? 'stopped' : 'cancelled',
+    };
+  // Nobody crawls any more because the mapping reads nothing: more time would not have helped.
+  if (request === 'site-changed' && left > 0)
+    return {
+      state: 'failed',
+      exitCode: EXIT.failedProducts,
+      reason: `the site or its mapping has changed: ${left} products not crawled`,
+    };
+  if (nothing) return { state: 'failed', exitCode: EXIT.failedProducts, reason: 'no instance crawled anything' };
+  return deadlineEnd(input, left) ?? failureEnd(input);
+}
+
+function deadlineEnd(input: EndInput, left: number): ReturnType<typeof openEnd> | null {
+  const missed = (reason: string) => ({
+    state: 'completed' as const,
+    exitCode: EXIT.deadline,
+    reason: `deadline missed: ${reason}`,
+  });
+  if (left > 0 && (input.uncrawledReason === 'deadline' || input.uncrawledReason === 'robots')) {
+    const why = input.uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
+    return missed(`${left} products not crawled${why}`);
+  }
+  const stuck = input.reasons.upload ?? 0;
+  if (stuck > 0) return missed(`the results of ${stuck} products could not be uploaded`);
+  return input.onTime ? null : missed('published late');
+}
+
+function failureEnd({ planned, failed, maxFailed }: EndInput): ReturnType<typeof openEnd> {
+  const share = planned === 0 ? 0 : failed / planned;
+  return share > maxFailed
+    ? { state: 'completed', exitCode: EXIT.failedProducts, reason: `${failed} of ${planned} products failed` }
+    : { state: 'completed', exitCode: EXIT.complete, reason: null };
+}

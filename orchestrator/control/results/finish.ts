@@ -1,0 +1,287 @@
+/** The end of a run: every product gets an outcome, the rows are published, the report is written. */
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { actualCost } from '../../plan/prices.ts';
+import { banNotes, bansOf } from './ban-report.ts';
+import type { Core } from '../model/core.ts';
+import { launchEndOf } from '../launching/launch-end.ts';
+import { LOSS } from '../decide/slot-attempts.ts';
+import { stateReasonText } from '../launching/state-reason.ts';
+import { endOf } from './exit-code.ts';
+import { dropOf } from './product-list.ts';
+import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
+import type { RunReport, ShardReport } from './report.ts';
+import { numberNotes } from './number-report.ts';
+import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
+import { intervalUnder } from '../observe/robots-cache.ts';
+import { REBUILT } from './run-description.ts';
+import { hadBalancer } from './cost-of-run.ts';
+import { billingTerms } from '../model/run-settings.ts';
+import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from '../model/stores.ts';
+
+/** As many alarms become notes of a report. */
+const MAX_ALARMS = 200;
+
+/** What ends a run: no EC2, no balancer, nobody who calls back. */
+export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'processState' | 'fence'>;
+
+/**
+ * Settles what is open, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious rows
+ * stay in staging, and the run is `held`.
+ */
+export async function publishRun(core: FinishCore, seen: RunRecord): Promise<void> {
+  const startedMs = core.clock.now();
+  const run = await core.runs.get(seen.id);
+  // Asked for again by a look at the world from before the end.
+  if (run?.phase !== 'loading') return;
+  core.processState.crawlEndMs ??= startedMs;
+  const rest = uncrawledReason(run);
+  const instances = await core.fleet.instances(run.id);
+  const before = await core.work.outcomes(run.id);
+  const { open } = before;
+  const reason = open > 0 ? openReason(rest, open, instances, await core.work.outcomesBySlot(run.id)) : rest;
+  const failed = await core.work.failRest(run.id, reason, core.fence, startedMs);
+  // An outcome never changes, and each count reads every product of the run.
+  const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes(run.id);
+  const end = endOf({
+    ...outcomes,
+    request: run.request,
+    uncrawledReason: rest,
+    onTime: core.clock.now() <= run.deadlineAtMs,
+    maxFailed: run.settings.run.maxFailed,
+    siteDown: endedSiteDown(run),
+    noInstances: launchEndOf(run, instances, core.processState.rights),
+    suspicion: await judge(core, run, outcomes),
+  });
+  if (end.state === 'held') {
+    await core.results.noteNumbers(run.id, core.fence);
+    const { exitCode, reason } = end;
+    const detail = { exitCode, ...(reason === null ? {} : { reason }) };
+    const held = await core.runs.move(run.id, 'loading', 'held', core.fence, core.clock.now(), detail);
+    if (held) core.log.warn({ reason }, 'the rows are held back');
+    // A wish to cancel has come since the run was read: it ends by that.
+    else await publishRun(core, run);
+    return;
+  }
+  const published = await core.results.publish(
+    run.id,
+    end.state,
+    { exitCode: end.exitCode, reason: end.reason },
+    core.fence,
+    core.clock.now(),
+  );
+  core.processState.publishMs = core.clock.now() - startedMs;
+  core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
+  // A second copy of every row; the parts in the bucket are the source if it is ever needed again.
+  await core.results.dropStaging(run.id);
+}
+
+/** Measures the staged rows for the runs to come, and compares them with those of the runs before. */
+async function judge(
+  core: FinishCore,
+  run: RunRecord,
+  outcomes: Awaited<ReturnType<WorkStore['outcomes']>>,
+): Promise<string | null> {
+  const stored = storedShare(outcomes);
+  if (stored === null || run.request === 'cancel') return null;
+  const fill = { stored, fields: await core.results.fillOfFields(run.id) };
+  await core.results.setFill(run.id, fill, core.fence);
+  const { guard } = run.settings.results;
+  if (!guard) return null;
+  return findSuspicion(fill, await core.results.earlierFills(run.id, GUARD_RUNS), guard.minFill, run.parentId !== null);
+}
+
+/** The document of `run --json`, from the database. */
+export async function buildReport(
+  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
+  runId: string,
+): Promise<RunReport> {
+  const run = (await core.runs.get(runId))!;
+  const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents] = await Promise.all([
+    core.fleet.instances(runId),
+    core.work.outcomes(runId),
+    core.work.outcomesBySlot(runId),
+    core.work.counts(runId),
+    core.runs.events(runId, MAX_ALARMS + 1, 'alarm'),
+    core.runs.events(runId, 1, 'chunk'),
+    core.fleet.incidents(runId),
+  ]);
+  const finishedAtMs = run.finishedAtMs ?? core.clock.now();
+  const shards = instances.map((record): ShardReport => {
+    const own = bySlot.find((s) => s.slot === record.slot && s.epoch === record.epoch);
+    const granted = counts.bySlot.find((s) => s.slot === record.slot && s.epoch === record.epoch);
+    return {
+      slot: record.slot,
+      epoch: record.epoch,
+      instanceId: record.instanceId,
+      address: record.address,
+      assigned: record.progress?.assigned ?? granted?.products ?? 0,
+      stored: own?.stored ?? 0,
+      gone: own?.gone ?? 0,
+      failed: own?.failed ?? 0,
+      minGapMs: record.progress?.minGapMs ?? null,
+      requests: record.progress?.requests ?? 0,
+    };
+  });
+  const gaps = shards.flatMap((s) => (s.minGapMs === null ? [] : [s.minGapMs]));
+  const { processState } = core;
+  const robots = core.robots?.policy ?? null;
+  const bans = bansOf(incidents);
+  const sum = (of: 'requests' | 'canaries' | 'rendered'): number =>
+    instances.reduce((total, i) => total + (i.progress?.[of] ?? 0), 0);
+  return {
+    run: run.id,
+    parent: run.parentId,
+    state: run.phase,
+    reason: run.reason,
+    exitCode: run.exitCode ?? EXIT.internal,
+    deadline: new Date(run.deadlineAtMs).toISOString(),
+    startedAt: new Date(run.startedAtMs).toISOString(),
+    finishedAt: run.finishedAtMs === null ? null : new Date(run.finishedAtMs).toISOString(),
+    onTime: run.phase !== 'held' && run.finishedAtMs !== null && run.finishedAtMs <= run.deadlineAtMs,
+    products: {
+      planned: run.planned,
+      usual: run.settings.list?.usual ?? null,
+      duplicates: run.duplicates,
+      stored: outcomes.stored,
+      gone: outcomes.gone,
+      failed: outcomes.failed,
+      reasons: outcomes.reasons,
+    },
+    instances: {
+      planned: run.plan.instances,
+      launched: instances.filter((i) => i.instanceId !== null).length,
+      replaced: instances.filter((i) => i.epoch > 1 && i.instanceId !== null).length,
+      terminated: instances.filter((i) => i.instanceId !== null && i.phase === 'terminated').length,
+    },
+    shards,
+    politeness: {
+      intervalMs: intervalUnder(robots, run.settings.site.intervalMs),
+      minGapMs: gaps.length > 0 ? Math.min(...gaps) : null,
+      requests: sum('requests'),
+      canaries: sum('canaries'),
+      robots: robots && { access: robots.access, crawlDelayMs: robots.crawlDelayMs, source: robots.source },
+    },
+    bans,
+    rendered: sum('rendered'),
+    cost: {
+      estimated: run.plan.cost.total,
+      actual: costOf(run, instances, finishedAtMs),
+      currency: 'USD',
+    },
+    timings: {
+      launchMs: span(processState.firstLaunchMs, processState.lastLaunchMs),
+      dispatchMs: span(processState.firstOfferMs, processState.lastGrantMs),
+      crawlMs: span(processState.firstReadyMs, processState.crawlEndMs),
+      loadMs: processState.loadMs,
+      publishMs: processState.publishMs,
+    },
+    numbers: run.numbers ?? [],
+    notes: [
+      ...heldNotes(run),
+      ...numberNotes(run.numbers ?? []),
+      ...listNotes(run),
+      ...evenness(run, shards, instances, handedOver.length > 0),
+      ...banNotes(bans),
+      ...rotationNotes(instances),
+      ...lossNotes(instances),
+      ...alarmNotes(alarms),
+    ],
+  };
+}
+
+/** A run whose list was accepted says what was accepted. */
+function listNotes({ planned, settings: { list } }: RunRecord): string[] {
+  const drop = list?.accepted === true ? dropOf(planned, list.usual) : null;
+  return drop === null ? [] : [`products.query yielded ${planned}, ${drop.text}; accepted with --accept-drop`];
+}
+
+function span(fromMs: number | null, toMs: number | null): number | null {
+  return fromMs === null || toMs === null ? null : Math.max(0, toMs - fromMs);
+}
+
+function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAtMs: number): number {
+  const used = instances
+    .filter((i) => i.instanceId !== null)
+    .map((i) => ({
+      instanceType: i.request.instanceType,
+      launchedAtMs: i.launchedAtMs ?? i.claimedAtMs,
+      endedAtMs: i.terminatedAtMs ?? finishedAtMs,
+    }));
+  return actualCost({
+    region: run.settings.aws.region,
+    ...billingTerms(run.settings),
+    prices: run.plan.prices ?? null,
+    instances: used,
+    hadBalancer: hadBalancer(run, instances),
+    startedAtMs: run.startedAtMs,
+    finishedAtMs,
+    products: run.planned,
+  }).total;
+}
+
+/** What a person can do about rows that are held. */
+function heldNotes(run: RunRecord): string[] {
+  if (run.phase !== 'held') return [];
+  return [
+    `nothing was published: ${run.settings.results.table} is as it was before. Compare the mapping with a page (orchestrator extract); ` +
+      `then publish the rows as they are with: orchestrator publish ${run.id}, or discard them with: orchestrator cancel ${run.id}`,
+  ];
+}
+
+/** The newest ones, newest first, in a bounded number: a run that alarms for hours must still have a report. */
+function alarmNotes(alarms: readonly RunEvent[]): string[] {
+  const notes = alarms.slice(0, MAX_ALARMS).map((e) => e.detail ?? '');
+  if (alarms.length > MAX_ALARMS) notes.push('and more alarms before these: orchestrator logs has them all');
+  return notes;
+}
+
+/** Shards are even to within one chunk, or the report says why not. */
+function evenness(
+  run: RunRecord,
+  shards: readonly ShardReport[],
+  instances: readonly InstanceRecord[],
+  handedOver: boolean,
+): string[] {
+  const bySlot = new Map<number, number>();
+  for (const shard of shards) bySlot.set(shard.slot, Math.max(bySlot.get(shard.slot) ?? 0, shard.assigned));
+  const sizes = [...bySlot.values()];
+  if (sizes.length < 2) return [];
+  const spread = Math.max(...sizes) - Math.min(...sizes);
+  if (spread <= run.plan.chunkSize) return [];
+  const causes: string[] = [];
+  if (handedOver) causes.push('chunks were transferred to instances that could crawl them sooner');
+  if (instances.some((i) => isLoss(i) || i.incident?.verdict === 'banned')) causes.push('slots were lost or banned');
+  if (instances.some(wasRotated)) causes.push('addresses were rotated');
+  const why = causes.length > 0 ? causes.join(', and ') : 'slots were late, slower or drained';
+  return [`shards differ by ${spread} products, more than one chunk of ${run.plan.chunkSize}: ${why}`];
+}
+
+const NO_LOSS: readonly string[] = [LOSS.notNeeded, LOSS.rotated, REBUILT];
+
+const isLoss = (i: InstanceRecord): boolean => i.reason !== null && !NO_LOSS.includes(i.reason);
+
+const wasRotated = (i: InstanceRecord): boolean => i.reason === LOSS.rotated;
+
+/** What `aws.recycle_every` has done. */
+function rotationNotes(instances: readonly InstanceRecord[]): string[] {
+  const count = instances.filter(wasRotated).length;
+  return count === 0 ? [] : [`addresses rotated, as aws.recycle_every asks: ${count}`];
+}
+
+function lossNotes(instances: readonly InstanceRecord[]): string[] {
+  return instances.filter(isLoss).map((i) => {
+    const console = i.consoleOutput
+      ? `; its console ends: ${i.consoleOutput.trim().split('\n').slice(-5).join(' | ')}`
+      : '';
+    const why = whyOf(i);
+    const error = why === null ? '' : ` (${why})`;
+    return `slot ${i.slot} epoch ${i.epoch} (${i.instanceId ?? 'never launched'}) was given up: ${i.reason}${error}${console}`;
+  });
+}
+
+/** What EC2 said of its launch or its end, or ELBv2 of its health. */
+function whyOf({ answer, stateReason, lastError }: InstanceRecord): string | null {
+  if (stateReason !== null) return stateReasonText(stateReason);
+  if (answer === null) return lastError;
+  return answer.kind === 'refused' ? `${answer.cause}: ${answer.message}` : answer.message;
+}

@@ -1,0 +1,53 @@
+/** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held back, not published. Pure. */
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
+
+/** How many completed runs of the same result table a run is compared with. */
+export const GUARD_RUNS = 5;
+
+/** How full the results of one run were. Shares lie between 0 and 1. */
+export interface FillRates {
+  /** Products that were stored, of those that were crawled. */
+  stored: number;
+  /** Rows with a value, by field; no entry when there was no row. */
+  fields: Record<string, number>;
+}
+
+/** Null when no product was crawled: then there is nothing to judge, and nothing to publish either. */
+export function storedShare(
+  outcomes: OutcomeCounts & { reasons: Partial<Record<FailureReason, number>> },
+): number | null {
+  const left = NOT_CRAWLED.reduce((sum, reason) => sum + (outcomes.reasons[reason] ?? 0), 0);
+  const crawled = outcomes.stored + outcomes.gone + outcomes.failed - left;
+  return crawled > 0 ? outcomes.stored / crawled : null;
+}
+
+/**
+ * Why the run is suspicious, in words with figures; null when it is not, or when there is no earlier run to tell by.
+ * A field that no earlier run knew is not judged. Of a retry only the fields are: its products have failed before, and may again.
+ */
+export function findSuspicion(
+  now: FillRates,
+  earlier: readonly FillRates[],
+  minFill: number,
+  isRetry = false,
+): string | null {
+  if (earlier.length === 0) return null;
+  const faults: string[] = [];
+  const judge = (what: string, share: number, shares: readonly number[]): void => {
+    const mean = shares.reduce((sum, s) => sum + s, 0) / shares.length;
+    if (share < minFill * mean) faults.push(`${what} ${percent(share)} (before: ${percent(mean)})`);
+  };
+  if (!isRetry) judge('products stored', now.stored, shareOf(earlier.map((run) => run.stored)));
+  for (const [field, share] of Object.entries(now.fields)) {
+    const known = shareOf(earlier.map((run) => run.fields[field]));
+    if (known.length > 0) judge(`field ${field} filled`, share, known);
+  }
+  if (faults.length === 0) return null;
+  const runs = earlier.length === 1 ? 'the last completed run' : `the last ${earlier.length} completed runs`;
+  return `the crawl is much emptier than ${runs}: ${faults.join(', ')}; held below ${percent(minFill)} of before`;
+}
+
+const shareOf = (shares: readonly (number | undefined)[]): number[] => shares.filter((s) => s !== undefined);
+
+export const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;

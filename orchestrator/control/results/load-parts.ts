@@ -1,0 +1,56 @@
+/** Parts from the bucket into staging: fetched, checked against their hash, loaded one transaction each. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import { itemResultSchema } from '../../../shared/wire/part.ts';
+import type { Core } from '../model/core.ts';
+import { noteLoad } from '../model/core.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
+import type { PartName } from './part-bytes.ts';
+import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
+import { readAhead } from './read-ahead.ts';
+import type { PartRecord } from '../model/stores.ts';
+
+/** Parts on their way into the database at once: while it works on one, the values of the next are made ready. */
+const LANES = 2;
+
+/** The lines of a part. Throws `object-missing` and `object-corrupt`. */
+export async function readPart(objects: ObjectStore, part: PartName): Promise<ItemResult[]> {
+  const bytes = await fetchPart(objects, part);
+  try {
+    const results: ItemResult[] = [];
+    for (const [start, end] of linesOf(bytes))
+      results.push(itemResultSchema.parse(JSON.parse(bytes.toString('utf8', start, end))));
+    return results;
+  } catch (error) {
+    throw notAPart(part.key, error);
+  }
+}
+
+/** Loads every part that is in the ledger but not in staging. A part that cannot be read is put aside with an alarm. */
+export function loadParts(core: Core, only?: (part: PartRecord) => boolean): Promise<void> {
+  return core.oneAtATime(() => loadSeen(core, only));
+}
+
+async function loadSeen(core: Core, only?: (part: PartRecord) => boolean): Promise<void> {
+  const startedMs = core.clock.now();
+  const limit = new ConcurrencyLimit(LANES);
+  const parts = (await core.results.parts(core.runId)).filter((p) => p.state === 'seen' && (only?.(p) ?? true));
+  for await (const [part, read] of readAhead(parts, (p) => readPart(core.objects, p))) {
+    if ('error' in read) {
+      if (!(read.error instanceof AppError)) throw read.error;
+      await core.results.failPart(core.runId, part, read.error.message, core.fence);
+      await core.alarm(`${read.error.message}; its products are taken as not crawled`, part);
+      continue;
+    }
+    await limit.enter(() => loadOne(core, part, read.value));
+  }
+  await limit.end();
+  core.processState.loadMs += core.clock.now() - startedMs;
+}
+
+async function loadOne(core: Core, part: PartRecord, results: readonly ItemResult[]): Promise<void> {
+  const startedMs = core.clock.monotonic();
+  await core.results.load(core.runId, part, results, core.fence, core.clock.now());
+  noteLoad(core.processState, core.clock.monotonic() - startedMs);
+}

@@ -1,0 +1,54 @@
+/** The bytes of a part: fetched, checked against their hash, unpacked, cut into lines. */
+import { gunzipSync } from 'node:zlib';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import { sha256Hex } from '../../../shared/wire/signature.ts';
+
+/** A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; far more means it is not one of ours. */
+const MAX_UNPACKED_BYTES = 200_000_000;
+/** What zlib takes at least. */
+const MIN_CHUNK_BYTES = 64;
+/** Beyond it, memory is taken only as text comes: the size is the packer's word. */
+const MAX_CHUNK_BYTES = 16_000_000;
+const NEWLINE = 0x0a;
+
+/** What is known of a part before it is read; `sizeBytes` as its instance, or the list of the bucket, said. */
+export type PartName = Pick<PartRef, 'key' | 'sha256' | 'sizeBytes'>;
+
+/** The text of a part. Throws `object-missing`, and `object-corrupt` for another size or hash than the ledger's or what is no gzip. */
+export async function fetchPart(objects: ObjectStore, part: PartName): Promise<Buffer> {
+  const bytes = await objects.get(part.key, Math.min(part.sizeBytes, MAX_OBJECT_BYTES));
+  if (!bytes) throw new AppError('object-missing', `the bucket has no object ${part.key}`);
+  if (sha256Hex(bytes) !== part.sha256)
+    throw new AppError('object-corrupt', `the object ${part.key} does not have the hash in its name`);
+  try {
+    return gunzipSync(bytes, { maxOutputLength: MAX_UNPACKED_BYTES, chunkSize: chunkSizeOf(bytes) });
+  } catch (error) {
+    throw notAPart(part.key, error);
+  }
+}
+
+/** All of the text in one piece, or it would be copied piece by piece: gzip ends with its size, modulo 2^32 (RFC 1952). */
+function chunkSizeOf(packed: Uint8Array): number {
+  if (packed.length < 4) return MIN_CHUNK_BYTES;
+  const size = Buffer.from(packed.buffer, packed.byteOffset, packed.length).readUInt32LE(packed.length - 4);
+  // One more than the text: a full piece would be followed by an empty one.
+  return Math.min(Math.max(size + 1, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+}
+
+/** For a part with the right hash and the wrong content. */
+export function notAPart(key: string, error: unknown): AppError {
+  return new AppError('object-corrupt', `the object ${key} is not a part: ${describeError(error)}`, { cause: error });
+}
+
+/** Where each line that is not empty begins and ends: with many rows a product, the text of all lines would stand beside its bytes and its values. */
+export function* linesOf(bytes: Buffer): Generator<[start: number, end: number]> {
+  for (let start = 0; start < bytes.length;) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline;
+    if (end > start) yield [start, end];
+    start = end + 1;
+  }
+}

@@ -1,0 +1,81 @@
+/** Whether the product list of a run is as long as its products usually are. A list that has shrunk is a fault far more often than a shop that has. Pure. */
+import { sha256Hex } from '../../../shared/wire/signature.ts';
+import { percent } from './guard.ts';
+
+/** How many earlier runs a list is compared with. */
+export const LIST_RUNS = 5;
+
+/** What a run over the whole of `products.query` keeps of its list. Runs of other products (a retry) keep none: they are no measure. */
+export interface ListRecord {
+  /** Runs with the same key are compared with each other. */
+  key: string;
+  /** How many products there were in earlier runs, on average; null where there was none. */
+  usual: number | null;
+  /** A person has said that this length is right: earlier runs are no measure any more. */
+  accepted: boolean;
+}
+
+/** An earlier run of the same list. */
+export interface ListedRun {
+  products: number;
+  accepted: boolean;
+}
+
+export interface ListLimits {
+  minRows: number;
+  /** Share by which a list may be shorter than usual; null: by any. */
+  maxDrop: number | null;
+}
+
+/** The same query for the same site yields the same list; the query of another site is another list. */
+export function listKeyOf(query: string, productUrl: string): string {
+  return sha256Hex(JSON.stringify([query.trim(), new URL(productUrl.replaceAll('{id}', 'x')).host]));
+}
+
+/** The mean of these runs, newest first, back to the last one whose length a person has accepted; null without any. */
+export function usualLength(earlier: readonly ListedRun[]): number | null {
+  const accepted = earlier.findIndex((run) => run.accepted);
+  const counted = earlier.slice(0, accepted < 0 ? LIST_RUNS : Math.min(LIST_RUNS, accepted + 1));
+  if (counted.length === 0) return null;
+  return counted.reduce((sum, run) => sum + run.products, 0) / counted.length;
+}
+
+/** How much shorter than usual, as `93.4 % fewer than the usual 303`; null when it is not. */
+export function dropOf(products: number, usual: number | null): { share: number; text: string } | null {
+  if (usual === null || products >= usual) return null;
+  const share = 1 - products / usual;
+  return { share, text: `${percent(share)} fewer than the usual ${count(usual)}` };
+}
+
+export interface ListFaults {
+  /** One sentence each; empty when the list is long enough. */
+  faults: string[];
+  /** What makes a run go on with this list, all of it together. */
+  remedies: string[];
+}
+
+/** An accepted drop is none; `minRows` holds all the same. */
+export function findListFaults(
+  products: number,
+  list: Pick<ListRecord, 'usual' | 'accepted'>,
+  { minRows, maxDrop }: ListLimits,
+): ListFaults {
+  const found: ListFaults = { faults: [], remedies: [] };
+  if (products < minRows) {
+    found.faults.push(`products.query yields ${plural(products)}; products.min_rows is ${minRows}`);
+    found.remedies.push(`products.min_rows: ${products}`);
+  }
+  const drop = dropOf(products, list.usual);
+  // Sums of shares are off by some 1e-16: exactly half of the usual is not more than half fewer.
+  if (drop !== null && maxDrop !== null && !list.accepted && drop.share > maxDrop + 1e-9) {
+    found.faults.push(
+      `products.query yields ${plural(products)}, ${drop.text} (mean of the last whole runs, at most ${LIST_RUNS}); products.max_drop is ${percent(maxDrop)}`,
+    );
+    found.remedies.push('--accept-drop');
+  }
+  return found;
+}
+
+const count = (n: number): string => (Math.round(n * 10) / 10).toLocaleString('en-US');
+
+const plural = (n: number): string => (n === 0 ? 'no product' : n === 1 ? '1 product' : `${count(n)} products`);

@@ -1,0 +1,52 @@
+/** Releases the rows of a held run, when a person has found them right. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import { endOf } from './exit-code.ts';
+import type { FinishCore } from './finish.ts';
+import { endedSiteDown, uncrawledReason } from '../decide/uncrawled-reason.ts';
+import type { RunRecord } from '../model/stores.ts';
+
+/** A run has a state once, and there are fewer of them. */
+const MAX_MOVES = 20;
+
+/**
+ * Publishes a held run in one transaction and drops its staging. Throws `run-not-held`, and `run-overtaken` when a run
+ * that began later has published meanwhile, unless `overNewer`: then this crawl is written over the newer rows.
+ */
+export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: boolean): Promise<{ rows: number }> {
+  if (run.phase !== 'held') {
+    throw new AppError('run-not-held', `run ${run.id} is ${run.phase}, not held: there is nothing to publish`, {
+      hint: 'Look at it with: orchestrator status ' + run.id,
+    });
+  }
+  const [newer] = overNewer ? [] : await core.results.newerRuns(run.id);
+  if (newer !== undefined) {
+    throw new AppError('run-overtaken', `run ${newer} began after ${run.id} and has published its rows since`, {
+      hint:
+        `Discard the older rows with: orchestrator cancel ${run.id}. ` +
+        `Or write them over the newer ones all the same: orchestrator publish ${run.id} --force`,
+    });
+  }
+  const outcomes = await core.work.outcomes(run.id);
+  const noted = await noteOfEnd(core, run.id);
+  const { exitCode, reason } = endOf({
+    ...outcomes,
+    request: run.request,
+    uncrawledReason: uncrawledReason(noted),
+    // The crawl was, whatever time somebody took to look at it.
+    onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
+    maxFailed: run.settings.run.maxFailed,
+    siteDown: endedSiteDown(noted),
+    noInstances: null,
+  });
+  const end = { exitCode, reason, held: true, overNewer };
+  const published = await core.results.publish(run.id, 'completed', end, core.fence, core.clock.now());
+  core.log.info({ rows: published.rows }, 'held rows are published');
+  await core.results.dropStaging(run.id);
+  return published;
+}
+
+/** What was noted when crawling ended: `held` has taken its place in the run's row, but the event of the move to `releasing` has it. */
+async function noteOfEnd(core: FinishCore, runId: string): Promise<{ reason: string | null }> {
+  const moves = await core.runs.events(runId, MAX_MOVES, 'run');
+  return { reason: moves.find((e) => e.to === 'releasing')?.detail ?? null };
+}

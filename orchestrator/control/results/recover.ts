@@ -1,0 +1,316 @@
+/**
+ * Results from the bucket into a database that has missed them: parts of a run that it knows, and whole runs that it has
+ * lost. Every step may be repeated; what is there already is left as it is.
+ */
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Manifest } from '../../../shared/wire/part.ts';
+import { decodeManifest, encodeManifest, readUnsigned } from '../../../shared/wire/part.ts';
+import type { RunDescription } from '../../../shared/wire/run-description.ts';
+import { createKeyPair, exportPublicKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import type { LaunchRequest } from '../../cloud/compute.ts';
+import type { Plan } from '../../plan/plan.ts';
+import type { Core } from '../model/core.ts';
+import type { FinishCore } from './finish.ts';
+import { readPart } from './load-parts.ts';
+import { REBUILT } from './run-description.ts';
+import type { RunSettings } from '../model/run-settings.ts';
+import { powerOffAtMs } from '../model/run-deadlines.ts';
+import type { NewRun, RunRecord } from '../model/stores.ts';
+
+export type RecoverCore = FinishCore & Pick<Core, 'objects' | 'alarm' | 'runId'>;
+
+/** What the bucket holds of one (slot, epoch). */
+export interface BucketEpoch {
+  slot: number;
+  epoch: number;
+  parts: { seq: number; key: string; sha256: string; sizeBytes: number }[];
+  hasManifest: boolean;
+}
+
+/** Every epoch that has an object in the bucket, oldest epoch first, its parts in order. */
+export async function listEpochs(objects: ObjectStore, runId: string): Promise<BucketEpoch[]> {
+  const epochs = new Map<string, BucketEpoch>();
+  const at = (slot: number, epoch: number): BucketEpoch => {
+    const name = epochKey({ slot, epoch });
+    const known = epochs.get(name) ?? { slot, epoch, parts: [], hasManifest: false };
+    epochs.set(name, known);
+    return known;
+  };
+  for await (const { key, sizeBytes } of objects.list(runPrefix(runId))) {
+    const part = parsePartKey(runId, key);
+    if (part) at(part.slot, part.epoch).parts.push({ seq: part.seq, key, sha256: part.sha256, sizeBytes });
+    const manifest = parseManifestKey(runId, key);
+    if (manifest) at(manifest.slot, manifest.epoch).hasManifest = true;
+  }
+  const all = [...epochs.values()].sort((a, b) => a.epoch - b.epoch || a.slot - b.slot);
+  for (const epoch of all) epoch.parts.sort((a, b) => a.seq - b.seq);
+  return all;
+}
+
+/**
+ * True when nobody can add a result any more: every machine has switched itself off, or every product has a result in the
+ * bucket. Manifests alone do not tell: a replacement that crawls may have left nothing yet beside the closed epoch before it.
+ */
+export async function isOver(
+  objects: ObjectStore,
+  run: Pick<NewRun, 'deadlineAtMs' | 'settings' | 'planned'>,
+  epochs: readonly BucketEpoch[],
+  nowMs: number,
+): Promise<boolean> {
+  if (nowMs > powerOffAtMs(run)) return true;
+  if (!epochs.every((e) => e.hasManifest)) return false;
+  const settled = new Set<number>();
+  for (const part of epochs.flatMap((e) => e.parts)) {
+    try {
+      for (const { n } of await readPart(objects, part)) settled.add(n);
+    } catch (error) {
+      if (!isDamaged(error)) throw error;
+    }
+  }
+  return settled.size >= run.planned;
+}
+
+const isDamaged = (error: unknown): error is AppError => error instanceof AppError && error.code.startsWith('object-');
+
+/** The row of a run that only the bucket knows. Its private key is gone with the database: nothing can be ordered in its name. */
+export function rebuiltRun(description: RunDescription): NewRun {
+  return {
+    id: description.run,
+    parentId: description.parent,
+    startedAtMs: Date.parse(description.startedAt),
+    deadlineAtMs: Date.parse(description.deadline),
+    dryRun: description.dryRun,
+    // Signed by the run that wrote them from these very types.
+    settings: description.settings as unknown as RunSettings,
+    plan: description.plan as unknown as Plan,
+    planned: description.planned,
+    duplicates: description.duplicates,
+    privateKey: '',
+    publicKey: description.publicKey,
+  };
+}
+
+/** True for a run that was rebuilt from the bucket: it can be loaded, not taken up again. */
+export const isRebuilt = (run: Pick<RunRecord, 'privateKey'>): boolean => run.privateKey === '';
+
+/**
+ * Loads every part of these epochs that is not loaded yet, one at a time, each with its ledger row in one transaction. A part that cannot be
+ * read is put aside with an alarm. Returns how many parts and products came in.
+ */
+export async function loadEpochs(
+  core: RecoverCore,
+  epochs: readonly BucketEpoch[],
+): Promise<{ parts: number; stored: number; gone: number; failed: number }> {
+  const sums = { parts: 0, stored: 0, gone: 0, failed: 0 };
+  const settled = new Set((await core.results.parts(core.runId)).filter((p) => p.state !== 'seen').map((p) => p.key));
+  const startedMs = core.clock.now();
+  for (const { slot, epoch, parts } of epochs) {
+    for (const part of parts) {
+      if (settled.has(part.key)) continue;
+      const counts = await loadOne(core, slot, epoch, part);
+      if (!counts) continue;
+      sums.parts++;
+      sums.stored += counts.stored;
+      sums.gone += counts.gone;
+      sums.failed += counts.failed;
+    }
+  }
+  core.processState.loadMs += core.clock.now() - startedMs;
+  return sums;
+}
+
+async function loadOne(core: RecoverCore, slot: number, epoch: number, part: BucketEpoch['parts'][number]) {
+  const register = (products: number): Promise<void> =>
+    core.results.register(core.runId, slot, epoch, [{ ...part, products }], core.fence);
+  try {
+    const results = await readPart(core.objects, part);
+    await register(results.length);
+    return await core.results.load(core.runId, { slot, epoch, seq: part.seq }, results, core.fence, core.clock.now());
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    await register(0);
+    await core.results.failPart(core.runId, { slot, epoch, seq: part.seq }, error.message, core.fence);
+    await core.alarm(`${error.message}; its products are taken as not crawled`, { slot, epoch });
+    return null;
+  }
+}
+
+/** Enters epochs that the database does not know as `lost`, so that the control loop closes them and ends their machines. */
+export async function noteUnknownEpochs(
+  core: RecoverCore,
+  run: RunRecord,
+  epochs: readonly BucketEpoch[],
+): Promise<void> {
+  for (const { slot, epoch } of epochs) {
+    if (await core.fleet.get(run.id, slot, epoch)) continue;
+    await claimRebuilt(core, run, slot, epoch);
+    await core.fleet.move(run.id, slot, epoch, 'claimed', 'lost', core.fence, core.clock.now(), REBUILT);
+  }
+}
+
+function claimRebuilt(core: RecoverCore, run: RunRecord, slot: number, epoch: number): Promise<boolean> {
+  const request: LaunchRequest = {
+    clientToken: '',
+    instanceType: run.plan.instanceType,
+    imageId: '',
+    subnetId: '',
+    securityGroupIds: [],
+    instanceProfile: null,
+    userData: '',
+    tags: {},
+  };
+  return core.fleet.claim(run.id, { slot, epoch, request, token: '' }, core.fence, run.startedAtMs);
+}
+
+/**
+ * Brings a rebuilt run to `loading`: every epoch gets its row, closed by its manifest. Manifests of the main server are
+ * checked with the run's key. The keys of the instances are lost, so theirs are taken as they are: what counts of
+ * their parts is the hash in each key.
+ */
+export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: readonly BucketEpoch[]): Promise<void> {
+  const ownKey = createKeyPair();
+  let unchecked = 0;
+  for (const epoch of epochs) {
+    const manifest = await manifestOrNone(core, run, epoch, ownKey);
+    if (manifest !== null && manifest.publicKey === null) unchecked++;
+    await enterEpoch(core, run, epoch, manifest);
+  }
+  if (unchecked > 0)
+    await core.alarm(
+      `this run was rebuilt from the bucket: the signatures of ${unchecked} manifests could not be checked, because the ` +
+        `keys of their instances went with the database; each part was taken by the hash in its key`,
+    );
+  const moves = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
+  for (let i = 0; i + 1 < moves.length; i++) {
+    const detail = moves[i + 1] === 'releasing' ? { reason: 'lost-instance' } : {};
+    await core.runs.move(run.id, moves[i]!, moves[i + 1]!, core.fence, core.clock.now(), detail);
+  }
+}
+
+interface FoundManifest {
+  manifest: Manifest;
+  sha256: string;
+  /** The key it was checked with. */
+  publicKey: string | null;
+}
+
+/** Null for one that cannot be read: its parts are in by the hashes in their keys, and what it alone had is lost. */
+async function manifestOrNone(
+  core: RecoverCore,
+  run: RunRecord,
+  at: BucketEpoch,
+  ownKey: ReturnType<typeof createKeyPair>,
+): Promise<FoundManifest | null> {
+  try {
+    return await manifestOf(core, run, at, ownKey);
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    const { slot, epoch } = at;
+    await core.alarm(`${error.message}; what it says of its parts cannot be compared with the bucket`, { slot, epoch });
+    return null;
+  }
+}
+
+async function manifestOf(
+  core: RecoverCore,
+  run: RunRecord,
+  at: BucketEpoch,
+  ownKey: ReturnType<typeof createKeyPair>,
+): Promise<FoundManifest> {
+  const key = manifestKey(run.id, at.slot, at.epoch);
+  if (!at.hasManifest) {
+    const bytes = encodeManifest(await ownManifest(core, run, at), ownKey.privateKey);
+    await core.objects.putIfAbsent(key, bytes, 'application/json');
+  }
+  const bytes = await core.objects.get(key);
+  if (!bytes) throw new AppError('object-missing', `the bucket has no object ${key}`);
+  const sha256 = sha256Hex(bytes);
+  for (const publicKey of [run.publicKey, exportPublicKey(ownKey.publicKey)]) {
+    try {
+      return { manifest: decodeManifest(bytes, importPublicKey(publicKey)), sha256, publicKey };
+    } catch {
+      // Signed by another key: the next one, or nobody's that is known.
+    }
+  }
+  try {
+    return { manifest: readUnsigned(bytes), sha256, publicKey: null };
+  } catch (error) {
+    throw new AppError('object-corrupt', `the object ${key} is not a manifest: ${describeError(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function ownManifest(core: RecoverCore, run: RunRecord, { slot, epoch }: BucketEpoch): Promise<Manifest> {
+  const parts = (await core.results.parts(run.id)).filter((p) => p.slot === slot && p.epoch === epoch);
+  return {
+    version: 1,
+    run: run.id,
+    slot,
+    epoch,
+    instanceId: '',
+    closedBy: 'main-server',
+    closedAt: new Date(core.clock.now()).toISOString(),
+    parts: parts.map(({ seq, key, sha256, sizeBytes, products }): PartRef => ({
+      seq,
+      key,
+      sha256,
+      sizeBytes,
+      products,
+    })),
+    progress: NO_PROGRESS,
+  };
+}
+
+/** From wherever an earlier try has left it; a move from another phase changes nothing. */
+const TO_THE_END = [
+  ['ready', 'done'],
+  ['done', 'terminated'],
+  ['pending', 'terminated'],
+  ['claimed', 'terminated'],
+] as const;
+
+async function enterEpoch(
+  core: RecoverCore,
+  run: RunRecord,
+  at: BucketEpoch,
+  found: FoundManifest | null,
+): Promise<void> {
+  const { slot, epoch } = at;
+  const { fleet, fence } = core;
+  await claimRebuilt(core, run, slot, epoch);
+  if (found === null) await fleet.patch(run.id, slot, epoch, { terminatedAtMs: powerOffAtMs(run) }, fence);
+  else await enterManifest(core, run, at, found);
+  for (const [from, to] of TO_THE_END)
+    await fleet.move(run.id, slot, epoch, from, to, fence, core.clock.now(), REBUILT);
+}
+
+async function enterManifest(core: RecoverCore, run: RunRecord, at: BucketEpoch, found: FoundManifest): Promise<void> {
+  const { slot, epoch } = at;
+  const { fleet, fence } = core;
+  const now = core.clock.now();
+  const { instanceId, progress, closedAt } = found.manifest;
+  if (instanceId !== '') await fleet.patch(run.id, slot, epoch, { instanceId }, fence);
+  await fleet.heartbeat(run.id, slot, epoch, { counter: 1, progress, problem: null }, fence, now);
+  const terminatedAtMs = Math.min(Date.parse(closedAt), powerOffAtMs(run));
+  const manifest = { manifestKey: manifestKey(run.id, slot, epoch), manifestSha256: found.sha256 };
+  await fleet.patch(run.id, slot, epoch, { ...manifest, terminatedAtMs }, fence);
+  if (found.publicKey !== null) {
+    // The one way to bind a key to an epoch; its machine has no name that matters any more.
+    if (instanceId === '') await fleet.patch(run.id, slot, epoch, { instanceId: REBUILT }, fence);
+    await fleet.move(run.id, slot, epoch, 'claimed', 'pending', fence, now);
+    const hello = {
+      instanceId: instanceId || REBUILT,
+      address: '-',
+      publicKey: found.publicKey,
+      bundleSha256: '',
+      clock: closedAt,
+    };
+    await fleet.hello(run.id, slot, epoch, hello, fence, now);
+  }
+}

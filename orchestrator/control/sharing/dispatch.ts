@@ -1,0 +1,191 @@
+/**
+ * Sends waiting chunks through the balancer. A POST only offers: the 202 means some instance has journalled the chunk and
+ * will ask for it in its next heartbeat; until then the chunk is not offered again. No answer means the same: an instance
+ * may hold it. Only an error from before the connection stood proves that no instance does.
+ */
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
+import type { Core } from '../model/core.ts';
+import type { OpenChunk, RunRecord } from '../model/stores.ts';
+
+export type OfferResult =
+  | { kind: 'taken'; receipt: Receipt }
+  | { kind: 'refused'; refusal: Refusal }
+  /** No instance is ready behind the balancer (503), or the one that was asked is not. */
+  | { kind: 'not-ready'; message: string }
+  /** No connection to the balancer: nothing was delivered. */
+  | { kind: 'unreachable'; message: string }
+  /** No answer, or one that is not ours: an instance may hold the chunk. */
+  | { kind: 'unknown'; message: string }
+  /** The instance calls the offer malformed or unsigned: a fault of ours. */
+  | { kind: 'invalid'; message: string };
+
+export interface OfferSender {
+  send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
+}
+
+/** Enough to keep a dozen instances and the balancer busy; more would only queue. */
+const CONCURRENCY = 8;
+const BATCH = 64;
+/** Before waiting chunks are looked at again; doubled for each round that everybody refused, up to a heartbeat. */
+const REST_MS = 250;
+
+export class Dispatcher {
+  readonly #core: Core;
+  /** Chunks on their way or lately offered, and until when they are not offered again. */
+  readonly #offeredUntil = new Map<string, number>();
+  /** Chunks dropped while an offer of them was on its way: the heartbeat may overtake the 202. */
+  readonly #dropped = new Set<string>();
+  #fruitless = 0;
+  #restUntilMs = 0;
+  /** Offers in a row without an answer, and what was last logged about them. */
+  #silent = { count: 0, message: '' };
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** Before this time another pump would do the same as the last one, unless the share or the targets have changed. */
+  get restUntilMs(): number {
+    return this.#restUntilMs;
+  }
+
+  /** Offers what waits until all of it is out, everybody refuses, or the signal says stop. */
+  async pump(
+    run: RunRecord,
+    limitChunks: number,
+    heartbeatMs: number,
+    targets: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.#restUntilMs = 0;
+    const refused = await this.#offerAll(run, limitChunks, heartbeatMs, targets, signal);
+    this.#fruitless = refused ? this.#fruitless + 1 : 0;
+    const restMs = Math.min(heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
+    this.#restUntilMs = this.#core.clock.monotonic() + restMs;
+  }
+
+  /** True when it ended because everybody refused. */
+  async #offerAll(
+    run: RunRecord,
+    limitChunks: number,
+    heartbeatMs: number,
+    targets: number,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const core = this.#core;
+    const share = limitChunks * run.plan.chunkSize;
+    // In one round robin every target is asked once; a few more cover the balancer's own nodes.
+    const patience = targets + CONCURRENCY;
+    let refusals = 0;
+    /** A second offer would wait for the same time-out. */
+    let cutOff = false;
+    // Shares may have become smaller since: then what is taken is dropped again, and only another look at the world helps.
+    const taken = new Set<string>();
+    while (!signal.aborted) {
+      this.#forgetOld();
+      const chunks = await core.work.waiting(run.id, BATCH, new Set(this.#offeredUntil.keys()));
+      if (chunks.length === 0) return false;
+      const queue = [...chunks];
+      const offerNext = async (): Promise<void> => {
+        for (let chunk = queue.shift(); chunk && refusals < patience && !signal.aborted; chunk = queue.shift()) {
+          const end = await this.#offer(run, chunk, share, heartbeatMs);
+          cutOff ||= end === 'unreachable';
+          if (cutOff) return;
+          refusals = end === 'taken' && !taken.has(chunk.id) ? 0 : refusals + 1;
+          if (end === 'taken') taken.add(chunk.id);
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(CONCURRENCY, queue.length) }, offerNext));
+      if (cutOff || refusals >= patience) return true;
+    }
+    return false;
+  }
+
+  /** `taken`: an instance has it, or may have it. */
+  async #offer(
+    run: RunRecord,
+    chunk: OpenChunk,
+    share: number,
+    heartbeatMs: number,
+  ): Promise<'taken' | 'refused' | 'unreachable'> {
+    const core = this.#core;
+    core.processState.firstOfferMs ??= core.clock.now();
+    this.#offeredUntil.set(chunk.id, Infinity);
+    this.#dropped.delete(chunk.id);
+    const result = await this.#send(run, { chunk: chunk.id, share, products: chunk.products });
+    this.#noteAnswer(run, result);
+    switch (result.kind) {
+      case 'taken':
+      case 'unknown':
+        this.#hold(chunk.id, heartbeatMs);
+        return 'taken';
+      case 'unreachable':
+        this.#offeredUntil.delete(chunk.id);
+        return 'unreachable';
+      case 'refused':
+      case 'not-ready':
+        this.#offeredUntil.delete(chunk.id);
+        return 'refused';
+      case 'invalid':
+        this.#offeredUntil.delete(chunk.id);
+        await core.alarm(`an instance calls chunk ${chunk.id} invalid: ${result.message}`);
+        return 'refused';
+    }
+  }
+
+  /** Keeps since when no offer was answered; says it in the log when the words change, and at each doubling. */
+  #noteAnswer(run: RunRecord, result: OfferResult): void {
+    const { processState, clock, log } = this.#core;
+    if (result.kind !== 'unreachable' && result.kind !== 'unknown') {
+      processState.unansweredOffers = null;
+      this.#silent = { count: 0, message: '' };
+      return;
+    }
+    const { kind, message } = result;
+    const url = run.balancer!.url;
+    processState.unansweredOffers = {
+      sinceMs: processState.unansweredOffers?.sinceMs ?? clock.now(),
+      url,
+      kind,
+      message,
+    };
+    const count = message === this.#silent.message ? this.#silent.count + 1 : 1;
+    this.#silent = { count, message };
+    if ((count & (count - 1)) === 0)
+      log.warn(
+        { url, message, count },
+        kind === 'unreachable'
+          ? 'the load balancer cannot be reached: no offer was delivered'
+          : 'no answer to an offer: an instance may hold the chunk, so it is not offered again for a while',
+      );
+  }
+
+  /** A sender that throws says nothing about where the chunk is. */
+  #send(run: RunRecord, offer: Offer): Promise<OfferResult> {
+    return this.#core.offers
+      .send(run.balancer!.url, run, offer)
+      .catch((error: unknown) => ({ kind: 'unknown', message: describeError(error) }));
+  }
+
+  #hold(id: string, heartbeatMs: number): void {
+    // Longer than a heartbeat and its reply may take: the grant normally comes within milliseconds.
+    const holdMs = 2 * heartbeatMs + 5_000;
+    if (this.#dropped.delete(id)) this.#offeredUntil.delete(id);
+    else this.#offeredUntil.set(id, this.#core.clock.monotonic() + holdMs);
+  }
+
+  #forgetOld(): void {
+    const now = this.#core.clock.monotonic();
+    for (const [id, until] of this.#offeredUntil) if (until <= now) this.#offeredUntil.delete(id);
+  }
+
+  /** Chunks that an instance was told to drop: they may be offered again at once. */
+  release(chunkIds: readonly string[]): void {
+    if (chunkIds.length > 0) this.#restUntilMs = 0;
+    for (const id of chunkIds) {
+      if (this.#offeredUntil.get(id) === Infinity) this.#dropped.add(id);
+      else this.#offeredUntil.delete(id);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/** When the fleet will be through with what there is, as seen from now. Pure. */
+import { LOSS } from '../decide/slot-attempts.ts';
+import type { Worker, WorkerWorld } from './workers.ts';
+import { workersOf, waterFillLevel } from './workers.ts';
+import { drainAtMs } from '../model/run-deadlines.ts';
+
+export interface WorkerEnd {
+  slot: number;
+  epoch: number;
+  p50Ms: number;
+  p95Ms: number;
+}
+
+/** Wall-clock moments; null when nobody is there who could crawl what is left. */
+export interface EndForecast {
+  p50Ms: number | null;
+  p95Ms: number | null;
+  workers: WorkerEnd[];
+}
+
+/** A paced address is as exact as its timers. */
+const PACED_SPREAD = 0.01;
+/** Page times that are longer than the interval: standard deviation of one, as a share of the mean. */
+const PAGE_VARIATION = 0.5;
+/** Quantile of the normal distribution. */
+const Z95 = 1.645;
+
+/** @param extra as if so many further instances were launched now */
+export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
+  const { workers, unassigned, chunkSize } = workersOf(world, extra);
+  const takers = workers.filter((p) => p.canTake);
+  const level = (start: (p: Worker) => number): number => {
+    const vessels = takers.map((p) => ({ paceMs: p.paceMs, endMs: start(p) + p.pending * p.paceMs }));
+    return unassigned > 0 ? waterFillLevel(vessels, unassigned) : 0;
+  };
+  const p50Level = level((p) => p.startMs);
+  const p95Level = level((p) => p.startP95Ms);
+  const ends = workers.map((worker): WorkerEnd => {
+    const isTaking = worker.canTake && worker.endMs < p50Level;
+    const p50Ms = isTaking ? p50Level : worker.endMs;
+    const expectedMs = Math.max(
+      worker.canTake ? p95Level : 0,
+      worker.pending > 0 ? worker.startP95Ms + worker.pending * worker.paceMs : world.nowMs,
+    );
+    return {
+      slot: worker.slot,
+      epoch: worker.epoch,
+      p50Ms,
+      p95Ms: expectedMs + spreadMs(worker, expectedMs - world.nowMs),
+    };
+  });
+  if (unassigned > 0 && takers.length === 0) return { p50Ms: null, p95Ms: null, workers: ends };
+  const working = ends.filter((_, i) => workers[i]!.pending > 0 || (unassigned > 0 && workers[i]!.canTake));
+  const latest = (of: 'p50Ms' | 'p95Ms'): number => working.reduce((most, e) => Math.max(most, e[of]), world.nowMs);
+  if (latest('p95Ms') <= drainAtMs(world.run)) return inTime(world, ends, latest, working.length);
+  const even = (startOf: (p: Worker) => number): number => evenEndMs(takers, startOf, unassigned, chunkSize);
+  const p50Ms = Math.min(
+    latest('p50Ms'),
+    even((p) => p.startMs),
+  );
+  const evenP95Ms = even((p) => p.startP95Ms);
+  const spread = takers.reduce((most, p) => Math.max(most, spreadMs(p, evenP95Ms - world.nowMs)), 0);
+  const p95Ms = Math.min(latest('p95Ms'), evenP95Ms + spread) + lossMarginMs(world, p50Ms, working.length);
+  return { p50Ms, p95Ms: Math.max(p50Ms, p95Ms), workers: ends };
+}
+
+/** Nobody is asked to give anything while all end in time: then the last one is the end. */
+function inTime(
+  world: WorkerWorld,
+  workers: WorkerEnd[],
+  latest: (of: 'p50Ms' | 'p95Ms') => number,
+  working: number,
+): EndForecast {
+  const p50Ms = latest('p50Ms');
+  return { p50Ms, p95Ms: latest('p95Ms') + lossMarginMs(world, p50Ms, working), workers };
+}
+
+/** When all are through if those who are late give to the others, which they do before anything is lost by it; whole chunks only. */
+function evenEndMs(takers: readonly Worker[], startOf: (p: Worker) => number, pool: number, chunkSize: number): number {
+  const vessels = takers.map((p) => ({ endMs: startOf(p), paceMs: p.paceMs }));
+  const slowest = takers.reduce((most, p) => Math.max(most, p.paceMs), 0);
+  const work = pool + takers.reduce((sum, p) => sum + p.pending, 0);
+  return waterFillLevel(vessels, work) + chunkSize * slowest;
+}
+
+/** What the time of so much work may be off by, 19 times of 20. */
+export function spreadMs(worker: Pick<Worker, 'paceMs' | 'isSlow'>, workMs: number): number {
+  if (workMs <= 0) return 0;
+  if (!worker.isSlow) return workMs * PACED_SPREAD;
+  const pages = Math.max(1, workMs / worker.paceMs);
+  return workMs * PACED_SPREAD + (workMs * Z95 * PAGE_VARIATION) / Math.sqrt(pages);
+}
+
+/** It ended because nothing was left for it, or to make room for a fresh address. */
+const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason === LOSS.rotated;
+
+/**
+ * Instances were lost at this rate so far: what the next ones will cost the others. One loss in the first minutes is no rate: it
+ * is reckoned over the whole run beside the time that has passed.
+ */
+function lossMarginMs(world: WorkerWorld, endMs: number, working: number): number {
+  const lost = world.instances.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
+  const { startedAtMs, deadlineAtMs } = world.run;
+  if (lost.length === 0 || working === 0) return 0;
+  const overMs = world.nowMs - startedAtMs + (deadlineAtMs - startedAtMs);
+  const leftMs = Math.max(0, endMs - world.nowMs);
+  const expected = Math.min(working, (lost.length * leftMs) / overMs);
+  // On average half of its work is left, and it takes a while until anybody knows.
+  return (expected * leftMs) / 2 / working + Math.min(1, expected) * world.limits.lostMs;
+}

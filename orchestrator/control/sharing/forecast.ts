@@ -1,0 +1,28 @@
+/**
+ * What the observer works out once a heartbeat, because it costs a look at every place: when the fleet will be through, and whether
+ * it is even. Between two of them `decide` and the heartbeats go by the last one.
+ */
+import { chunkLimit } from '../decide/decide.ts';
+import type { Balance } from './rebalance.ts';
+import { balanceOf, isLeftBehind } from './rebalance.ts';
+import type { WorkerWorld } from './workers.ts';
+import type { EndForecast } from './end-forecast.ts';
+import { forecastEnd } from './end-forecast.ts';
+
+export interface Forecast {
+  atMs: number;
+  end: EndForecast;
+  balance: Balance;
+  /** True when equal shares of what waits would leave somebody behind. */
+  byTime: boolean;
+}
+
+/** @param nothingToGive `slot.epoch` of those that have nothing to give */
+export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {
+  return {
+    atMs: world.nowMs,
+    end: forecastEnd(world),
+    balance: balanceOf(world, nothingToGive),
+    byTime: isLeftBehind(world, chunkLimit(world)),
+  };
+}

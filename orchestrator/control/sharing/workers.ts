@@ -1,0 +1,192 @@
+/**
+ * Who crawls or will crawl what, and how long it takes: the facts behind the projection, the rebalancing and extra
+ * launches. A place is a slot with its newest epoch. Pure.
+ */
+import { paceMarginMs } from '../../../shared/domain/pacing.ts';
+import type { Progress } from '../../../shared/wire/callbacks.ts';
+import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
+import { intervalUnder } from '../observe/robots-cache.ts';
+import type { Shard } from './shards.ts';
+import { shardsOf } from './shards.ts';
+import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
+import type { InstanceRecord } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+
+export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work' | 'robots'> &
+  Partial<Pick<World, 'pools'>>;
+
+export interface Worker {
+  slot: number;
+  /** 0 while nothing is claimed. */
+  epoch: number;
+  /** Products it holds and has not crawled. */
+  pending: number;
+  /** Chunks granted to it, crawled or not. */
+  chunks: number;
+  /** What one product takes there. */
+  paceMs: number;
+  /** True when its pages take longer than the interval: then their times vary, the interval does not. */
+  isSlow: boolean;
+  /** When it can go on crawling: now, or when it will probably have booted. */
+  startMs: number;
+  /** The same on a bad day. */
+  startP95Ms: number;
+  /** When it is through with what it holds. */
+  endMs: number;
+  /** True for an instance that serves, not one that is to boot. */
+  isUp: boolean;
+  canTake: boolean;
+  canGive: boolean;
+}
+
+export interface Workers {
+  workers: Worker[];
+  /** Products that nobody holds, or that an address with an open incident gives back. */
+  unassigned: number;
+  chunkSize: number;
+}
+
+/** Of a boot on a bad day: what one usually takes. */
+const USUAL_BOOT = 1 / 2;
+const NO_SHARD = { chunks: 0, products: 0 };
+/** Fewer outcomes say nothing about how many requests a product takes. */
+const MIN_OUTCOMES = 10;
+
+/** The last answer for a list of instances: one round of the loop asks several times, and every one costs a look at the whole fleet. */
+const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Workers }>();
+
+/** @param extra further places that would boot from now on */
+export function workersOf(world: WorkerWorld, extra = 0): Workers {
+  if (extra > 0) return findWorkers(world, extra);
+  const { nowMs, instances, work } = world;
+  const last = lately.get(instances);
+  if (last?.nowMs === nowMs && last.waiting === work.waiting && last.granted === work.granted) return last.places;
+  const workers = findWorkers(world, 0);
+  lately.set(instances, { nowMs, waiting: work.waiting, granted: work.granted, places: workers });
+  return workers;
+}
+
+function findWorkers(world: WorkerWorld, extra: number): Workers {
+  const { chunkSize } = world.run.plan;
+  const latest = latestBySlot(world.instances);
+  const shardOf = shardsOf(world.work);
+  const workers: Worker[] = [];
+  const paces = pacesOf(world);
+  let pool = world.work.waiting * chunkSize;
+  const count = slotCount(world);
+  for (let slot = 0; slot < count + extra; slot++) {
+    const record = latest.get(slot);
+    const shard = record && shardOf(slot, record.epoch);
+    const worker = workerOf(world, slot, record, shard ?? NO_SHARD, paces, slot >= count);
+    if (worker) workers.push(worker);
+    if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
+  }
+  return { workers, unassigned: pool, chunkSize };
+}
+
+/** What it has not crawled will be crawled under another epoch. */
+const isGivingBack = (world: WorkerWorld, record: InstanceRecord): boolean =>
+  record.rotateAtMs !== null || mustReturnProducts(world, record);
+
+/** Null for a slot in which nothing will be crawled, or with an open incident. */
+function workerOf(
+  world: WorkerWorld,
+  slot: number,
+  record: InstanceRecord | undefined,
+  shard: Pick<Shard, 'chunks' | 'products'>,
+  paces: Paces,
+  isExtra: boolean,
+): Worker | null {
+  const { nowMs } = world;
+  const epoch = record?.epoch ?? 0;
+  const booting = (sinceMs: number, progress: Progress | null): Worker =>
+    bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
+  if (isExtra) return booting(nowMs, null);
+  if (record === undefined || isGivenUp(record))
+    return world.work.waiting > 0 && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
+  const { progress } = record;
+  if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
+    return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;
+  // Its successor takes on what it leaves.
+  if (record.rotateAtMs !== null) return hasAttemptsLeft(world, slot) ? booting(nowMs, progress) : null;
+  if (isUnavailable(record)) return null;
+  const { paceMs, isSlow } = paceOf(paces, progress);
+  // What was granted in the last reply is not in its counters yet.
+  const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
+  const pending = (progress?.pending ?? 0) + unheard;
+  const canTake = !record.sealed && record.phase !== 'uploading';
+  const canGive = canTake && record.phase === 'crawling';
+  return {
+    slot,
+    epoch,
+    pending,
+    chunks: shard.chunks,
+    paceMs,
+    isSlow,
+    startMs: nowMs,
+    startP95Ms: nowMs,
+    endMs: nowMs + pending * paceMs,
+    isUp: true,
+    canTake,
+    canGive,
+  };
+}
+
+function bootingWorker(
+  { nowMs, limits, run }: WorkerWorld,
+  at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
+  sinceMs: number,
+): Worker {
+  // What the plan reckons with: by the limit for a boot, every tight plan would look late as it begins.
+  const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
+  const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
+  const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
+  const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
+  return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
+}
+
+/** What holds for every address of the run. */
+interface Paces {
+  /** From one request to the next at the least: interval (or Crawl-delay) and margin. */
+  spacingMs: number;
+  /** Requests of a product, as planned. */
+  requests: number;
+}
+
+function pacesOf({ run, robots }: WorkerWorld): Paces {
+  const { plan, settings } = run;
+  const intervalMs = intervalUnder(robots, settings.site.intervalMs);
+  return {
+    spacingMs: intervalMs + paceMarginMs(intervalMs),
+    requests: plan.paceMs / (plan.intervalMs + paceMarginMs(plan.intervalMs)),
+  };
+}
+
+/** The spacing, or the instance's own median page where that takes longer, for each request of a product. */
+function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
+  const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
+  const done = progress ? progress.stored + progress.gone + progress.failed : 0;
+  const requests = done >= MIN_OUTCOMES ? progress!.requests / done : planned;
+  return { paceMs: requestMs * Math.max(1, requests), isSlow: requestMs > spacingMs };
+}
+
+/**
+ * To which moment these places have to crawl on so that so many products more are done; Infinity when nobody can.
+ * As water in vessels: each place takes from its own end on.
+ */
+export function waterFillLevel(workers: readonly { endMs: number; paceMs: number }[], products: number): number {
+  if (workers.length === 0) return products > 0 ? Infinity : 0;
+  const ordered = [...workers].sort((a, b) => a.endMs - b.endMs);
+  let perMs = 0;
+  let done = 0;
+  let levelMs = ordered[0]!.endMs;
+  for (const { endMs, paceMs } of ordered) {
+    const more = (endMs - levelMs) * perMs;
+    if (done + more >= products) break;
+    done += more;
+    levelMs = endMs;
+    perMs += 1 / paceMs;
+  }
+  return perMs === 0 ? levelMs : levelMs + (products - done) / perMs;
+}

@@ -1,0 +1,118 @@
+/**
+ * What a run did, as far as anybody saw it: the same structure for simulated runs, runs in the sandbox and runs on AWS. The
+ * invariants are checkers over it. A list that nobody kept is null, and what needs it is not checked.
+ */
+import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../model/stores.ts';
+import type { VerifyFacts } from '../verify-facts.ts';
+
+/** A machine, as the cloud shows it. */
+export interface SeenMachine {
+  id: string;
+  /** Null where it carries no tags of this run: somebody else's. */
+  slot: number | null;
+  epoch: number | null;
+  fromMs: number;
+  /** When it ceased to cost money; null while it runs. */
+  toMs: number | null;
+  /** When it ceased to run, stopped ones too; null while it runs. Left out where nobody watched. */
+  goneMs?: number | null;
+  /** False when no timer of its own can end it: its user data never ran, or it was stopped. Left out where nobody watched. */
+  timer?: boolean;
+  /** True when this run asked the cloud to terminate it. */
+  terminated: boolean;
+}
+
+/** A request to the site. */
+export interface SeenRequest {
+  atMs: number;
+  address: string;
+  slot: number;
+  epoch: number;
+  product: number;
+  /** What the site and robots.txt allowed an address at that time, start to start. */
+  intervalMs: number;
+  /** False where robots.txt, as the instance knew it, forbids the page. */
+  allowed: boolean;
+  /** The address was in its ban window. */
+  banned: boolean;
+}
+
+/** A chunk that the main server has given to an instance. */
+export interface SeenGrant {
+  atMs: number;
+  chunk: string;
+  slot: number;
+  epoch: number;
+}
+
+/** A callback that should change nothing: forged, replayed, of another slot or of an old epoch. */
+export interface SeenIntruder {
+  atMs: number;
+  what: string;
+  status: number;
+  /** True when it was answered as if it were right; only to be told to go changes nothing. */
+  accepted: boolean;
+}
+
+/** A write to the database, and whether the fence it came under was the one in force. */
+export interface SeenWrite {
+  atMs: number;
+  method: string;
+  fenced: boolean;
+}
+
+/** What became of a product against what the site would have given. */
+export interface SeenProduct {
+  n: number;
+  id: string;
+  outcome: string | null;
+  reason: string | null;
+  /** What the site gives for it: null where nobody knows. */
+  expected: string | null;
+  /** False where the row in the result table is not the one that the site gave. */
+  rowRight: boolean;
+  /** True where it failed although its chunk still stands with an instance that is gone. */
+  stranded: boolean;
+}
+
+export interface History {
+  run: RunRecord;
+  facts: VerifyFacts;
+  instances: readonly InstanceRecord[];
+  parts: readonly PartRecord[];
+  /** Oldest first. */
+  events: readonly RunEvent[];
+  /** When the history ends. */
+  nowMs: number;
+  /** How long the main server, the database or the cloud were away: time limits are prolonged by it. */
+  outageMs: number;
+  /** True when the main server was killed for good: then the machines' own timers end them, and gc what has none. */
+  abandoned: boolean;
+  /** Until when gc ran again and again after a run without a main server; null when it did not run. */
+  gcUntilMs: number | null;
+  machines: readonly SeenMachine[] | null;
+  requests: readonly SeenRequest[] | null;
+  grants: readonly SeenGrant[] | null;
+  intruders: readonly SeenIntruder[] | null;
+  writes: readonly SeenWrite[] | null;
+  products: readonly SeenProduct[] | null;
+  /** Keys of whole parts that were in the bucket before their epoch was closed: later ones are late, and their products went to others. */
+  objects: readonly string[] | null;
+  /** Texts that people read (logs, report, alarms), and the secrets that may be in none of them. */
+  texts: readonly string[] | null;
+  secrets: readonly string[] | null;
+}
+
+export interface Violation {
+  invariant: `I${number}`;
+  sentence: string;
+}
+
+export type Invariant = (history: History) => Violation[];
+
+/** A violation for each sentence. */
+export const violationsOf = (invariant: Violation['invariant'], sentences: readonly string[]): Violation[] =>
+  sentences.map((sentence) => ({ invariant, sentence }));
+
+export const placeOf = (at: { slot: number | null; epoch: number | null }): string =>
+  `slot ${at.slot} epoch ${at.epoch}`;

@@ -1,0 +1,98 @@
+/** I1, I3, I8, I10: every product ends exactly once, its rows are those of one part, and the order of messages does not show. */
+import { isRunEnd } from '../../../../shared/domain/states.ts';
+import { FAILURE_REASONS } from '../../../../shared/domain/outcome.ts';
+import type { History, Violation } from './history.ts';
+import { placeOf, violationsOf } from './history.ts';
+
+/** I1: one terminal outcome for each planned product, with a reason of the closed list. */
+export function checkOutcomes({ run, facts }: History): Violation[] {
+  const found: string[] = [];
+  const { stored, gone, failed, open } = facts.outcomes;
+  if (facts.items !== facts.planned)
+    found.push(`${facts.planned} products were planned, ${facts.items} are in the ledger`);
+  if (isRunEnd(run.phase) && open > 0) found.push(`the run is ${run.phase} and ${open} products have no outcome`);
+  if (stored + gone + failed + open !== facts.planned)
+    found.push(`${facts.planned} planned products are not ${stored} + ${gone} + ${failed}`);
+  const reasons = Object.entries(facts.reasons);
+  const unknown = reasons.filter(([reason]) => !(FAILURE_REASONS as readonly string[]).includes(reason));
+  if (unknown.length > 0) found.push(`${unknown.map(([reason]) => reason).join(', ')} are no reasons of the list`);
+  const named = reasons.reduce((sum, [, count]) => sum + count, 0);
+  if (named !== failed) found.push(`${failed} products failed, ${named} with a reason`);
+  if (facts.duplicates.count > 0) found.push(`${facts.duplicates.examples.join(', ')} are in the ledger twice`);
+  return violationsOf('I1', found);
+}
+
+/** I3: the rows are those of the stored products, each from exactly one part, and no part of a closed epoch is left out. */
+export function checkRows({ facts, parts, objects, run }: History): Violation[] {
+  const found: string[] = [];
+  const empty = {
+    partsOff: 'parts whose counts are not those of their products',
+    withoutPart: 'products with a result that name no loaded part',
+    storedWithoutRow: 'stored products without their row',
+    rowsOff: 'stored products with another number of rows than they gave',
+    rowsWithoutItem: 'rows of products that are not stored',
+  } as const;
+  for (const [name, what] of Object.entries(empty)) {
+    const { count, examples } = facts[name as keyof typeof empty];
+    if (count > 0) found.push(`${count} ${what}: ${examples.slice(0, 3).join(', ')}`);
+  }
+  if (facts.published && facts.resultRows !== facts.ledgerRows - facts.replacedRows)
+    found.push(`the ledger counts ${facts.ledgerRows} rows, the result table has ${facts.resultRows}`);
+  if (isRunEnd(run.phase)) {
+    const seen = parts.filter((p) => p.state === 'seen');
+    if (seen.length > 0) found.push(`${seen.length} parts were never loaded, the first is ${seen[0]!.key}`);
+    const known = new Set(parts.map((p) => p.key));
+    const workers = new Set(parts.map((p) => `${p.slot}/${p.epoch}/${p.seq}`));
+    const left = (objects ?? []).filter((key) => !known.has(key) && !workers.has(placeOfKey(key)));
+    if (left.length > 0) found.push(`${left.length} parts in the bucket are in no ledger, the first is ${left[0]!}`);
+  }
+  return violationsOf('I3', found);
+}
+
+/** `<slot>/<epoch>/<seq>` of a part's key. */
+const placeOfKey = (key: string): string => /(\d+\/\d+\/\d+)-[0-9a-f]{64}\.ndjson\.gz$/.exec(key)?.[1] ?? '';
+
+/** Reasons that lie in the run and not in the page. */
+const OF_THE_RUN = new Set([
+  'lost-instance',
+  'deadline',
+  'upload',
+  'cancelled',
+  'banned',
+  'site-changed',
+  'robots',
+  'budget',
+  'poison',
+]);
+
+/** I8: whatever was lost, late or twice, a product ends as the site has it, or failed for a reason of the run. */
+export function checkResults({ products }: History): Violation[] {
+  const found: string[] = [];
+  for (const product of products ?? []) {
+    if (product.outcome === null) continue;
+    if (product.expected !== null && product.outcome !== product.expected && !isOfTheRun(product))
+      found.push(`${product.id} is ${product.outcome}(${product.reason ?? ''}), the site gives ${product.expected}`);
+    if (!product.rowRight) found.push(`the row of ${product.id} is not what the site gave`);
+  }
+  return violationsOf('I8', found.slice(0, 5));
+}
+
+const isOfTheRun = (product: { outcome: string | null; reason: string | null }): boolean =>
+  product.outcome === 'failed' && product.reason !== null && OF_THE_RUN.has(product.reason);
+
+/** I10: a chunk has one owner, and what an owner that is gone did not crawl comes back. */
+export function checkLeases({ grants, products }: History): Violation[] {
+  const found: string[] = [];
+  const owners = new Map<string, string>();
+  for (const grant of grants ?? []) {
+    const owner = placeOf(grant);
+    const known = owners.get(grant.chunk);
+    if (known !== undefined && known !== owner)
+      found.push(`chunk ${grant.chunk} was granted to ${known} and to ${owner}`);
+    owners.set(grant.chunk, owner);
+  }
+  const stranded = (products ?? []).filter((p) => p.stranded);
+  if (stranded.length > 0)
+    found.push(`${stranded.length} products stayed with an instance that is gone, the first is ${stranded[0]!.id}`);
+  return violationsOf('I10', found.slice(0, 5));
+}

@@ -1,0 +1,54 @@
+/** The history of a run that is over, as far as the database has it: for runs in the sandbox and on AWS. */
+import type { Clock } from '../../../../shared/ports/clock.ts';
+import type { FleetStore, ResultStore, RunStore } from '../../model/stores.ts';
+import type { VerifyFacts } from '../verify-facts.ts';
+import type { History, SeenMachine } from './history.ts';
+
+const EVENTS = 100_000;
+
+/** `seen` adds what somebody outside has watched: machines, requests at the shop. Throws when there is no such run. */
+export async function readHistory(
+  stores: { runs: RunStore; fleet: FleetStore; results: ResultStore; clock: Pick<Clock, 'now'> },
+  facts: VerifyFacts,
+  runId: string,
+  seen: Partial<History> = {},
+): Promise<History> {
+  const [run, instances, parts, events] = await Promise.all([
+    stores.runs.get(runId),
+    stores.fleet.instances(runId),
+    stores.results.parts(runId),
+    stores.runs.events(runId, EVENTS),
+  ]);
+  if (!run) throw new Error(`there is no run ${runId}`);
+  const machines = instances
+    .filter((i) => i.instanceId !== null)
+    .map((i): SeenMachine => ({
+      id: i.instanceId!,
+      slot: i.slot,
+      epoch: i.epoch,
+      fromMs: i.launchedAtMs ?? i.claimedAtMs,
+      toMs: i.terminatedAtMs,
+      terminated: i.terminatedAtMs !== null,
+    }));
+  return {
+    run,
+    facts,
+    instances,
+    parts,
+    events: events.toReversed(),
+    nowMs: stores.clock.now(),
+    outageMs: 0,
+    abandoned: false,
+    gcUntilMs: null,
+    machines,
+    requests: null,
+    grants: null,
+    intruders: null,
+    writes: null,
+    products: null,
+    objects: null,
+    texts: null,
+    secrets: null,
+    ...seen,
+  };
+}

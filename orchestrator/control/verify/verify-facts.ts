@@ -1,0 +1,55 @@
+/** What the database says of a run, for its proof: the ledger counted item by item, its parts, and the result table. */
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { RunPhase } from '../../../shared/domain/states.ts';
+
+const EXAMPLES = 20;
+
+/** Something that should be empty. */
+export interface LedgerDifference {
+  count: number;
+  /** At most EXAMPLES product IDs, or names of parts `slot/epoch/seq`. */
+  examples: string[];
+}
+
+export interface VerifyFacts {
+  phase: RunPhase;
+  /** As the run's row says. */
+  planned: number;
+  /** Rows in the ledger, and what became of them. */
+  items: number;
+  outcomes: OutcomeCounts & { open: number };
+  reasons: Partial<Record<FailureReason, number>>;
+  /** Product IDs that are in the ledger more than once. */
+  duplicates: LedgerDifference;
+  parts: { seen: number; loaded: number; failed: number };
+  /** Parts whose counts differ from the items that name them. */
+  partsOff: LedgerDifference;
+  /** Items stored or gone that name no loaded part. */
+  withoutPart: LedgerDifference;
+  /** False before publishing and after a cancelled run: then the result table is not compared. */
+  published: boolean;
+  /** Rows that the stored products gave: one each, with `rows` in the mapping any number, none among them. */
+  ledgerRows: number;
+  /** Rows of the result table that carry this run. */
+  resultRows: number;
+  /** Stored products that gave rows and have none at all in the result table. */
+  storedWithoutRow: LedgerDifference;
+  /** Stored products whose rows carry another run by now, or are gone: a later crawl replaced them. */
+  overwritten: LedgerDifference;
+  /** Of the ledger's rows, those of such products. */
+  replacedRows: number;
+  /** Stored products that have rows of this run in the result table, but not as many as they gave. */
+  rowsOff: LedgerDifference;
+  /** Rows that carry this run for products that are not stored in its ledger: their number and the products. */
+  rowsWithoutItem: LedgerDifference;
+}
+
+export function noDifference(): LedgerDifference {
+  return { count: 0, examples: [] };
+}
+
+/** Counts `items` more, and keeps the example while there is room. */
+export function note(difference: LedgerDifference, example: string, items = 1): void {
+  difference.count += items;
+  if (difference.examples.length < EXAMPLES) difference.examples.push(example);
+}
