@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
-import type { RunReport } from '../orchestrator/control/results/report.ts';
+import type { RunReport } from '../orchestrator/control/model/report.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../bin/orchestrator.js', import.meta.url));
 

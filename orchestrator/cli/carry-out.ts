@@ -6,7 +6,7 @@ import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
-import type { RunReport } from '../control/results/report.ts';
+import type { RunReport } from '../control/model/report.ts';
 import type { RunRecord } from '../control/model/stores.ts';
 import type { Config } from './config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';

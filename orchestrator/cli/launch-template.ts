@@ -12,7 +12,7 @@ import { packRuntime } from '../../userdata/node-runtime.ts';
 import { toAppError } from '../cloud/aws-errors.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
-import type { LaunchTemplate } from '../control/launching/launch.ts';
+import type { LaunchTemplate } from '../control/model/core.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
 import type { InstanceRecord } from '../control/model/stores.ts';
 import type { Architecture } from '../plan/instance-types.ts';

@@ -1,6 +1,6 @@
 /** The final report for people. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { RunReport } from '../control/results/report.ts';
+import type { RunReport } from '../control/model/report.ts';
 import { renderTable } from './output.ts';
 import { oneLine } from './trial/terminal-text.ts';
 

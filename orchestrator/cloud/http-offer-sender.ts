@@ -4,7 +4,8 @@ import { describeError } from '../../shared/domain/errors.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import { offerPath, receiptSchema, refusalSchema } from '../../shared/wire/instance-api.ts';
 import { HEADER, envelopeHeaders, importPrivateKey, signMessage } from '../../shared/wire/signature.ts';
-import type { OfferResult, OfferSender } from '../control/sharing/dispatch.ts';
+import type { OfferSender } from '../control/model/core.ts';
+import type { OfferResult } from '../control/model/core.ts';
 
 /** An instance answers in milliseconds; a balancer gives up after 60 s. */
 const TIMEOUT_MS = 15_000;

@@ -1,6 +1,6 @@
 /** What follows when the bucket of a run is lost, and when it is there again. */
 import type { Core } from './model/core.ts';
-import { setStallCause, stallFacts } from './decide/stall-causes.ts';
+import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
 /** For `watchStore`: keeps the fault for the watchdog and tells the user. */
 export function bucketWatcher(core: Pick<Core, 'processState' | 'clock' | 'alarm'>): (detail: string | null) => void {

@@ -3,8 +3,8 @@ import { formatDuration } from '../../shared/domain/quantity.ts';
 import { circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
 import type { HaltReason } from './model/actions.ts';
 import type { Core } from './model/core.ts';
-import type { StallCause } from './decide/stall-causes.ts';
-import { isStallCause, stallFacts } from './decide/stall-causes.ts';
+import type { StallCause } from './model/stall-causes.ts';
+import { isStallCause, stallFacts } from './model/stall-causes.ts';
 import type { World } from './model/world.ts';
 import { isGivenUp, latestBySlot } from './model/world.ts';
 

@@ -1,19 +1,8 @@
 /** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import type { Note } from './model/actions.ts';
+import { NOTED_KINDS } from './model/actions.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';
-
-/** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
-const NOTED_KINDS = ['forecast', 'decision'] as const;
-export type NotedKind = (typeof NOTED_KINDS)[number];
-
-export interface Note {
-  /** Stands in the event's `to`: the same key is noted once in a run. */
-  key: string;
-  event: NotedKind;
-  detail: string;
-  at?: EpochId;
-}
 
 /** More than any run notes: a few for each slot. Moves, transfers and alarms are many times as many. */
 const MAX_NOTES = 10_000;

@@ -1,6 +1,6 @@
 /** How full the staged rows of a run are, and how full those of earlier runs were. */
-import type { FillRates } from '../control/results/guard.ts';
-import type { RunReport } from '../control/results/report.ts';
+import type { FillRates } from '../control/model/report.ts';
+import type { RunReport } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
 import { fieldValues, readDecisions } from './number-columns.ts';
 import { throwIfFenced, underFence } from './locks.ts';

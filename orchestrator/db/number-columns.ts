@@ -7,7 +7,7 @@ import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import { decideMark } from '../../shared/domain/unread-number.ts';
-import type { NumberReport } from '../control/results/number-report.ts';
+import type { NumberReport } from '../control/model/report.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';

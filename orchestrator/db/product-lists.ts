@@ -1,5 +1,5 @@
 /** How long a product list was in earlier runs. */
-import type { ListedRun } from '../control/results/product-list.ts';
+import type { ListedRun } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
 import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';

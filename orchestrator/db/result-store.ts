@@ -5,7 +5,7 @@ import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { FillRates } from '../control/results/guard.ts';
+import type { FillRates } from '../control/model/report.ts';
 import type { PartRecord, PublishEnd, ResultStore } from '../control/model/stores.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';

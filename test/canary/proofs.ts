@@ -1,7 +1,7 @@
 /** What a canary has proved. Pure: from what the run, its database, the pages and the cloud say. */
 import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
 import type { History, SeenRequest } from '../../orchestrator/control/verify/invariants/history.ts';
-import type { RunReport } from '../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { Arrival } from './page-server.ts';
 import { rowOf } from './page-server.ts';
 import { INSTANCES, MAX_COST } from './settings.ts';

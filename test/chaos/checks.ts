@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import type { RunReport } from '../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { findLeftovers } from '../support/processes.ts';
 import { expectedRow } from '../support/shop/product.ts';
 import { countSlowBoots } from '../support/slow-boots.ts';

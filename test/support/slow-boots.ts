@@ -1,5 +1,5 @@
 /** A report without the boots that only the machine was too slow for. */
-import type { RunReport } from '../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 
 /** Given up before it came up, and nothing had gone wrong with it: on a machine that is far too busy that is no fault of the run. */
 const SLOW_BOOT = /^slot (\d+) epoch (\d+) \(.*?\) was given up: no-hello/;

@@ -1,6 +1,6 @@
 /** The main job on real parts: sandbox, instances as processes, a shop, a database. Once on each engine. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunReport } from '../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { ENGINES } from '../support/mariadb/database.ts';
 import { STRANGE_IDS, expectedRow, productIds } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';

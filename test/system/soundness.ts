@@ -4,7 +4,7 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
 import type { Violation } from '../../orchestrator/control/verify/invariants/history.ts';
 import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
-import type { RunReport } from '../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';
 import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';

@@ -9,7 +9,7 @@ import { publishReport } from '../carry-out.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, storesOf } from '../find-run.ts';
 import { createOfflineCore } from '../offline-core.ts';
-import type { RunReport } from '../../control/results/report.ts';
+import type { RunReport } from '../../control/model/report.ts';
 import type { Output } from '../output.ts';
 import { takeLock } from '../run-lock.ts';
 import type { StatusOptions } from './status.ts';

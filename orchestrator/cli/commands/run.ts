@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { newProcessState } from '../../control/model/core.ts';
+import { newProcessState } from '../../control/model/process-state.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { newRunId, newRunKeys } from '../../control/start-run.ts';
 import { createResultTable } from '../../db/result-table.ts';

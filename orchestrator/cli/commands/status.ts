@@ -6,7 +6,7 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
-import type { EndForecast } from '../../control/sharing/end-forecast.ts';
+import type { EndForecast } from '../../control/model/forecast.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { drainAtMs, limitsOf } from '../../control/model/run-deadlines.ts';

@@ -5,7 +5,7 @@
 import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address-rotation.ts';
 import type { Action } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
-import type { Note } from '../run-notes.ts';
+import type { Note } from '../model/actions.ts';
 import { canAffordRotation } from '../launching/budget.ts';
 import { nextPool } from '../launching/pools.ts';
 import { launchGate } from '../launching/launch-gate.ts';

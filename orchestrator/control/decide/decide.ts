@@ -25,8 +25,8 @@ import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.
 import { shardsOf } from '../sharing/shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isDown } from '../observe/site-watch.ts';
-import { isStallCause, stallFacts } from './stall-causes.ts';
+import { isDown } from '../model/world.ts';
+import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';

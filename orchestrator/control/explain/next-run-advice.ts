@@ -5,7 +5,7 @@ import { deathAtLaunch } from '../launching/launch-deaths.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { workersOf } from '../sharing/workers.ts';
 import { rightsRemedy } from '../launching/rights.ts';
-import { isStallCause, stallFacts } from '../decide/stall-causes.ts';
+import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../model/stores.ts';
 import { tailMs, limitsOf } from '../model/run-deadlines.ts';

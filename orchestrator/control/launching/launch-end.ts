@@ -1,6 +1,6 @@
 /** What to say of a run that ended because no launch brought an instance any more. Pure. */
 import { deathAtLaunch } from './launch-deaths.ts';
-import type { Rights } from './rights.ts';
+import type { Rights } from '../model/rights.ts';
 import { lostRights, rightsRemedy } from './rights.ts';
 import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';

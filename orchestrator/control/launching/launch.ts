@@ -8,18 +8,19 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
-import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause, SubnetInfo } from '../../cloud/compute.ts';
+import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause } from '../../cloud/compute.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type { BalancerScheme } from '../../cloud/load-balancer.ts';
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../alarm-once.ts';
-import type { Core } from '../model/core.ts';
-import type { NextPool, Pool } from './pools.ts';
+import type { Core, LaunchTemplate } from '../model/core.ts';
+import type { NextPool } from './pools.ts';
+import type { Pool } from '../model/world.ts';
 import { nextPool } from './pools.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import { noteRefused, rightsRemedy } from './rights.ts';
+import { rightsRemedy } from './rights.ts';
+import { noteRefused } from '../model/rights.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/world.ts';
 
@@ -28,21 +29,6 @@ export const API_PORT = 8080;
 export const LOCAL_PORT = 8081;
 /** The port the balancer listens on. */
 export const BALANCER_PORT = 8080;
-
-/** What is the same for every launch of a run. */
-export interface LaunchTemplate {
-  owner: string;
-  imageId: string;
-  subnets: SubnetInfo[];
-  securityGroupIds: string[];
-  /** How the balancer is made; left out: internal, in the groups of the instances. */
-  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
-  /** For the start-up lines. */
-  notes?: string[];
-  /** Types to try, in order; all of the image's architecture. */
-  instanceTypes: string[];
-  bundle: { key: string; sha256: string };
-}
 
 /**
  * Writes the claim for (slot, epoch) in a pool; with null in the first that is open by what `world` knows, and not at all when

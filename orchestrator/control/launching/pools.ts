@@ -5,18 +5,7 @@
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { perFleet } from '../per-fleet.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
-
-export interface Pool {
-  subnetId: string;
-  instanceType: string;
-}
-
-export interface Pools {
-  subnetIds: readonly string[];
-  /** In the order in which they are tried. */
-  instanceTypes: readonly string[];
-}
+import type { Pool, Pools, World } from '../model/world.ts';
 
 /** `none`: no pool is left that this slot may use, or EC2 has refused all of them for good. `wait`: all of them are dry or being tried; the first is due at `untilMs`. */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait'; untilMs: number } | { kind: 'none' };

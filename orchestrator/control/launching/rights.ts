@@ -8,43 +8,7 @@ import type { LaunchGate } from './launch-gate.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-
-/** The calls by which it is noticed: RunInstances, the look at EC2, the making of the balancer. */
-export type RightsCall = 'launch' | 'look' | 'balancer';
-
-/** A row of refusals without an answer between them. */
-export interface Refused {
-  cause: 'credentials' | 'denied';
-  message: string;
-  sinceMs: number;
-  lastMs: number;
-  count: number;
-}
-
-/** By call; null while AWS lets it through. */
-export type Rights = Record<RightsCall, Refused | null>;
-
-export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
-
-/** Longer apart, two refusals are two matters. */
-const SAME_ROW_MS = 300_000;
-
-/** Notes a refusal of the call. */
-export function noteRefused(
-  rights: Rights,
-  call: RightsCall,
-  { cause, message, nowMs }: Pick<Refused, 'cause' | 'message'> & { nowMs: number },
-): void {
-  const known = rights[call];
-  const goesOn = known !== null && nowMs >= known.lastMs && nowMs - known.lastMs <= SAME_ROW_MS;
-  rights[call] = {
-    cause,
-    message,
-    sinceMs: goesOn ? known.sinceMs : nowMs,
-    lastMs: nowMs,
-    count: goesOn ? known.count + 1 : 1,
-  };
-}
+import type { Refused, Rights } from '../model/rights.ts';
 
 type RightsWorld = Pick<World, 'nowMs' | 'limits'> & Partial<Pick<World, 'rights'>>;
 

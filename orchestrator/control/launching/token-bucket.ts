@@ -1,14 +1,6 @@
 /** Keeps our calls under a rate that AWS enforces, instead of running into its throttling. */
 import type { Clock } from '../../../shared/ports/clock.ts';
-
-/** Resolves when a call may be made. */
-export interface LaunchTurn {
-  (): Promise<void>;
-  /** AWS has throttled a call: everybody goes slower. */
-  throttled?(): void;
-  /** AWS has answered a call: step by step back to the full rate. */
-  answered?(): void;
-}
+import type { LaunchTurn } from '../model/core.ts';
 
 /** The longest gap between two calls. */
 const SLOWEST_MS = 8_000;

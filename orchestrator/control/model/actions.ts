@@ -4,9 +4,9 @@
  */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
-import type { Note } from '../run-notes.ts';
-import type { Pool } from '../launching/pools.ts';
-import type { StallCause } from '../decide/stall-causes.ts';
+import type { Pool } from './world.ts';
+import type { StallCause } from './stall-causes.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 
 export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
@@ -67,4 +67,14 @@ export type Action =
 export function actionKey(action: Action): string {
   if (action.kind === 'note') return `note ${action.note.key}`;
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
+}
+/** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
+export const NOTED_KINDS=['forecast','decision'] as const;
+export type NotedKind=(typeof NOTED_KINDS)[number];
+export interface Note {
+  /** Stands in the event's `to`: the same key is noted once in a run. */
+  key: string;
+  event: NotedKind;
+  detail: string;
+  at?: EpochId;
 }

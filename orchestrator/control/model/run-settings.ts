@@ -2,7 +2,7 @@
 import type { BillingTerms } from '../../plan/prices.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../../shared/domain/verdict.ts';
-import type { ListRecord } from '../results/product-list.ts';
+import type { ListRecord } from './report.ts';
 
 export interface RunSettings {
   site: {

@@ -14,12 +14,12 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FillRates } from '../results/guard.ts';
-import type { NumberReport } from '../results/number-report.ts';
-import type { ListedRun } from '../results/product-list.ts';
-import type { RunReport } from '../results/report.ts';
+import type { FillRates } from './report.ts';
+import type { NumberReport } from './report.ts';
+import type { ListedRun } from './report.ts';
+import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
-import type { StallCause } from '../decide/stall-causes.ts';
+import type { StallCause } from './stall-causes.ts';
 
 /** `stop` and `cancel`: a person's wish. The others: the main server's own, when going on would only do harm or bring nothing. */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;

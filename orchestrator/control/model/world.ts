@@ -3,14 +3,10 @@ import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { TargetHealth } from '../../cloud/load-balancer.ts';
-import type { Forecast } from '../sharing/forecast.ts';
+import type { Forecast } from './forecast.ts';
 import { perFleet } from '../per-fleet.ts';
-import type { UnansweredOffers } from './core.ts';
-import type { Pools } from '../launching/pools.ts';
-import type { Stall } from '../observe/progress-watch.ts';
-import type { SiteState } from '../observe/site-watch.ts';
-import type { ActiveStallCauses } from '../decide/stall-causes.ts';
-import type { Rights } from '../launching/rights.ts';
+import type { ActiveStallCauses } from './stall-causes.ts';
+import type { Rights } from './rights.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from './stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 
@@ -113,4 +109,36 @@ export function isLeaving(record: InstanceRecord): boolean {
 /** Its manifest is written: nobody will add a result under this epoch. */
 export function isClosed(record: InstanceRecord): boolean {
   return isGivenUp(record) && record.manifestKey !== null && record.phase !== 'lost';
+}
+/** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
+
+export interface Stall {
+  ms: number;
+  sinceMs: number;
+}
+export interface SiteState {
+  /** By how much every interval is longer. */
+  slowdown: number;
+  /** What was seen, in words; null while the site is up. */
+  detail: string|null;
+  /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
+  suspicion: string|null;
+}
+export const isDown=(site: SiteState|undefined): boolean => site!==undefined&&site.detail!==null;
+export interface Pool {
+  subnetId: string;
+  instanceType: string;
+}
+export interface Pools {
+  subnetIds: readonly string[];
+  /** In the order in which they are tried. */
+  instanceTypes: readonly string[];
+}
+export interface UnansweredOffers {
+  sinceMs: number;
+  /** Of the balancer. */
+  url: string;
+  /** `unreachable`: no connection. `unknown`: it may have been delivered. */
+  kind: 'unreachable'|'unknown';
+  message: string;
 }

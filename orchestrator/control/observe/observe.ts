@@ -9,12 +9,13 @@ import type { Core } from '../model/core.ts';
 import { ClockWatch } from './clock-watch.ts';
 import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
-import type { Forecast } from '../sharing/forecast.ts';
+import type { Forecast } from '../model/forecast.ts';
 import { forecastRun } from '../sharing/forecast.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
-import { setStallCause } from '../decide/stall-causes.ts';
-import { allRights, noteRefused } from '../launching/rights.ts';
+import { setStallCause } from '../model/stall-causes.ts';
+import { noteRefused } from '../model/rights.ts';
+import { allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 

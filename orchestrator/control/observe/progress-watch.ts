@@ -5,14 +5,8 @@
 import { openIncident } from '../decide/ban-policy.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import type { Stall, World } from '../model/world.ts';
 import { isGivenUp, latestBySlot } from '../model/world.ts';
-
-/** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
-export interface Stall {
-  ms: number;
-  sinceMs: number;
-}
 
 /** Longer than this between two looks, the database or this machine was away, and no progress could be heard. */
 const LONGEST_LOOK_HEARTBEATS = 2;

@@ -5,6 +5,7 @@
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { InstanceRecord } from '../model/stores.ts';
+import type { SiteState } from '../model/world.ts';
 
 /** Requests that are judged together. */
 const WINDOW = 50;
@@ -14,17 +15,6 @@ const PROBE = 3;
 const SLOWEST = 8;
 /** An order has reached every instance that is heard after so long. */
 const ORDER_HEARTBEATS = 2;
-
-export interface SiteState {
-  /** By how much every interval is longer. */
-  slowdown: number;
-  /** What was seen, in words; null while the site is up. */
-  detail: string | null;
-  /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
-  suspicion: string | null;
-}
-
-export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
 
 interface Tries {
   tried: number;

@@ -1,22 +1,8 @@
 /** Bans as the report tells them: the proof of each, and what a person should make of them. Pure. */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import type { Evidence } from '../../../shared/domain/verdict.ts';
 import { ALL_GONE } from '../decide/ban-policy.ts';
+import type { BanReport } from '../model/report.ts';
 import type { IncidentRecord } from '../model/stores.ts';
-
-export interface BanReport {
-  slot: number;
-  epoch: number;
-  address: string | null;
-  /** Name of the ban rule that spoke; docs/bans.md lists them. */
-  rule: string;
-  atMs: number;
-  /** When the address left, or would have left, its cool-down. */
-  untilMs: number | null;
-  /** When it was let in again; null when it was not. */
-  overAtMs: number | null;
-  evidence: Evidence;
-}
 
 export function bansOf(incidents: readonly IncidentRecord[]): BanReport[] {
   return incidents

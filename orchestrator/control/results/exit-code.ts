@@ -2,7 +2,7 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import { isStallCause, stallFacts } from '../decide/stall-causes.ts';
+import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import type { LaunchEnd } from '../launching/launch-end.ts';
 import type { StopRequest } from '../model/stores.ts';
 import { stallReason } from '../decide/watchdog.ts';

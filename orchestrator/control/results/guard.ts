@@ -1,17 +1,10 @@
 /** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held back, not published. Pure. */
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
+import type { FillRates } from '../model/report.ts';
 
 /** How many completed runs of the same result table a run is compared with. */
 export const GUARD_RUNS = 5;
-
-/** How full the results of one run were. Shares lie between 0 and 1. */
-export interface FillRates {
-  /** Products that were stored, of those that were crawled. */
-  stored: number;
-  /** Rows with a value, by field; no entry when there was no row. */
-  fields: Record<string, number>;
-}
 
 /** Null when no product was crawled: then there is nothing to judge, and nothing to publish either. */
 export function storedShare(

@@ -4,7 +4,7 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { itemResultSchema } from '../../../shared/wire/part.ts';
 import type { Core } from '../model/core.ts';
-import { noteLoad } from '../model/core.ts';
+import { noteLoad } from '../model/process-state.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { PartName } from './part-bytes.ts';
 import { fetchPart, linesOf, notAPart } from './part-bytes.ts';

@@ -1,20 +1,5 @@
 /** What became of the numbers of a run that their own texts did not decide. */
-import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
-
-export interface NumberReport {
-  field: string;
-  /** The decimal mark that the other values of the column show; null where they show none or both. */
-  mark: DecimalMark | null;
-  /** Products whose numbers show each mark beyond doubt. */
-  shown: MarkCounts;
-  /** Values that were read by it. */
-  decided: number;
-  /** Values that were left empty. */
-  empty: number;
-  /** The text of one of those; null when there is none. */
-  example: string | null;
-}
+import type { NumberReport } from '../model/report.ts';
 
 /** One line for each field with values that were left empty. */
 export function numberNotes(numbers: readonly NumberReport[]): string[] {

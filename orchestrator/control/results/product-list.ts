@@ -1,25 +1,10 @@
 /** Whether the product list of a run is as long as its products usually are. A list that has shrunk is a fault far more often than a shop that has. Pure. */
 import { sha256Hex } from '../../../shared/wire/signature.ts';
+import type { ListedRun, ListRecord } from '../model/report.ts';
 import { percent } from './guard.ts';
 
 /** How many earlier runs a list is compared with. */
 export const LIST_RUNS = 5;
-
-/** What a run over the whole of `products.query` keeps of its list. Runs of other products (a retry) keep none: they are no measure. */
-export interface ListRecord {
-  /** Runs with the same key are compared with each other. */
-  key: string;
-  /** How many products there were in earlier runs, on average; null where there was none. */
-  usual: number | null;
-  /** A person has said that this length is right: earlier runs are no measure any more. */
-  accepted: boolean;
-}
-
-/** An earlier run of the same list. */
-export interface ListedRun {
-  products: number;
-  accepted: boolean;
-}
 
 export interface ListLimits {
   minRows: number;

@@ -4,25 +4,9 @@
  * may hold it. Only an error from before the connection stood proves that no instance does.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
-import type { Core } from '../model/core.ts';
+import type { Offer } from '../../../shared/wire/instance-api.ts';
+import type { Core, OfferResult } from '../model/core.ts';
 import type { OpenChunk, RunRecord } from '../model/stores.ts';
-
-export type OfferResult =
-  | { kind: 'taken'; receipt: Receipt }
-  | { kind: 'refused'; refusal: Refusal }
-  /** No instance is ready behind the balancer (503), or the one that was asked is not. */
-  | { kind: 'not-ready'; message: string }
-  /** No connection to the balancer: nothing was delivered. */
-  | { kind: 'unreachable'; message: string }
-  /** No answer, or one that is not ours: an instance may hold the chunk. */
-  | { kind: 'unknown'; message: string }
-  /** The instance calls the offer malformed or unsigned: a fault of ours. */
-  | { kind: 'invalid'; message: string };
-
-export interface OfferSender {
-  send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
-}
 
 /** Enough to keep a dozen instances and the balancer busy; more would only queue. */
 const CONCURRENCY = 8;

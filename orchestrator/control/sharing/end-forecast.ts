@@ -3,20 +3,7 @@ import { LOSS } from '../decide/slot-attempts.ts';
 import type { Worker, WorkerWorld } from './workers.ts';
 import { workersOf, waterFillLevel } from './workers.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
-
-export interface WorkerEnd {
-  slot: number;
-  epoch: number;
-  p50Ms: number;
-  p95Ms: number;
-}
-
-/** Wall-clock moments; null when nobody is there who could crawl what is left. */
-export interface EndForecast {
-  p50Ms: number | null;
-  p95Ms: number | null;
-  workers: WorkerEnd[];
-}
+import type { EndForecast, WorkerEnd } from '../model/forecast.ts';
 
 /** A paced address is as exact as its timers. */
 const PACED_SPREAD = 0.01;

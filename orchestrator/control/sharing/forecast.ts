@@ -3,19 +3,10 @@
  * it is even. Between two of them `decide` and the heartbeats go by the last one.
  */
 import { chunkLimit } from '../decide/decide.ts';
-import type { Balance } from './rebalance.ts';
+import type { Forecast } from '../model/forecast.ts';
 import { balanceOf, isLeftBehind } from './rebalance.ts';
 import type { WorkerWorld } from './workers.ts';
-import type { EndForecast } from './end-forecast.ts';
 import { forecastEnd } from './end-forecast.ts';
-
-export interface Forecast {
-  atMs: number;
-  end: EndForecast;
-  balance: Balance;
-  /** True when equal shares of what waits would leave somebody behind. */
-  byTime: boolean;
-}
 
 /** @param nothingToGive `slot.epoch` of those that have nothing to give */
 export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {

@@ -8,16 +8,7 @@ import type { World } from '../model/world.ts';
 import { workersOf, waterFillLevel } from './workers.ts';
 import { spreadMs } from './end-forecast.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-
-export interface Balance {
-  /** Chunks that each slot is to give back. */
-  give: ReadonlyMap<number, number>;
-  /** Chunks that each slot would be given of those. */
-  get: ReadonlyMap<number, number>;
-  /** When the last one would be through without and with this. */
-  endMs: number;
-  evenEndMs: number;
-}
+import type { Balance } from '../model/forecast.ts';
 
 const NOTHING: ReadonlyMap<number, number> = new Map();
 const NOBODY: ReadonlySet<string> = new Set();

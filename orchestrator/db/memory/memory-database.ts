@@ -5,17 +5,9 @@
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
-import type {
-  InstanceRecord,
-  LockHolder,
-  PartRecord,
-  RunEvent,
-  RunRecord,
-  AddressIncident,
-  WorkCounts,
-} from '../../control/model/stores.ts';
+import type { InstanceRecord, LockHolder, PartRecord, RunEvent, RunRecord, AddressIncident, WorkCounts } from '../../control/model/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import type { FillRates } from '../../control/results/guard.ts';
+import type { FillRates } from '../../control/model/report.ts';
 import type { ShownCounts } from '../settled-values.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 

@@ -1,9 +1,9 @@
 /** Fill rates and newer runs in memory: the contracts of db/fill-rates.ts and db/newer-runs.ts without SQL. */
 import { columnsOf } from '../../../shared/domain/mapping.ts';
-import type { FillRates } from '../../control/results/guard.ts';
+import type { FillRates } from '../../control/model/report.ts';
 import { settledRows } from './memory-numbers.ts';
 import { PUBLISHED } from '../newer-runs.ts';
-import type { MemoryDatabase, MemoryRow, MemoryRun } from './memory-database.ts';
+import type { MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
 
 /** Share of staged rows with a value, by field. */
 export function fillOf(run: MemoryRun): FillRates['fields'] {

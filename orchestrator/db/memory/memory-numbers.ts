@@ -4,7 +4,7 @@ import type { FieldValue } from '../../../shared/domain/mapping.ts';
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import { decideMark } from '../../../shared/domain/unread-number.ts';
-import type { NumberReport } from '../../control/results/number-report.ts';
+import type { NumberReport } from '../../control/model/report.ts';
 import { NO_MARKS, findUnread, numberPlaces, settle, sumMarks } from '../settled-values.ts';
 import type { MemoryRow, MemoryRun } from './memory-database.ts';
 

@@ -5,11 +5,11 @@ import { cutChunks } from '../../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
-import type { ListedRun } from '../../control/results/product-list.ts';
-import type { RunReport } from '../../control/results/report.ts';
+import type { ListedRun } from '../../control/model/report.ts';
+import type { RunReport } from '../../control/model/report.ts';
 import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/model/stores.ts';
 import { PUBLISHED } from '../newer-runs.ts';
-import type { MemoryDatabase, MemoryRun } from './memory-database.ts';
+import type { MemoryRun, MemoryDatabase } from './memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
   readonly #db: MemoryDatabase;

@@ -9,7 +9,7 @@ import { endEarly } from '../../../orchestrator/cli/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/cli/find-run.ts';
 import { createProgressPrinter } from '../../../orchestrator/cli/progress.ts';
 import type { Session } from '../../../orchestrator/cli/run-session.ts';
-import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { cancelCommand } from '../../../orchestrator/cli/commands/cancel.ts';
 import { costCommand } from '../../../orchestrator/cli/commands/cost.ts';

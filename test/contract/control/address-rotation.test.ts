@@ -3,7 +3,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';

@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { FakeInstance } from './fake-instance.ts';
 import type { Base, RunShape } from './run-stage.ts';

@@ -11,7 +11,7 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import { encodeManifest } from '../../../shared/wire/part.ts';
 import type { KeyPair } from '../../../shared/wire/signature.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
-import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';

@@ -9,8 +9,9 @@ import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-bala
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
 import { bucketWatcher } from '../../../orchestrator/control/bucket-alarm.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
-import { createQueue, newProcessState } from '../../../orchestrator/control/model/core.ts';
-import type { OfferSender } from '../../../orchestrator/control/sharing/dispatch.ts';
+import { createQueue } from '../../../orchestrator/control/results/concurrency-limit.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import type { OfferSender } from '../../../orchestrator/control/model/core.ts';
 import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';

@@ -1,6 +1,6 @@
 /** The proofs of a canary must be able to fail: over the history of a whole run in memory, with one thing wrong each time. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { RunReport } from '../../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { rowOf } from '../../canary/page-server.ts';
 import type { Evidence } from '../../canary/proofs.ts';
 import { proofsOf } from '../../canary/proofs.ts';

@@ -5,7 +5,7 @@ import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
-import type { Pools } from '../../../orchestrator/control/launching/pools.ts';
+import type { Pools } from '../../../orchestrator/control/model/world.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 

@@ -1,7 +1,7 @@
 /** Parts of a Core for unit tests; what a test does not name must not be touched. */
 import { pino } from 'pino';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
-import { newProcessState } from '../../../orchestrator/control/model/core.ts';
+import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL } from './builders.ts';
 
 export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FillRates } from '../../../orchestrator/control/results/guard.ts';
+import type { FillRates } from '../../../orchestrator/control/model/report.ts';
 import { findSuspicion, storedShare } from '../../../orchestrator/control/results/guard.ts';
 
 const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ stored, fields });

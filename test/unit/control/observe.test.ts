@@ -7,15 +7,9 @@ import { limitsFor } from '../../../shared/domain/limits.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
-import { noteLoad } from '../../../orchestrator/control/model/core.ts';
+import { noteLoad } from '../../../orchestrator/control/model/process-state.ts';
 import { Observer } from '../../../orchestrator/control/observe/observe.ts';
-import type {
-  FleetStore,
-  InstanceRecord,
-  ResultStore,
-  RunStore,
-  WorkStore,
-} from '../../../orchestrator/control/model/stores.ts';
+import type { FleetStore, InstanceRecord, ResultStore, RunStore, WorkStore } from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';
 import { START_MS, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import type { Pool, Pools } from '../../../orchestrator/control/launching/pools.ts';
+import type { Pools } from '../../../orchestrator/control/model/world.ts';
+import type { Pool } from '../../../orchestrator/control/model/world.ts';
 import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/launching/pools.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

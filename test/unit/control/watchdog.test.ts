@@ -4,7 +4,7 @@ import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { ProgressWatch } from '../../../orchestrator/control/observe/progress-watch.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
-import type { ActiveStallCauses } from '../../../orchestrator/control/decide/stall-causes.ts';
+import type { ActiveStallCauses } from '../../../orchestrator/control/model/stall-causes.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

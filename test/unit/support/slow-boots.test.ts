@@ -1,6 +1,6 @@
 /** Which lost boots are laid to the machine's slowness, and which are not. */
 import { describe, expect, it } from 'vitest';
-import type { RunReport } from '../../../orchestrator/control/results/report.ts';
+import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { countSlowBoots, withoutSlowBoots } from '../../support/slow-boots.ts';
 
 const lost = (reason: string, console?: string): string =>
