@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { Parser } from 'htmlparser2';
 import { renderPage } from '../../test/support/shop/page.ts';
-import type { ShopProduct } from '../../test/support/shop/product.ts';
+import type { ShopProduct } from '../../test/support/shop/languages.ts';
 import { expectedProduct, productIds } from '../../test/support/shop/product.ts';
 import type { Bench } from '../frame.ts';
 import { measureInTurn, measureProgram, median } from '../frame.ts';

@@ -3,7 +3,7 @@
  * the bytes are inline styles, scripts and JSON. The demo shop's page has three and a half times as many elements.
  */
 import { escapeHtml } from '../../test/support/shop/page.ts';
-import type { ShopProduct } from '../../test/support/shop/product.ts';
+import type { ShopProduct } from '../../test/support/shop/languages.ts';
 
 const STYLE = repeat(
   110,

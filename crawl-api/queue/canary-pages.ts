@@ -1,7 +1,7 @@
 /** Pages whose values are known: asked when it is in doubt whether the site still serves this address. */
 import type { ChainValue, FieldValue, KeyedRow } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import type { Judgement } from '../politeness/judgement.ts';

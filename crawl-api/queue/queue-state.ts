@@ -9,7 +9,7 @@
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { NumberQueue } from './number-queue.ts';

@@ -4,7 +4,7 @@
  */
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { Product } from '../../shared/domain/product.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 

@@ -1,7 +1,7 @@
 /** Before anything is launched: a site that this machine cannot reach is waited for, and then nothing is launched. */
 import { AppError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Config } from './config/load-config.ts';
 import { robotsOf } from './preflight.ts';

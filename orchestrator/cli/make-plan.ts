@@ -2,7 +2,7 @@
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../cloud/quota-api.ts';
 import type { ListFaults } from '../control/results/product-list.ts';
 import { intervalUnder } from '../control/observe/robots-cache.ts';

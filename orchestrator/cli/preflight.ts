@@ -1,6 +1,6 @@
 /** Opens and checks everything a plan or a run stands on, cheapest first, before anything is launched. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../cloud/quota-api.ts';
 import { quotaFor } from '../cloud/quota-api.ts';
 import { quotaCodeOf } from '../plan/quota-codes.ts';

@@ -3,7 +3,7 @@ import { fetchRobots } from '../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
 import type { RobotsReader } from '../control/observe/robots-cache.ts';
 import { IGNORED_ROBOTS } from '../control/observe/robots-cache.ts';

@@ -22,21 +22,7 @@ import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber } from './rows.ts';
-
-export interface Migration {
-  version: number;
-  name: string;
-  tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
-  /** Columns added to tables of earlier migrations, by table and name. */
-  columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
-  /** New names by old ones; columns by the new name of their table. Renamed only while the old name is there and the new one is not. */
-  renamedTables?: Record<string, string>;
-  renamedColumns?: Record<string, Record<string, string>>;
-  /** True: an upgrade is refused while a run of the earlier version is under way. */
-  refusesOpenRuns?: boolean;
-  /** First rows, or values of what was added; must be repeatable. */
-  fill?(knex: Knex): Promise<void>;
-}
+import type { Migration } from './migrations/migration.ts';
 
 const MIGRATIONS: readonly Migration[] = [
   firstTables,

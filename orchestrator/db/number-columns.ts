@@ -5,36 +5,15 @@
  */
 import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import type { Mapping } from '../../shared/domain/mapping.ts';
 import { decideMark } from '../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../control/model/report.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import type { ShownCounts } from './settled-values.ts';
-import { NO_MARKS, numberPlaces, sumMarks } from './settled-values.ts';
+import { NO_MARKS, sumMarks } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-
-/** The names of the further staging columns of one field. No field can have them: its name begins with a letter. */
-export interface UnreadColumns {
-  /** The place of the field's column among those of the mapping. */
-  place: number;
-  text: string;
-  point: string;
-  comma: string;
-}
-
-/** `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that nothing can wait there for the whole column. */
-export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
-
-export function unreadColumns(mapping: Mapping): UnreadColumns[] {
-  return numberPlaces(mapping).map((place) => ({
-    place,
-    text: `_text_${place}`,
-    point: `_point_${place}`,
-    comma: `_comma_${place}`,
-  }));
-}
+import type { UnreadColumns } from './staging.ts';
 
 type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
 

@@ -8,8 +8,8 @@ import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import type { NeededColumn } from './column-types.ts';
 import { keyColumns, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { unreadColumns } from './number-columns.ts';
 import { inQuery } from './retry.ts';
+import { numberPlaces } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { TableInfo } from './table-info.ts';
 import { findColumn, readTable, typeOf } from './table-info.ts';
@@ -68,4 +68,24 @@ export async function dropStaging(db: Database, runId: string): Promise<void> {
   await inQuery(db, (knex) =>
     knex.raw('drop table if exists ??', [stagingName(runId)]).options({ timeout: LONG_STATEMENT_MS }),
   );
+}
+/** The names of the further staging columns of one field. No field can have them: its name begins with a letter. */
+
+export interface UnreadColumns {
+  /** The place of the field's column among those of the mapping. */
+  place: number;
+  text: string;
+  point: string;
+  comma: string;
+}
+/** `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that nothing can wait there for the whole column. */
+
+export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
+export function unreadColumns(mapping: Mapping): UnreadColumns[] {
+  return numberPlaces(mapping).map((place) => ({
+    place,
+    text: `_text_${place}`,
+    point: `_point_${place}`,
+    comma: `_comma_${place}`,
+  }));
 }

@@ -2,7 +2,7 @@
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { claimedRecord } from '../control/launching/claimed-record.ts';
 import { limitsOf } from '../control/model/run-deadlines.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
 import type { InstanceRecord, RunRecord } from '../control/model/stores.ts';

@@ -1,6 +1,4 @@
 /** Whether robots.txt lets us ask for a path (RFC 9309, section 2.2.2). */
-import type { RobotsPolicy, RobotsRule } from './robots.ts';
-
 /** The path itself may always be asked for. */
 export const ROBOTS_PATH = '/robots.txt';
 
@@ -75,4 +73,23 @@ function normalise(text: string): string {
     const char = String.fromCharCode(Number.parseInt(found.slice(1), 16));
     return UNRESERVED.test(char) ? char : found.toUpperCase();
   });
+}
+export interface RobotsRule {
+  allow: boolean;
+  /** As written: `*` stands for any text, a final `$` for the end of the path. */
+  pattern: string;
+}
+export interface RobotsPolicy {
+  /** Changes when anything below does. */
+  version: string;
+  /**
+   * all    everything is allowed: there is no robots.txt (4xx), or nothing in it is for us
+   * none   nothing is allowed: robots.txt cannot be had (5xx, time-out, no connection)
+   * rules  the rules decide
+   */
+  access: 'all' | 'none' | 'rules';
+  rules: RobotsRule[];
+  crawlDelayMs: number | null;
+  /** One line for people: where this comes from. */
+  source: string;
 }

@@ -1,5 +1,5 @@
 /** Reads the text of a robots.txt (RFC 9309, section 2.2.1), in linear time. */
-import type { RobotsRule } from './robots.ts';
+import type { RobotsRule } from './robots-matcher.ts';
 
 /** So much of a robots.txt counts; a line cut by it does not. */
 export const MAX_ROBOTS_BYTES = 512_000;

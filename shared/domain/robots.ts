@@ -1,31 +1,11 @@
 /**
  * robots.txt as it is handed out to the fleet: the rules for our own User-Agent and nothing else (RFC 9309).
  */
+import type { RobotsPolicy } from './robots-matcher.ts';
 import { parseRobots, productToken } from './robots-parser.ts';
 
 export { MAX_ROBOTS_BYTES, parseRobots, productToken } from './robots-parser.ts';
 export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
-
-export interface RobotsRule {
-  allow: boolean;
-  /** As written: `*` stands for any text, a final `$` for the end of the path. */
-  pattern: string;
-}
-
-export interface RobotsPolicy {
-  /** Changes when anything below does. */
-  version: string;
-  /**
-   * all    everything is allowed: there is no robots.txt (4xx), or nothing in it is for us
-   * none   nothing is allowed: robots.txt cannot be had (5xx, time-out, no connection)
-   * rules  the rules decide
-   */
-  access: 'all' | 'none' | 'rules';
-  rules: RobotsRule[];
-  crawlDelayMs: number | null;
-  /** One line for people: where this comes from. */
-  source: string;
-}
 
 /** What asking for robots.txt came to. */
 export type RobotsOutcome =

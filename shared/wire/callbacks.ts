@@ -1,6 +1,6 @@
 /** What an instance says to the main server, and the orders in the replies. */
 import { z } from 'zod';
-import type { RobotsPolicy } from '../domain/robots.ts';
+import type { RobotsPolicy } from '../domain/robots-matcher.ts';
 import { EVIDENCE_BODY_BYTES } from '../domain/verdict.ts';
 
 export const HELLO_PATH = '/v1/instances/hello';

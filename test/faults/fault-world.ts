@@ -2,7 +2,7 @@
  * One run in a closed world: the real control core on stores, cloud and fleet in memory, on a clock that jumps. It keeps a
  * history for the invariants, and tells its faults when each moment of the run comes.
  */
-import type { RobotsPolicy } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';

@@ -1,12 +1,13 @@
 /** What the starts of later runs do for one that has lost its main server: gc, until it is told to stop. */
-import type { GcMark, GcMarkStore } from '../../orchestrator/control/gc/gc.ts';
+import type { GcMark, GcMarkStore, GcOptions } from '../../orchestrator/control/gc/gc.ts';
 import { collect } from '../../orchestrator/control/gc/gc.ts';
 import { SECOND_LOOK_MS } from '../../orchestrator/control/gc/gc-rules.ts';
 import { OWNER } from '../contract/control/run-stage.ts';
-import type { FaultWorld } from './fault-world.ts';
+
+type GcWorld = Pick<GcOptions, 'compute' | 'balancers' | 'clock'> & { stores: Pick<GcOptions, 'runs'> };
 
 /** Each gc marks what is past its time, and ends what an earlier one has marked. */
-export async function collectGarbage(world: FaultWorld, stop: AbortSignal): Promise<void> {
+export async function collectGarbage(world: GcWorld, stop: AbortSignal): Promise<void> {
   const { compute, balancers, clock, stores } = world;
   let marks: readonly GcMark[] = [];
   const store: GcMarkStore = {

@@ -3,7 +3,7 @@ import { fleetSubnets } from '../fleet-subnets.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Identity } from '../../cloud/account.ts';
 import { whoAmI } from '../../cloud/account.ts';
 import type { LaunchRequest, SubnetInfo } from '../../cloud/compute.ts';

@@ -1,7 +1,7 @@
 /** `orchestrator run`: check, plan, ask; then launch, crawl, publish, report. */
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { newProcessState } from '../../control/model/process-state.ts';

@@ -1,5 +1,5 @@
 /** From a heartbeat and the world around it to what the orders depend on. Pure. */
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
 import type { OrderInput } from './orders.ts';

@@ -1,5 +1,5 @@
 /** The orders in the reply to a heartbeat. Pure, so that they are the same whatever brought the heartbeat here. */
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';

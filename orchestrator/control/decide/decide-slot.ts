@@ -12,7 +12,7 @@ import {
 import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
 import { lose, move } from './instance-moves.ts';
 import { canAfford } from '../launching/budget.ts';
-import type { LaunchGate } from '../launching/launch-gate.ts';
+import type { LaunchGate } from '../model/world.ts';
 import { launchGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';

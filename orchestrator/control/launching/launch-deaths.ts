@@ -3,7 +3,8 @@
  * volumes, a fault of its own. The next one would most likely die as well, so launches pause, and in the end stop. Pure.
  */
 import type { StateReason } from '../../cloud/compute.ts';
-import type { GateWorld, LaunchGate } from './launch-gate.ts';
+import type { GateWorld } from '../model/world.ts';
+import type { LaunchGate } from '../model/world.ts';
 import { perFleet } from '../per-fleet.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isGivenUp } from '../model/world.ts';

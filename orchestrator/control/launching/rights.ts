@@ -4,7 +4,7 @@
  * What is known of them is kept by the main server, not in the rows: one that takes the run up asks for itself.
  */
 import { isServing } from '../../../shared/domain/states.ts';
-import type { LaunchGate } from './launch-gate.ts';
+import type { LaunchGate } from '../model/world.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';

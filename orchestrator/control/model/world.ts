@@ -1,5 +1,5 @@
 /** What the control core knows at one moment: everything `decide` may look at. */
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { TargetHealth } from '../../cloud/load-balancer.ts';
@@ -120,11 +120,11 @@ export interface SiteState {
   /** By how much every interval is longer. */
   slowdown: number;
   /** What was seen, in words; null while the site is up. */
-  detail: string|null;
+  detail: string | null;
   /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
-  suspicion: string|null;
+  suspicion: string | null;
 }
-export const isDown=(site: SiteState|undefined): boolean => site!==undefined&&site.detail!==null;
+export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
 export interface Pool {
   subnetId: string;
   instanceType: string;
@@ -139,6 +139,11 @@ export interface UnansweredOffers {
   /** Of the balancer. */
   url: string;
   /** `unreachable`: no connection. `unknown`: it may have been delivered. */
-  kind: 'unreachable'|'unknown';
+  kind: 'unreachable' | 'unknown';
   message: string;
 }
+/** `open`: as many as are wanted. `one`: one at a time, its answer first. `held`: none for now. */
+
+export type LaunchGate = 'open' | 'one' | 'held';
+export type GateWorld = Pick<World, 'instances' | 'nowMs' | 'limits'> &
+  Partial<Pick<World, 'loopStartedAtMs' | 'rights'>>;

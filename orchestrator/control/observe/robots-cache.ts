@@ -1,6 +1,6 @@
 /** Keeps the fleet's one copy of robots.txt: read when the main server starts and from then on again and again. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** Reads robots.txt of the site. Never rejects: what cannot be had is a policy with access `none`. */

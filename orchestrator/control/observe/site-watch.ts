@@ -3,7 +3,7 @@
  * server error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { SiteState } from '../model/world.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 /** Run ids are made by us and are shorter; a slot key with it stays far below the index limit. */
 const RUN_ID_CHARS = 64;

@@ -2,7 +2,7 @@
  * How many rows of the result table a part and a product gave: with `rows` in the mapping that is another number than
  * that of the stored products, and without it nothing would show that some are missing.
  */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const resultRows: Migration = {
   version: 2,

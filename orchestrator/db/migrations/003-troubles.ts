@@ -1,5 +1,5 @@
 /** Bans and suspicions with their evidence: one row for each time an address stopped by itself. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const troubles: Migration = {
   version: 3,

@@ -2,7 +2,7 @@
  * How full the rows of a run were, for the guard of later runs, and which result table they went to: runs of one table
  * are compared with each other, and of two that wrote the same product the one that began later wins.
  */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const fillRates: Migration = {
   version: 4,

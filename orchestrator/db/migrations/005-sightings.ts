@@ -1,5 +1,5 @@
 /** What gc has found past its time, and when first: it ends nothing that it has not seen twice. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const sightings: Migration = {
   version: 5,

@@ -1,5 +1,5 @@
 /** When an instance was asked to make room for a fresh address. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const renewals: Migration = {
   version: 6,

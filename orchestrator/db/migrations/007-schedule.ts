@@ -1,5 +1,5 @@
 /** The record of `orchestrator schedule`: who leads a schedule, and what became of each due time. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const schedule: Migration = {
   version: 7,

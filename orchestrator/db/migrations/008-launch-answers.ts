@@ -1,5 +1,5 @@
 /** What EC2 answered to a launch, and why it ended an instance: as JSON, so that no decision hangs on the words of a text. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const launchAnswers: Migration = {
   version: 8,

@@ -1,5 +1,5 @@
 /** Which product list a run was over, and whether a person has accepted its length: later runs of the list are compared with it. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const productLists: Migration = {
   version: 9,

@@ -1,5 +1,5 @@
 /** Which decimal marks the numbers of a part show, and how the run has read the numbers that this decides. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const numberMarks: Migration = {
   version: 10,

@@ -1,5 +1,5 @@
 /** Tables, columns and event kinds under the terms of docs/glossary.md. */
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migration.ts';
 
 export const fieldTerms: Migration = {
   version: 11,

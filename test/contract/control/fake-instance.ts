@@ -7,15 +7,29 @@ import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Orders, PartRef, Progress, Incident } from '../../../shared/wire/callbacks.ts';
-import { NO_PROGRESS, COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, ordersSchema } from '../../../shared/wire/callbacks.ts';
+import {
+  NO_PROGRESS,
+  COMPLETION_PATH,
+  HEARTBEAT_PATH,
+  HELLO_PATH,
+  ordersSchema,
+} from '../../../shared/wire/callbacks.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { encodeManifest } from '../../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
-import { createKeyPair, exportPublicKey, importPublicKey, macMessage, sha256Hex, signMessage, verifyMessage } from '../../../shared/wire/signature.ts';
+import {
+  createKeyPair,
+  exportPublicKey,
+  importPublicKey,
+  macMessage,
+  sha256Hex,
+  signMessage,
+  verifyMessage,
+} from '../../../shared/wire/signature.ts';
 import type { OfferResult } from '../../../orchestrator/control/model/core.ts';
 import type { Callback, CallbackReply } from '../../../orchestrator/control/callbacks/callbacks.ts';
 

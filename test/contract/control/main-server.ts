@@ -1,6 +1,6 @@
 /** A main server on any stores and any cloud, which can be killed at any call it makes. */
 import { limitsFor } from '../../../shared/domain/limits.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';

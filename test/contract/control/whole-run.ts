@@ -1,6 +1,6 @@
 /** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { NewRun, RunRecord } from '../../../orchestrator/control/model/stores.ts';

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
 import { fetchRobots, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { serve, serveBytes, serveRaw } from './fetch-stage.ts';
 import { ownAddress } from './http-stub.ts';
 import { freePort } from '../../support/free-port.ts';

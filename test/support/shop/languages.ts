@@ -1,7 +1,6 @@
 /** The texts of products that come in another charset are in a language of it, so that a wrong decoder shows. */
 import type { Charset } from './charsets.ts';
 import { CHARSET_SHORT_NAMES } from './charsets.ts';
-import type { ShopProduct } from './product.ts';
 
 interface Texts {
   title: string;
@@ -67,4 +66,18 @@ export function translate(product: ShopProduct): ShopProduct {
   if (charset === 'utf-8') return product;
   const texts = TEXTS[charset];
   return { ...product, ...texts, title: `${texts.title} ${product.price % 900}` };
+}
+export interface ShopProduct {
+  id: string;
+  title: string;
+  /** Whole yen. */
+  price: number;
+  brand: string;
+  sku: string;
+  category: string;
+  inStock: boolean;
+  /** 1.0 to 5.0, one decimal. */
+  rating: number;
+  reviewCount: number;
+  description: string;
 }

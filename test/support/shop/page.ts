@@ -1,6 +1,6 @@
 /** The page of a product: about 40 KB, built like a shop's page, the same bytes each time. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { ShopProduct } from './product.ts';
+import type { ShopProduct } from './languages.ts';
 
 /** A part of the page that a misbehaving shop leaves out. */
 export type PageField = 'title' | 'price' | 'json-ld';

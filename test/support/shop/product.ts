@@ -3,22 +3,8 @@
  * crawl must store without asking the shop.
  */
 import { seededRandom } from '../../../shared/adapters/random.ts';
+import type { ShopProduct } from './languages.ts';
 import { translate } from './languages.ts';
-
-export interface ShopProduct {
-  id: string;
-  title: string;
-  /** Whole yen. */
-  price: number;
-  brand: string;
-  sku: string;
-  category: string;
-  inStock: boolean;
-  /** 1.0 to 5.0, one decimal. */
-  rating: number;
-  reviewCount: number;
-  description: string;
-}
 
 /** IDs that need care in URLs, SQL and files; the shop always sells them beside its numbered products. */
 export const STRANGE_IDS: readonly string[] = [

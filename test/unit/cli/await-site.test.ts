@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { awaitSite } from '../../../orchestrator/cli/await-site.ts';
 import type { Config } from '../../../orchestrator/cli/config/load-config.ts';
 import { ALLOW_ALL, START_MS } from '../control/builders.ts';

@@ -7,7 +7,7 @@ import { makePlan, refuseInfeasible } from '../../../orchestrator/cli/make-plan.
 import { settingsOf } from '../../../orchestrator/cli/settings-of.ts';
 import { assumedTarget, chooseTarget } from '../../../orchestrator/cli/target.ts';
 import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cache.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';
 
 const TARGET: Target = { dryRun: true, kind: 'sandbox', region: 'ap-northeast-1', bucket: 'b', endpoint: null };

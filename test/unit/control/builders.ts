@@ -3,7 +3,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { Pools } from '../../../orchestrator/control/model/world.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

@@ -3,7 +3,7 @@ import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
 import { decideSlot } from '../../../orchestrator/control/decide/decide-slot.ts';
 import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
-import { quotaGate } from '../../../orchestrator/control/launching/quota-gate.ts';
+import { quotaGate } from '../../../orchestrator/control/launching/launch-gate.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { LOSS, hasAttemptsLeft } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

@@ -1,6 +1,6 @@
 /** Canary pages that robots.txt does not allow to be asked for: fault row F30. */
 import { describe, expect, it } from 'vitest';
-import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { SceneOptions, Site } from './crawl-scene.ts';
 import { SHOP, createScene, fine, notFound, odd, outcomes, refused, results, urls } from './crawl-scene.ts';

@@ -1,7 +1,7 @@
 /** What every family of misbehaviour gets to work with. */
 import type { ServerResponse } from 'node:http';
 import type { PageField } from '../page.ts';
-import type { ShopProduct } from '../product.ts';
+import type { ShopProduct } from '../languages.ts';
 
 export interface Exchange {
   product: ShopProduct;

@@ -1,7 +1,7 @@
 /** Answers 200 with something that is not the page asked for, or the product in another form. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { ShopProduct } from '../product.ts';
+import type { ShopProduct } from '../languages.ts';
 import { rowOf } from '../product.ts';
 import { escapeHtml } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
