@@ -1,8 +1,8 @@
 /** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
 import type { LaunchResult } from '../../orchestrator/cloud/compute.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import type { Delivery } from '../contract/control/fake-fleet.ts';
-import type { FakeInstance } from '../contract/control/fake-instance.ts';
+import type { Delivery } from '../../orchestrator/simulation/fleet.ts';
+import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
 import { ALLOW_ALL } from '../unit/control/builders.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { Moment } from './faulty-cloud.ts';
@@ -36,7 +36,7 @@ export class Dice {
   }
 }
 
-const living = (world: FaultWorld): FakeInstance[] => world.fleet.instances.filter((i) => !i.dead && !i.fenced);
+const living = (world: FaultWorld): SimulatedInstance[] => world.fleet.instances.filter((i) => !i.dead && !i.fenced);
 
 function refuse(world: FaultWorld, cause: 'pool' | 'quota' | 'throttled', ms: number, subnet: string | null): void {
   const result: Exclude<LaunchResult, { kind: 'launched' }> = { kind: 'refused', cause, message: `made up: ${cause}` };

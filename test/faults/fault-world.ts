@@ -12,7 +12,7 @@ import { seededRandom } from '../../shared/adapters/random.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';
 import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../orchestrator/cloud/memory-compute.ts';
+import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
 import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
 import type {
   History,
@@ -26,19 +26,19 @@ import type {
 import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
 import type { NewRun } from '../../orchestrator/control/model/stores.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
-import { MemoryDatabase } from '../../orchestrator/db/memory/memory-database.ts';
-import { createMemoryStores } from '../../orchestrator/db/memory/create-memory-stores.ts';
-import { readMemoryFacts } from '../../orchestrator/db/memory/memory-facts.ts';
-import { FakeFleet } from '../contract/control/fake-fleet.ts';
-import type { FakeInstance } from '../contract/control/fake-instance.ts';
-import type { MainServer } from '../contract/control/main-server.ts';
-import { startMainServer } from '../contract/control/main-server.ts';
-import type { Mortality } from '../contract/control/mortal.ts';
+import { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
+import { readMemoryFacts } from '../../orchestrator/simulation/stores/memory-facts.ts';
+import { SimulatedFleet } from '../../orchestrator/simulation/fleet.ts';
+import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
+import type { MainServer } from '../../orchestrator/simulation/main-server-process.ts';
+import { startMainServer } from '../../orchestrator/simulation/main-server-process.ts';
+import type { Mortality } from '../../orchestrator/simulation/mortal.ts';
 import type { MemoryCloud, RunShape, Stores } from '../contract/control/run-stage.ts';
 import { newRunOf, productIds } from '../contract/control/run-stage.ts';
 import { usualResult } from '../contract/control/whole-run.ts';
 import { ALLOW_ALL, START_MS } from '../unit/control/builders.ts';
-import { EventClock } from './event-clock.ts';
+import { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import type { Moment } from './faulty-cloud.ts';
 import { collectGarbage } from './later-runs.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects } from './faulty-cloud.ts';
@@ -71,7 +71,7 @@ export class FaultWorld {
   readonly compute: FaultyCompute;
   readonly balancers: FaultyBalancer;
   readonly objects: FaultyObjects;
-  readonly fleet: FakeFleet;
+  readonly fleet: SimulatedFleet;
   readonly stores: Stores;
   server: MainServer | null = null;
   robots: RobotsPolicy = ALLOW_ALL;
@@ -116,7 +116,7 @@ export class FaultWorld {
     this.objects = new FaultyObjects(clock, onMoment);
     this.stores = createMemoryStores(this.db);
     this.#record();
-    this.fleet = new FakeFleet({
+    this.fleet = new SimulatedFleet({
       clock,
       cloud: this.cloud,
       // Instances read their own user data, whatever the database does.
@@ -303,7 +303,7 @@ export class FaultWorld {
     return { n, id, url, at, attempts: 1, outcome: 'failed', reason: 'parse', detail: 'no title' };
   }
 
-  #onRequest(instance: FakeInstance, product: { n: number; id: string }): void {
+  #onRequest(instance: SimulatedInstance, product: { n: number; id: string }): void {
     this.reach('C');
     const { slot, epoch, address, robots, incident } = instance;
     const { intervalMs } = this.run.settings.site;

@@ -2,9 +2,9 @@
 import type { ObjectInfo } from '../../shared/ports/object-store.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { CloudInstance, LaunchRequest, LaunchResult } from '../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../orchestrator/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../orchestrator/cloud/memory-load-balancer.ts';
-import { MemoryObjectStore } from '../../shared/adapters/memory-object-store.ts';
+import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../orchestrator/simulation/cloud/memory-load-balancer.ts';
+import { MemoryObjectStore } from '../../orchestrator/simulation/cloud/memory-objects.ts';
 import type { Balancer, BalancerRequest, TargetHealth } from '../../orchestrator/cloud/load-balancer.ts';
 
 /** Moments of a run that faults wait for. */

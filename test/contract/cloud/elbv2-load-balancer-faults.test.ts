@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Elbv2LoadBalancer } from '../../../orchestrator/cloud/elbv2-load-balancer.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
 import { EMPTY_200, elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
 

@@ -1,6 +1,6 @@
-import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeComputeContract } from './describe-compute-contract.ts';
 import { describeLoadBalancerContract } from './describe-load-balancer-contract.ts';

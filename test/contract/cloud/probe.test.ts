@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { recognizeEndpoint } from '../../../orchestrator/cli/recognize-endpoint.ts';
 import { probeEndpoint } from '../../../orchestrator/cloud/probe.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 

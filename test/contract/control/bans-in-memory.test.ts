@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
-import type { FakeInstance } from './fake-instance.ts';
+import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
 import type { Base, RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
 import { useBase } from './use-base.ts';
@@ -60,7 +60,7 @@ async function crawlAWhile(options: RunShape): Promise<void> {
   });
 }
 
-const lastRequest = (instance: FakeInstance): number => instance.requestsAt.at(-1)!;
+const lastRequest = (instance: SimulatedInstance): number => instance.requestsAt.at(-1)!;
 const refuse = (...slots: number[]) => {
   whole.fleet.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };

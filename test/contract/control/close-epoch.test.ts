@@ -7,7 +7,7 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Manifest } from '../../../shared/wire/part.ts';
 import { decodeManifest, encodeManifest } from '../../../shared/wire/part.ts';
 import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests } from '../../../orchestrator/control/verify/verify-bucket.ts';

@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { ManifestPoll } from '../../../orchestrator/control/observe/manifest-poll.ts';
 import type { FleetStore } from '../../../orchestrator/control/model/stores.ts';
-import { createMemoryStores } from '../../../orchestrator/db/memory/create-memory-stores.ts';
-import { MemoryDatabase } from '../../../orchestrator/db/memory/memory-database.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { createMemoryStores } from '../../../orchestrator/simulation/stores/create-memory-stores.ts';
+import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-database.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { pino } from 'pino';
 import type { Bench } from '../db/harness.ts';
 import { NOW, createInstance, createRun } from '../db/harness.ts';

@@ -1,8 +1,8 @@
 /** Runs on a real database with their parts in a bucket in memory, for tests of what becomes of results: held, published, recovered. */
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';

@@ -1,11 +1,11 @@
 /** A run on a real database with everything else in memory, for contract tests of the control core and its callbacks. */
 import { pino } from 'pino';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
 import { bucketWatcher } from '../../../orchestrator/control/bucket-alarm.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';

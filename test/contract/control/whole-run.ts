@@ -1,5 +1,5 @@
 /** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
@@ -8,10 +8,10 @@ import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
 import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import { ALLOW_ALL, START_MS } from '../../unit/control/builders.ts';
-import { FakeFleet } from './fake-fleet.ts';
-import type { Mortality } from './mortal.ts';
-import type { MainServer } from './main-server.ts';
-import { startMainServer, wrapStores } from './main-server.ts';
+import { SimulatedFleet } from '../../../orchestrator/simulation/fleet.ts';
+import type { Mortality } from '../../../orchestrator/simulation/mortal.ts';
+import type { MainServer } from '../../../orchestrator/simulation/main-server-process.ts';
+import { startMainServer, wrapStores } from '../../../orchestrator/simulation/main-server-process.ts';
 import type { Base, MemoryCloud, RunShape } from './run-stage.ts';
 import { createRun, memoryCloud, takeLock } from './run-stage.ts';
 import { SkewedClock } from './skewed-clock.ts';
@@ -26,7 +26,7 @@ export class WholeRun {
   /** The main server's own. */
   readonly serverClock: SkewedClock;
   readonly cloud: MemoryCloud;
-  readonly fleet: FakeFleet;
+  readonly fleet: SimulatedFleet;
   server: MainServer | null = null;
   /** What reading robots.txt gives from now on. */
   robots: RobotsPolicy = ALLOW_ALL;
@@ -43,7 +43,7 @@ export class WholeRun {
     this.serverClock = new SkewedClock(this.clock);
     this.cloud = memoryCloud(this.clock);
     const stores = wrapStores(base.stores, this.#newLife());
-    this.fleet = new FakeFleet({ clock: this.clock, cloud: this.cloud, stores, runId: run.id, fetch });
+    this.fleet = new SimulatedFleet({ clock: this.clock, cloud: this.cloud, stores, runId: run.id, fetch });
   }
 
   static async open(base: Base, shape: RunShape, fetch = usualResult): Promise<WholeRun> {

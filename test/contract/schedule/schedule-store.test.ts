@@ -1,6 +1,6 @@
 /** The record of a schedule on both engines and in memory: one due time, one start, whoever asks and however late. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { MemoryScheduleStore } from '../../../orchestrator/db/memory/memory-schedule-store.ts';

@@ -1,5 +1,5 @@
 /** The callback listener on a real socket, in front of a run in `crawling` on a real database. */
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';

@@ -1,6 +1,6 @@
 /** How checks are made and how their failures become one refusal. */
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Check, CheckContext, Finding } from '../../../orchestrator/cli/checks/check.ts';

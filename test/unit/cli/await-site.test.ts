@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { awaitSite } from '../../../orchestrator/cli/await-site.ts';
 import type { Config } from '../../../orchestrator/cli/config/load-config.ts';

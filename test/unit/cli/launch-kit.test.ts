@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/cli/launch-template.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 
 const AWS = { bucket: 'fleet', endpoint: null };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
 
 function stage() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { OfferResult } from '../../../orchestrator/control/model/core.ts';
 import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';

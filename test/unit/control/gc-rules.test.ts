@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import type { GcOptions, GcMark } from '../../../orchestrator/control/gc/gc.ts';
 import { collect } from '../../../orchestrator/control/gc/gc.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';

@@ -1,7 +1,7 @@
 /** What a run does without its load balancer: it launches nothing for it to serve, and leaves nothing of it behind. */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryObjectStore } from '../../../shared/adapters/memory-object-store.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../../orchestrator/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../../orchestrator/cloud/memory-load-balancer.ts';
+import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { noteLoad } from '../../../orchestrator/control/model/process-state.ts';
 import { Observer } from '../../../orchestrator/control/observe/observe.ts';
 import type { FleetStore, InstanceRecord, ResultStore, RunStore, WorkStore } from '../../../orchestrator/control/model/stores.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { note, notedKeys } from '../../../orchestrator/control/run-notes.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import type { RunStore } from '../../../orchestrator/control/model/stores.ts';

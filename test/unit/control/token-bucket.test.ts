@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createTokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 it('lets a burst through at once and then keeps the rate', async () => {
   const clock = new VirtualClock();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Transfers } from '../../../orchestrator/control/sharing/transfers.ts';
 import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';

@@ -8,7 +8,7 @@ import { sayHello } from '../../../crawl-api/control/hello.ts';
 import type { Reply } from '../../../crawl-api/control/main-server-client.ts';
 import { StateFolder } from '../../../crawl-api/control/state-folder.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { START_MS, orders, silentLog } from './fakes.ts';
 

@@ -13,7 +13,7 @@ import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
 import { CanaryPages } from '../../../crawl-api/queue/canary-pages.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
-import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';

@@ -5,7 +5,7 @@ import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
 import type { Product } from '../../../shared/domain/product.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { JournalFile } from '../../../crawl-api/queue/journal-file.ts';
 import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { createScene, urls } from './crawl-scene.ts';
 import { START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
 

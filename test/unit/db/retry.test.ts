@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from '../../../orchestrator/db/database-errors.ts';
 import { RETRY_FOR_MS, backoffMs, withRetry } from '../../../orchestrator/db/retry.ts';

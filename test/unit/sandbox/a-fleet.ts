@@ -1,5 +1,5 @@
 /** A fleet of three addresses with machines that only note what is done to them. */
-import type { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { ConditionBoard } from '../../../sandbox/conditions.ts';
 import { Fleet } from '../../../sandbox/ec2/fleet.ts';
 import type { LaunchSpec } from '../../../sandbox/ec2/instance.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
 import type { Instance } from '../../../sandbox/ec2/instance.ts';
 import type { Fleet } from '../../../sandbox/ec2/fleet.ts';

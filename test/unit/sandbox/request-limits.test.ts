@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { RequestLimits } from '../../../sandbox/ec2/request-limits.ts';
 import { Params } from '../../../sandbox/query-protocol.ts';
 

@@ -1,6 +1,6 @@
 /** Parts of the sandbox that need a line or two each. */
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { applyFilters } from '../../../sandbox/ec2/filters.ts';
 import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
 import { EndTimer } from '../../../sandbox/end-timer.ts';

@@ -4,7 +4,7 @@ import type { InstanceState } from '../../../sandbox/ec2/instance.ts';
 import type { BootedIds } from '../../../sandbox/stand-in/booted-ids.ts';
 import type { ForeignEc2, ForeignInstance } from '../../../sandbox/stand-in/foreign-ec2.ts';
 import { StandIn } from '../../../sandbox/stand-in/stand-in.ts';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aFleet } from './a-fleet.ts';
 
 const A = 'i-0aaaaaaaaaaaaaaaa';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { HealthCheckSettings } from '../../../sandbox/elb/health-check.ts';
 import { healthCheckIntervalMs, matchesStatus } from '../../../sandbox/elb/health-check.ts';
 import type { TargetInstance } from '../../../sandbox/elb/target-group.ts';

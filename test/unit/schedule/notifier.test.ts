@@ -1,6 +1,6 @@
 /** Who is told what how often, by a receiver that takes notices or does not. */
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Slot, SlotState } from '../../../orchestrator/schedule/slots.ts';
 import { createNotifier } from '../../../orchestrator/schedule/notifier.ts';
 

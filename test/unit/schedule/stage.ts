@@ -1,5 +1,5 @@
 /** Daemons on a virtual clock, with a record in memory and processes and runs that do what a test says. */
-import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { MemoryScheduleStore } from '../../../orchestrator/db/memory/memory-schedule-store.ts';
 import type { Child, Processes, Runs, RunView } from '../../../orchestrator/schedule/ports.ts';

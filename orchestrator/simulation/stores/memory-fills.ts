@@ -2,8 +2,8 @@
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { settledRows } from './memory-numbers.ts';
-import { PUBLISHED } from '../newer-runs.ts';
-import type { MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
+import { PUBLISHED } from '../../db/newer-runs.ts';
+import type { MemoryRow, MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
 
 /** Share of staged rows with a value, by field. */
 export function fillOf(run: MemoryRun): FillRates['fields'] {

@@ -7,12 +7,12 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { PartRecord, PublishEnd, ResultStore } from '../../control/model/stores.ts';
-import type { MemoryItem, MemoryPart, MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
-import { partPlace } from './memory-database.ts';
-import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
-import { noteNumbers, settledRows } from './memory-numbers.ts';
+import type { MemoryItem, MemoryPart, MemoryRow, MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
+import { partPlace } from '../../simulation/stores/memory-database.ts';
+import { earlierFills, fillOf, newerThan, settledBy } from '../../simulation/stores/memory-fills.ts';
+import { noteNumbers, settledRows } from '../../simulation/stores/memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
-import { countMarks } from '../settled-values.ts';
+import { countMarks } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
 interface Place {

@@ -3,8 +3,8 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
-import { parseChunkId } from '../chunk-rows.ts';
-import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
+import { parseChunkId } from '../../db/chunk-rows.ts';
+import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from '../../simulation/stores/memory-database.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryWorkStore implements WorkStore {

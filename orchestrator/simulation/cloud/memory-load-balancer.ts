@@ -1,7 +1,7 @@
 /** ELBv2 in memory, for unit tests and simulation: keeps state, records its calls, and can be told to fail. */
-import { AppError } from '../../shared/domain/errors.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import { TAG } from './compute.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { TAG } from '../../cloud/compute.ts';
 import type {
   Balancer,
   BalancerRequest,
@@ -9,8 +9,8 @@ import type {
   LoadBalancer,
   OwnedBalancer,
   TargetHealth,
-} from './load-balancer.ts';
-import { SHARED_PORTS } from './load-balancer.ts';
+} from '../../cloud/load-balancer.ts';
+import { SHARED_PORTS } from '../../cloud/load-balancer.ts';
 
 export interface MemoryLoadBalancerOptions {
   clock: Clock;

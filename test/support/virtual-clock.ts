@@ -1,5 +1,5 @@
 /** A clock that moves only when told to, or when everybody is asleep: for tests and simulation. */
-import type { Clock } from '../ports/clock.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
 
 interface Sleeper {
   atMs: number;

@@ -2,8 +2,8 @@
  * EC2 in memory, for unit tests and simulation: keeps state, follows the clock it is given, records its calls, and can be
  * told to fail in the ways EC2 does.
  */
-import { AppError } from '../../shared/domain/errors.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
 import type {
   CloudInstance,
   CloudState,
@@ -13,7 +13,7 @@ import type {
   LaunchResult,
   StateReason,
   SubnetInfo,
-} from './compute.ts';
+} from '../../cloud/compute.ts';
 
 /** What the next launch does instead of succeeding. */
 export type LaunchFault =

@@ -1,20 +1,20 @@
 /** A main server on any stores and any cloud, which can be killed at any call it makes. */
-import { limitsFor } from '../../../shared/domain/limits.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { Compute } from '../../../orchestrator/cloud/compute.ts';
-import type { LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts';
-import { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
-import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';
-import { ControlLoop } from '../../../orchestrator/control/loop.ts';
-import { RobotsCache } from '../../../orchestrator/control/observe/robots-cache.ts';
-import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
-import type { FakeFleet } from './fake-fleet.ts';
+import { limitsFor } from '../../shared/domain/limits.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import type { Compute } from '../cloud/compute.ts';
+import type { LoadBalancer } from '../cloud/load-balancer.ts';
+import { Callbacks } from '../control/callbacks/callbacks.ts';
+import { Dispatcher } from '../control/sharing/dispatch.ts';
+import { ControlLoop } from '../control/loop.ts';
+import { RobotsCache } from '../control/observe/robots-cache.ts';
+import type { NewRun } from '../control/model/stores.ts';
+import type { SimulatedFleet } from './fleet.ts';
 import type { Mortality } from './mortal.ts';
 import { mortal } from './mortal.ts';
-import type { Stores } from './run-stage.ts';
-import { createCore } from './run-stage.ts';
+import type { Stores } from '../../test/contract/control/run-stage.ts';
+import { createCore } from '../../test/contract/control/run-stage.ts';
 
 export interface MainServer {
   life: Mortality;
@@ -30,7 +30,7 @@ export interface MainServerOptions {
   fence: number;
   cloud: { compute: Compute; balancers: LoadBalancer; objects: ObjectStore };
   clock: Clock;
-  fleet: FakeFleet;
+  fleet: SimulatedFleet;
   life: Mortality;
   /** What reading robots.txt gives. */
   readRobots: () => Promise<RobotsPolicy>;

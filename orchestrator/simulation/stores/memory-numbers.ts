@@ -5,8 +5,8 @@ import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import { decideMark } from '../../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../../control/model/report.ts';
-import { NO_MARKS, findUnread, numberPlaces, settle, sumMarks } from '../settled-values.ts';
-import type { MemoryRow, MemoryRun } from './memory-database.ts';
+import { NO_MARKS, findUnread, numberPlaces, settle, sumMarks } from '../../db/settled-values.ts';
+import type { MemoryRow, MemoryRun } from '../../simulation/stores/memory-database.ts';
 
 interface NumberField {
   field: string;

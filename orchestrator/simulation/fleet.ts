@@ -1,17 +1,17 @@
 /** A fleet in memory: boots an instance for each machine EC2 shows, and plays the balancer in front of them. */
-import type { Clock } from '../../../shared/ports/clock.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
-import type { Offer } from '../../../shared/wire/instance-api.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import { parseUserData } from '../../../shared/wire/settings.ts';
-import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { Callback, CallbackReply, Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
-import type { OfferSender } from '../../../orchestrator/control/model/core.ts';
-import type { OfferResult } from '../../../orchestrator/control/model/core.ts';
-import type { FakeInstanceOptions } from './fake-instance.ts';
-import { FakeInstance } from './fake-instance.ts';
-import type { MemoryCloud, Stores } from './run-stage.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
+import type { Offer } from '../../shared/wire/instance-api.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { parseUserData } from '../../shared/wire/settings.ts';
+import type { CloudInstance } from '../cloud/compute.ts';
+import { TAG } from '../cloud/compute.ts';
+import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
+import type { OfferSender } from '../control/model/core.ts';
+import type { OfferResult } from '../control/model/core.ts';
+import type { SimulatedInstanceOptions } from './instance.ts';
+import { SimulatedInstance } from './instance.ts';
+import type { MemoryCloud, Stores } from '../../test/contract/control/run-stage.ts';
 
 /** From `running` to the first hello. */
 const BOOT_MS = 200;
@@ -30,7 +30,7 @@ export interface FleetOptions {
   switchesOff?: boolean;
   /** The address of a machine. Default: by its slot. */
   addressOf?: (machine: CloudInstance) => string;
-  wrongs?: FakeInstanceOptions['wrongs'];
+  wrongs?: SimulatedInstanceOptions['wrongs'];
 }
 
 /** What the network does to one callback. */
@@ -41,14 +41,14 @@ export interface Delivery {
   copiesAfterMs?: number[];
 }
 
-export class FakeFleet implements OfferSender {
-  readonly instances: FakeInstance[] = [];
+export class SimulatedFleet implements OfferSender {
+  readonly instances: SimulatedInstance[] = [];
   /** Faults that the fake met: a reply with a wrong signature, orders it cannot follow. */
   readonly faults: unknown[] = [];
   /** How often each product was fetched. */
   readonly fetches = new Map<string, number>();
   /** How the site treats an instance's next request. */
-  mood: FakeInstanceOptions['mood'] = () => 'fine';
+  mood: SimulatedInstanceOptions['mood'] = () => 'fine';
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
   /** Called when a callback was answered, before its instance goes on. */
@@ -56,14 +56,14 @@ export class FakeFleet implements OfferSender {
   /** What the network does to the next callback. */
   network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
   /** Sees every request to the site. */
-  onRequest: NonNullable<FakeInstanceOptions['onRequest']> = () => undefined;
+  onRequest: NonNullable<SimulatedInstanceOptions['onRequest']> = () => undefined;
   /** Who gets the next offer of those that take any; round robin. */
-  route: (targets: readonly FakeInstance[], turn: number) => FakeInstance | undefined = (targets, turn) =>
+  route: (targets: readonly SimulatedInstance[], turn: number) => SimulatedInstance | undefined = (targets, turn) =>
     targets[turn % Math.max(1, targets.length)];
   /** False: the user data of this machine never runs. */
   boots: (machine: CloudInstance) => boolean = () => true;
   /** Called with each instance before its first word. */
-  onBoot: (instance: FakeInstance) => void = () => undefined;
+  onBoot: (instance: SimulatedInstance) => void = () => undefined;
   /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
@@ -81,7 +81,7 @@ export class FakeFleet implements OfferSender {
     this.#server = { callbacks, died, death };
   }
 
-  of(slot: number, epoch = 1): FakeInstance {
+  of(slot: number, epoch = 1): SimulatedInstance {
     const found = this.instances.find((i) => i.slot === slot && i.epoch === epoch);
     if (!found) throw new Error(`no instance of slot ${slot} epoch ${epoch}`);
     return found;
@@ -128,7 +128,7 @@ export class FakeFleet implements OfferSender {
       };
       const call = (path: string, callback: Callback) => this.#call(path, callback);
       if (this.#o.switchesOff) void this.#switchOff(id, Date.parse(settings.powerOffAt));
-      const instance = new FakeInstance({
+      const instance = new SimulatedInstance({
         id,
         settings,
         clock,

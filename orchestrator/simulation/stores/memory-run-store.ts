@@ -8,8 +8,8 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { ListedRun } from '../../control/model/report.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/model/stores.ts';
-import { PUBLISHED } from '../newer-runs.ts';
-import type { MemoryRun, MemoryDatabase } from './memory-database.ts';
+import { PUBLISHED } from '../../db/newer-runs.ts';
+import type { MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
   readonly #db: MemoryDatabase;

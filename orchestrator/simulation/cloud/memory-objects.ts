@@ -1,7 +1,7 @@
 /** An object store in memory, for unit tests and simulation. Keeps state and can be told to fail. */
-import type { Clock } from '../ports/clock.ts';
-import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
-import { MAX_OBJECT_BYTES, objectTooLarge } from '../ports/object-store.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { ObjectInfo, ObjectSource, ObjectStore } from '../../../shared/ports/object-store.ts';
+import { MAX_OBJECT_BYTES, objectTooLarge } from '../../../shared/ports/object-store.ts';
 
 export class MemoryObjectStore implements ObjectStore {
   readonly objects = new Map<string, Uint8Array>();

@@ -8,7 +8,7 @@ import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type { InstanceRecord, LockHolder, PartRecord, RunEvent, RunRecord, AddressIncident, WorkCounts } from '../../control/model/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../../control/model/report.ts';
-import type { ShownCounts } from '../settled-values.ts';
+import type { ShownCounts } from '../../db/settled-values.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 
 export interface MemoryItem {

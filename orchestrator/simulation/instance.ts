@@ -4,23 +4,23 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
-import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Orders, PartRef, Progress, Incident } from '../../../shared/wire/callbacks.ts';
+import { manifestKey, partKey } from '../../shared/domain/keys.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import type { Orders, PartRef, Progress, Incident } from '../../shared/wire/callbacks.ts';
 import {
   NO_PROGRESS,
   COMPLETION_PATH,
   HEARTBEAT_PATH,
   HELLO_PATH,
   ordersSchema,
-} from '../../../shared/wire/callbacks.ts';
-import type { Offer } from '../../../shared/wire/instance-api.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import { encodeManifest } from '../../../shared/wire/part.ts';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
-import type { Envelope } from '../../../shared/wire/signature.ts';
+} from '../../shared/wire/callbacks.ts';
+import type { Offer } from '../../shared/wire/instance-api.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { encodeManifest } from '../../shared/wire/part.ts';
+import type { InstanceSettings } from '../../shared/wire/settings.ts';
+import type { Envelope } from '../../shared/wire/signature.ts';
 import {
   createKeyPair,
   exportPublicKey,
@@ -29,14 +29,14 @@ import {
   sha256Hex,
   signMessage,
   verifyMessage,
-} from '../../../shared/wire/signature.ts';
-import type { OfferResult } from '../../../orchestrator/control/model/core.ts';
-import type { Callback, CallbackReply } from '../../../orchestrator/control/callbacks/callbacks.ts';
+} from '../../shared/wire/signature.ts';
+import type { OfferResult } from '../control/model/core.ts';
+import type { Callback, CallbackReply } from '../control/callbacks/callbacks.ts';
 
 /** How an instance reaches whatever main server there is: null when there is none, or it died before it answered. */
 export type Call = (path: string, callback: Callback) => Promise<CallbackReply | null>;
 
-export interface FakeInstanceOptions {
+export interface SimulatedInstanceOptions {
   id: string;
   settings: InstanceSettings;
   clock: Clock;
@@ -45,11 +45,11 @@ export interface FakeInstanceOptions {
   /** What becomes of a product. */
   fetch: (product: { n: number; id: string }) => ItemResult;
   /** How the site treats the next request of this instance. */
-  mood: (instance: FakeInstance) => Mood;
+  mood: (instance: SimulatedInstance) => Mood;
   /** The address it says it has, and crawls from. */
   address?: string;
   /** Sees every request to the site, also one whose page never comes. */
-  onRequest?: (instance: FakeInstance, product: { n: number; id: string }) => void;
+  onRequest?: (instance: SimulatedInstance, product: { n: number; id: string }) => void;
   /** What an instance does wrong, to see whether anybody notices. */
   wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
 }
@@ -74,7 +74,7 @@ interface Held {
   granted: boolean;
 }
 
-export class FakeInstance {
+export class SimulatedInstance {
   readonly id: string;
   readonly slot: number;
   readonly epoch: number;
@@ -93,7 +93,7 @@ export class FakeInstance {
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
 
-  readonly #o: FakeInstanceOptions;
+  readonly #o: SimulatedInstanceOptions;
   readonly #keys = createKeyPair();
   readonly #runKey: KeyObject;
   readonly #held = new Map<string, Held>();
@@ -130,7 +130,7 @@ export class FakeInstance {
   #wake = new AbortController();
   #fail: (error: unknown) => void = () => undefined;
 
-  constructor(options: FakeInstanceOptions) {
+  constructor(options: SimulatedInstanceOptions) {
     this.#o = options;
     this.id = options.id;
     this.#runKey = importPublicKey(options.settings.runPublicKey);
