@@ -5,23 +5,16 @@ import { destination, pino } from 'pino';
 import { systemRandom } from '../../shared/adapters/random.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
-import { limitsFor } from '../../shared/domain/limits.ts';
+import { ED25519 } from '../../shared/wire/signature.ts';
 import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
 import { watchStore } from '../cloud/watched-store.ts';
-import { bucketWatcher } from '../control/bucket-alarm.ts';
-import { Callbacks } from '../control/callbacks/callbacks.ts';
 import type { Core } from '../control/model/core.ts';
 import type { RobotsCacheOptions } from '../control/observe/robots-cache.ts';
-import { RobotsCache } from '../control/observe/robots-cache.ts';
-import { createQueue } from '../control/results/concurrency-limit.ts';
-import { newProcessState } from '../control/model/process-state.ts';
-import { Dispatcher } from '../control/sharing/dispatch.ts';
+import { createMainServer } from '../control/main-server.ts';
 import { buildReport } from '../control/results/finish.ts';
 import type { LaunchTemplate } from '../control/model/core.ts';
-import { ControlLoop } from '../control/loop.ts';
 import type { RunReport } from '../control/model/report.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/model/stores.ts';
-import { createTokenBucket } from '../control/launching/token-bucket.ts';
 import type { World } from '../control/model/world.ts';
 import { oneLine } from './trial/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
@@ -69,29 +62,36 @@ export interface Session {
 }
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const log = openLog(options.logFile, options.runId, options.onAlarm);
+  const { runId, privateKey, stores, cloud, lock, bucket } = options;
+  const log = openLog(options.logFile, runId, options.onAlarm);
   const unlisten = onLostOutput((text) => log.warn(text));
   const offers = new HttpOfferSender();
-  const alarm = createAlarm(options, log);
-  const { heartbeatMs } = limitsFor(options.robots.deadlineMs);
-  const robots = new RobotsCache({ ...options.robots, clock: systemClock, alarm, heartbeatMs });
-  const core = createCore(options, log, offers, robots, alarm);
-  const dispatcher = new Dispatcher(core);
-  const loop = new ControlLoop(core, dispatcher, options.onWorld);
-  const callbacks = new Callbacks(core, dispatcher, loop, options.privateKey);
-  const listener = await listen(createCallbackApp(callbacks, log), options.callbackListen, 'server.listen');
+  const server = createMainServer({
+    runId,
+    fence: lock.fence,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    ...stores,
+    compute: cloud.compute,
+    balancers: cloud.balancers,
+    objects: cloud.objects,
+    watchBucket: (objects, onChange) => watchStore(objects, bucket, onChange),
+    offers,
+    signatures: ED25519,
+    launchTemplate: options.launchKit,
+    alarm: createAlarm(options, log),
+    privateKey,
+    robots: options.robots,
+    onWorld: options.onWorld,
+  });
+  const { core, loop } = server;
+  const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
   return {
     listener,
     async run(signal) {
-      const over = new AbortController();
-      const either = AbortSignal.any([signal, options.lock.lost]);
-      void robots.run(AbortSignal.any([either, over.signal]));
-      try {
-        await loop.run(either);
-      } finally {
-        over.abort();
-      }
-      if (options.lock.lost.aborted) throw options.lock.lost.reason;
+      await server.run(AbortSignal.any([signal, lock.lost]));
+      if (lock.lost.aborted) throw lock.lost.reason;
     },
     async stop() {
       await core.runs.setRequest(core.runId, 'stop');
@@ -131,43 +131,6 @@ export function createAlarm(
       to: null,
       detail,
     });
-  };
-}
-
-function createCore(
-  options: SessionOptions,
-  log: Logger,
-  offers: HttpOfferSender,
-  robots: RobotsCache,
-  alarm: Core['alarm'],
-): Core {
-  const { stores, lock, cloud, runId } = options;
-  let template: Promise<LaunchTemplate> | null = null;
-  const processState = newProcessState();
-  return {
-    runId,
-    fence: lock.fence,
-    clock: systemClock,
-    random: systemRandom,
-    log,
-    ...stores,
-    compute: cloud.compute,
-    balancers: cloud.balancers,
-    objects: watchStore(cloud.objects, options.bucket, bucketWatcher({ processState, clock: systemClock, alarm })),
-    offers,
-    robots,
-    launchTurn: createTokenBucket(systemClock, 5, 2),
-    launchTemplate() {
-      // A failed preparation is tried again by the next launch.
-      template ??= options.launchKit().catch((error: unknown) => {
-        template = null;
-        throw error;
-      });
-      return template;
-    },
-    alarm,
-    oneAtATime: createQueue(),
-    processState,
   };
 }
 

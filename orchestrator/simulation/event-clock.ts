@@ -1,19 +1,27 @@
-/** A clock that jumps from one sleeper's time to the next: nothing is looked at in between, because nothing happens there. */
+/** A clock that jumps from one event to the next: nothing happens in between, so no time is spent on it. */
 import type { Clock } from '../../shared/ports/clock.ts';
 
-interface Sleeper {
-  atMs: number;
-  order: number;
-  wake: () => void;
-  over: boolean;
+/** An event to come. `cancelled`: it will not happen. */
+export interface Timer {
+  readonly atMs: number;
+  cancelled: boolean;
 }
+
+interface Entry extends Timer {
+  order: number;
+  run: () => void;
+}
+
+/** Immediates let signals and timers of this process through: one every so many events costs nothing. */
+const EVENTS_BETWEEN_TURNS = 5_000;
 
 export class EventClock implements Clock {
   #nowMs: number;
   readonly #startMs: number;
-  /** A heap by time, then by order. */
-  readonly #heap: Sleeper[] = [];
-  #order = 0;
+  /** A binary heap by time, then by the order in which events were added. */
+  readonly #heap: Entry[] = [];
+  #added = 0;
+  #taken = 0;
 
   constructor(startMs: number) {
     this.#nowMs = startMs;
@@ -28,69 +36,82 @@ export class EventClock implements Clock {
     return this.#nowMs - this.#startMs;
   }
 
+  /** Events that have happened so far. */
+  get events(): number {
+    return this.#taken;
+  }
+
+  /** Calls `run` at that time; at once in the order of events when the time has passed. */
+  at(atMs: number, run: () => void): Timer {
+    const entry: Entry = { atMs: Math.max(this.#nowMs, atMs), order: this.#added++, cancelled: false, run };
+    this.#push(entry);
+    return entry;
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (!(ms > 0) || signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const onAbort = (): void => {
-        if (!sleeper.over) sleeper.wake();
+      const wake = (): void => {
+        timer.cancelled = true;
+        signal?.removeEventListener('abort', wake);
+        resolve();
       };
-      const sleeper: Sleeper = {
-        atMs: this.#nowMs + ms,
-        order: this.#order++,
-        over: false,
-        wake: () => {
-          sleeper.over = true;
-          signal?.removeEventListener('abort', onAbort);
-          resolve();
-        },
-      };
-      signal?.addEventListener('abort', onAbort);
-      this.#push(sleeper);
+      const timer = this.at(this.#nowMs + ms, wake);
+      signal?.addEventListener('abort', wake);
     });
   }
 
-  /** Lets everything run that can, then jumps to the next sleeper and wakes it; false when nobody sleeps. */
+  /** Lets everything run that waits for a promise, then jumps to the next event and makes it happen; false when none is left. */
   async step(): Promise<boolean> {
-    // All there is in this world waits on promises: one turn of the event loop carries out every one that is ready.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await settled(this.#taken % EVENTS_BETWEEN_TURNS === 0);
     for (;;) {
       const next = this.#pop();
-      if (!next) return false;
-      if (next.over) continue;
-      this.#nowMs = Math.max(this.#nowMs, next.atMs);
-      next.wake();
+      if (next === undefined) return false;
+      if (next.cancelled) continue;
+      this.#taken++;
+      this.#nowMs = next.atMs;
+      next.run();
       return true;
     }
   }
 
-  #push(sleeper: Sleeper): void {
+  #push(entry: Entry): void {
     const heap = this.#heap;
-    let i = heap.push(sleeper) - 1;
+    let i = heap.length;
+    heap.push(entry);
     while (i > 0) {
       const parent = (i - 1) >> 1;
-      if (!isBefore(heap[i]!, heap[parent]!)) break;
-      [heap[i], heap[parent]] = [heap[parent]!, heap[i]!];
+      if (!isBefore(entry, heap[parent]!)) break;
+      heap[i] = heap[parent]!;
       i = parent;
     }
+    heap[i] = entry;
   }
 
-  #pop(): Sleeper | undefined {
+  #pop(): Entry | undefined {
     const heap = this.#heap;
     const first = heap[0];
     const last = heap.pop();
-    if (heap.length === 0 || !last) return first;
-    heap[0] = last;
-    for (let i = 0; ;) {
-      const left = 2 * i + 1;
-      if (left >= heap.length) break;
-      const right = left + 1;
-      const child = right < heap.length && isBefore(heap[right]!, heap[left]!) ? right : left;
-      if (!isBefore(heap[child]!, heap[i]!)) break;
-      [heap[i], heap[child]] = [heap[child]!, heap[i]!];
+    if (heap.length === 0 || last === undefined) return first;
+    let i = 0;
+    for (;;) {
+      let child = 2 * i + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
+      if (!isBefore(heap[child]!, last)) break;
+      heap[i] = heap[child]!;
       i = child;
     }
+    heap[i] = last;
     return first;
   }
 }
 
-const isBefore = (a: Sleeper, b: Sleeper): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+const isBefore = (a: Entry, b: Entry): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+
+/**
+ * Resolves when nothing is left that could run without the clock. Node takes the next tick when its queue of promises is empty, and
+ * all that a modelled world waits for are promises.
+ */
+const settled = (isTurn: boolean): Promise<void> =>
+  new Promise((resolve) => (isTurn ? setImmediate(resolve) : process.nextTick(resolve)));

@@ -1,36 +1,37 @@
-/** A fleet in memory: boots an instance for each machine EC2 shows, and plays the balancer in front of them. */
-import type { Clock } from '../../shared/ports/clock.ts';
+/** The modelled fleet: boots an instance on each machine that EC2 starts, routes offers to them, and carries their callbacks. */
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
+import type { Signatures } from '../../shared/wire/signature.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import { TAG } from '../cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
-import type { OfferSender } from '../control/model/core.ts';
-import type { OfferResult } from '../control/model/core.ts';
-import type { SimulatedInstanceOptions } from './instance.ts';
+import type { OfferResult, OfferSender } from '../control/model/core.ts';
+import type { MemoryCompute } from './cloud/memory-compute.ts';
+import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
+import type { EventClock } from './event-clock.ts';
+import type { Site, Wrongs } from './instance.ts';
 import { SimulatedInstance } from './instance.ts';
-import type { MemoryCloud, Stores } from '../../test/contract/control/run-stage.ts';
 
-/** From `running` to the first hello. */
-const BOOT_MS = 200;
 /** An instance takes a callback for lost after this; more than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
-  clock: Clock;
-  cloud: MemoryCloud;
-  stores: Stores;
+  clock: EventClock;
+  compute: MemoryCompute;
+  balancers: MemoryLoadBalancer;
+  objects: ObjectStore;
+  signatures: Signatures;
+  site: Site;
   runId: string;
-  fetch: (product: { n: number; id: string }) => ItemResult;
-  /** How often EC2 is looked at for new machines. Default 50 ms. */
-  pollMs?: number;
-  /** Machines switch themselves off when their time is over, and when they are fenced. Default: they never do. */
-  switchesOff?: boolean;
-  /** The address of a machine. Default: by its slot. */
-  addressOf?: (machine: CloudInstance) => string;
-  wrongs?: SimulatedInstanceOptions['wrongs'];
+  /** User data of a claim, as EC2 hands it to the machine. */
+  userData: (slot: number, epoch: number) => string;
+  /** From the launch to the first hello. */
+  bootMs: (machine: CloudInstance) => number;
+  roundTripMs: number;
+  uploadMs: number;
+  wrongs?: Wrongs;
 }
 
 /** What the network does to one callback. */
@@ -43,116 +44,113 @@ export interface Delivery {
 
 export class SimulatedFleet implements OfferSender {
   readonly instances: SimulatedInstance[] = [];
-  /** Faults that the fake met: a reply with a wrong signature, orders it cannot follow. */
+  /** What no modelled instance can cope with: a reply with a wrong signature, unreadable user data. */
   readonly faults: unknown[] = [];
-  /** How often each product was fetched. */
-  readonly fetches = new Map<string, number>();
-  /** How the site treats an instance's next request. */
-  mood: SimulatedInstanceOptions['mood'] = () => 'fine';
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
   /** Called when a callback was answered, before its instance goes on. */
   onAnswer: (path: string, callback: Callback, status: number) => void = () => undefined;
   /** What the network does to the next callback. */
   network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
-  /** Sees every request to the site. */
-  onRequest: NonNullable<SimulatedInstanceOptions['onRequest']> = () => undefined;
-  /** Who gets the next offer of those that take any; round robin. */
+  /** Which of the healthy targets gets the next offer; round robin. */
   route: (targets: readonly SimulatedInstance[], turn: number) => SimulatedInstance | undefined = (targets, turn) =>
     targets[turn % Math.max(1, targets.length)];
   /** False: the user data of this machine never runs. */
   boots: (machine: CloudInstance) => boolean = () => true;
   /** Called with each instance before its first word. */
   onBoot: (instance: SimulatedInstance) => void = () => undefined;
+  /** False: machines neither power off at the end of their time nor when they are fenced. */
+  switchesOff = true;
   /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
-  readonly #known = new Set<string>();
-  #server: { callbacks: Callbacks; died: AbortSignal; death: Promise<null> } | null = null;
+  readonly #byId = new Map<string, SimulatedInstance>();
+  #server: { callbacks: Callbacks; died: AbortSignal; unanswered: Set<() => void> } | null = null;
   #turn = 0;
+  /** Targets of the last offer: a round of offers takes no time. */
+  #routed: { url: string; atMs: number; targets: SimulatedInstance[] | null } = { url: '', atMs: -1, targets: null };
 
   constructor(options: FleetOptions) {
     this.#o = options;
+    options.compute.onLaunched = (machine) => this.#launched(machine);
+    options.compute.onEnded = (id) => this.#byId.get(id)?.end();
   }
 
   /** From now on callbacks go to this main server, until it dies. */
   connect(callbacks: Callbacks, died: AbortSignal): void {
-    const death = new Promise<null>((resolve) => died.addEventListener('abort', () => resolve(null), { once: true }));
-    this.#server = { callbacks, died, death };
+    const unanswered = new Set<() => void>();
+    died.addEventListener('abort', () => unanswered.forEach((lose) => lose()), { once: true });
+    this.#server = { callbacks, died, unanswered };
   }
 
+  /** Throws when there is none. */
   of(slot: number, epoch = 1): SimulatedInstance {
     const found = this.instances.find((i) => i.slot === slot && i.epoch === epoch);
     if (!found) throw new Error(`no instance of slot ${slot} epoch ${epoch}`);
     return found;
   }
 
-  /** Watches EC2 until the signal aborts. */
-  async run(stop: AbortSignal): Promise<void> {
-    const { clock, cloud } = this.#o;
-    while (!stop.aborted) {
-      for (const machine of cloud.compute.all()) {
-        const instance = this.instances.find((i) => i.id === machine.id);
-        if (instance) {
-          instance.dead ||= machine.state !== 'running';
-          if (instance.fenced && this.#o.switchesOff) cloud.compute.kill(machine.id);
-        } else if (machine.state === 'running' && !this.#known.has(machine.id)) {
-          this.#known.add(machine.id);
-          if (this.boots(machine)) void this.#boot(machine);
-        }
-      }
-      await clock.sleep(this.#o.pollMs ?? 50);
-    }
-    for (const instance of this.instances) instance.dead = true;
+  /** What the balancer's health check of this machine finds. */
+  isHealthy(id: string): boolean {
+    return this.#byId.get(id)?.isHealthy === true;
   }
 
-  send(_url: string, _run: unknown, offer: Offer): Promise<OfferResult> {
-    const targets = this.instances.filter((i) => i.takesOffers);
+  send(url: string, _run: unknown, offer: Offer): Promise<OfferResult> {
+    const { clock, balancers } = this.#o;
+    if (this.#routed.atMs !== clock.now() || this.#routed.url !== url) {
+      const ids = balancers.targetsBehind(url);
+      const targets = ids && ids.map((id) => this.#byId.get(id)).filter((i) => i !== undefined);
+      this.#routed = { url, atMs: clock.now(), targets };
+    }
+    const { targets } = this.#routed;
+    if (targets === null) return Promise.resolve({ kind: 'unreachable', message: `${url}: no such balancer` });
     const target = this.route(targets, this.#turn++);
-    if (!target) return Promise.resolve({ kind: 'not-ready', message: 'HTTP 503' });
+    if (!target?.isHealthy) return Promise.resolve({ kind: 'not-ready', message: 'HTTP 503' });
     return Promise.resolve(this.onOffer(target.offer(offer)));
   }
 
-  async #boot(machine: CloudInstance): Promise<void> {
-    const { clock, cloud, stores, runId } = this.#o;
+  #launched(machine: CloudInstance): void {
+    const { clock, compute, bootMs, runId } = this.#o;
+    if (machine.tags[TAG.run] !== runId || !this.boots(machine)) return;
+    clock.at(clock.now() + bootMs(machine), () => {
+      if (compute.isRunning(machine.id)) this.#boot(machine);
+    });
+  }
+
+  #boot(machine: CloudInstance): void {
+    const { clock, compute, objects, signatures, site, userData, roundTripMs, uploadMs, wrongs = {} } = this.#o;
     const { id } = machine;
-    const [slot, epoch] = [Number(machine.tags[TAG.slot]), Number(machine.tags[TAG.epoch])];
     try {
-      await clock.sleep(BOOT_MS);
-      const record = await stores.fleet.get(runId, slot, epoch);
-      const settings = parseUserData(record!.request.userData);
+      const settings = parseUserData(userData(Number(machine.tags[TAG.slot]), Number(machine.tags[TAG.epoch])));
       this.armed.add(id);
-      const fetch = (product: { n: number; id: string }): ItemResult => {
-        this.fetches.set(product.id, (this.fetches.get(product.id) ?? 0) + 1);
-        return this.#o.fetch(product);
-      };
-      const call = (path: string, callback: Callback) => this.#call(path, callback);
-      if (this.#o.switchesOff) void this.#switchOff(id, Date.parse(settings.powerOffAt));
+      clock.at(Date.parse(settings.powerOffAt), () => this.#switchOff(id));
       const instance = new SimulatedInstance({
         id,
         settings,
+        address: compute.addressOf(machine),
         clock,
-        objects: cloud.objects,
-        call,
-        fetch,
-        mood: (i) => this.mood(i),
-        onRequest: (i, product) => this.onRequest(i, product),
-        ...(this.#o.addressOf ? { address: this.#o.addressOf(machine) } : {}),
-        ...(this.#o.wrongs ? { wrongs: this.#o.wrongs } : {}),
+        objects,
+        signatures,
+        site,
+        call: (path, callback) => this.#call(path, callback),
+        roundTripMs,
+        uploadMs,
+        onFenced: () => this.#switchOff(id),
+        onFault: (error) => this.faults.push(error),
+        wrongs,
       });
       this.onBoot(instance);
       this.instances.push(instance);
-      await instance.run();
+      this.#byId.set(id, instance);
+      instance.start();
     } catch (error) {
       this.faults.push(error);
     }
   }
 
-  /** The timer that is armed first thing at boot. A machine that is stopped has none. */
-  async #switchOff(id: string, atMs: number): Promise<void> {
-    const { clock, cloud } = this.#o;
-    await clock.sleep(atMs - clock.now());
-    if (cloud.compute.isRunning(id)) cloud.compute.kill(id);
+  /** A machine that is stopped has no timer. */
+  #switchOff(id: string): void {
+    if (this.switchesOff && this.#o.compute.isRunning(id)) this.#o.compute.kill(id);
   }
 
   async #call(path: string, callback: Callback): Promise<CallbackReply | null> {
@@ -168,21 +166,32 @@ export class SimulatedFleet implements OfferSender {
   }
 
   /** What is under way when the main server dies gets no answer. */
-  async deliver(path: string, callback: Callback): Promise<CallbackReply | null> {
+  deliver(path: string, callback: Callback): Promise<CallbackReply | null> {
     const server = this.#server;
-    if (!server || server.died.aborted) return null;
-    const { callbacks, death } = server;
-    const answer =
-      path === HELLO_PATH
-        ? callbacks.hello(callback)
-        : path === HEARTBEAT_PATH
-          ? callbacks.heartbeat(callback)
-          : path === COMPLETION_PATH
-            ? callbacks.completion(callback)
-            : Promise.reject(new Error(`no route ${path}`));
-    // A failing database is a 500 to an instance: it says it again.
-    const reply = await Promise.race([answer.catch(() => null), death]);
-    if (reply) this.onAnswer(path, callback, reply.status);
-    return reply;
+    if (!server || server.died.aborted) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const lose = (): void => resolve(null);
+      server.unanswered.add(lose);
+      const answer = (reply: CallbackReply | null): void => {
+        if (!server.unanswered.delete(lose) || server.died.aborted) return;
+        if (reply) this.onAnswer(path, callback, reply.status);
+        resolve(reply);
+      };
+      // A failing database is a 500 to an instance: it sends it again.
+      answerOf(server.callbacks, path, callback).then(answer, () => answer(null));
+    });
+  }
+}
+
+function answerOf(callbacks: Callbacks, path: string, callback: Callback): Promise<CallbackReply> {
+  switch (path) {
+    case HELLO_PATH:
+      return callbacks.hello(callback);
+    case HEARTBEAT_PATH:
+      return callbacks.heartbeat(callback);
+    case COMPLETION_PATH:
+      return callbacks.completion(callback);
+    default:
+      return Promise.reject(new Error(`no route ${path}`));
   }
 }

@@ -1,61 +1,73 @@
 /**
- * One instance of the fake fleet: takes offers, crawls what it is granted, uploads parts, closes its epoch. What a real one
- * journals before it acts on it survives a crash: keys, chunks, results, parts as they were cut, the last start.
+ * A modelled instance: takes offers, crawls what it is granted, uploads parts, closes its epoch. It follows orders as crawl-api does;
+ * only time is computed instead of waited for. What a real one journals survives its crash: keys, chunks, results, parts as they were
+ * cut, the last start.
  */
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../shared/domain/keys.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import type { Orders, PartRef, Progress, Incident } from '../../shared/wire/callbacks.ts';
-import {
-  NO_PROGRESS,
-  COMPLETION_PATH,
-  HEARTBEAT_PATH,
-  HELLO_PATH,
-  ordersSchema,
-} from '../../shared/wire/callbacks.ts';
-import type { Offer } from '../../shared/wire/instance-api.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import type { Incident, Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
+import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../shared/wire/callbacks.ts';
+import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import { encodeManifest } from '../../shared/wire/part.ts';
+import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
-import type { Envelope } from '../../shared/wire/signature.ts';
-import {
-  createKeyPair,
-  exportPublicKey,
-  importPublicKey,
-  macMessage,
-  sha256Hex,
-  signMessage,
-  verifyMessage,
-} from '../../shared/wire/signature.ts';
-import type { OfferResult } from '../control/model/core.ts';
+import type { Envelope, Signatures } from '../../shared/wire/signature.ts';
+import { createKeyPair, exportPublicKey, importPublicKey, macMessage, sha256Hex } from '../../shared/wire/signature.ts';
 import type { Callback, CallbackReply } from '../control/callbacks/callbacks.ts';
+import type { OfferResult } from '../control/model/core.ts';
+import type { EventClock, Timer } from './event-clock.ts';
 
-/** How an instance reaches whatever main server there is: null when there is none, or it died before it answered. */
-export type Call = (path: string, callback: Callback) => Promise<CallbackReply | null>;
+type Product = Offer['products'][number];
 
-export interface SimulatedInstanceOptions {
-  id: string;
-  settings: InstanceSettings;
-  clock: Clock;
-  objects: ObjectStore;
-  call: Call;
-  /** What becomes of a product. */
-  fetch: (product: { n: number; id: string }) => ItemResult;
-  /** How the site treats the next request of this instance. */
-  mood: (instance: SimulatedInstance) => Mood;
-  /** The address it says it has, and crawls from. */
-  address?: string;
-  /** Sees every request to the site, also one whose page never comes. */
-  onRequest?: (instance: SimulatedInstance, product: { n: number; id: string }) => void;
-  /** What an instance does wrong, to see whether anybody notices. */
-  wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
+/** How the shop treats a request. `ban`: refused beyond doubt; `odd`: canary pages are unreadable too; `down`: a server error. */
+export type Treatment = 'fine' | 'ban' | 'odd' | 'down';
+
+/** The shop as an instance meets it. */
+export interface Site {
+  treat(instance: SimulatedInstance): Treatment;
+  /** What becomes of a product whose page is right. */
+  result(product: Product, instance: SimulatedInstance): ItemResult;
+  /** Sees every request, also one whose page never comes. */
+  onRequest(instance: SimulatedInstance, product: Product): void;
+  /** From one product to the next at the least, and from the request to its result, for the products of a chunk. */
+  pace(products: number): Pace;
 }
 
-/** `ban`: refused with a definite signature; `odd`: canary pages are unreadable too; `down`: a server error, the product stays. */
-export type Mood = 'fine' | 'ban' | 'odd' | 'down';
+export interface Pace {
+  gapMs: number;
+  pageMs: number;
+}
+
+/** What an instance does wrong, to see whether anybody notices. */
+export interface Wrongs {
+  forgetsPace?: boolean;
+  keepsCrawlingBanned?: boolean;
+}
+
+export interface InstanceOptions {
+  id: string;
+  settings: InstanceSettings;
+  /** The address that it says it has, and crawls from. */
+  address: string;
+  clock: EventClock;
+  objects: ObjectStore;
+  signatures: Signatures;
+  site: Site;
+  /** Reaches whatever main server there is: null when there is none, or it died before it answered. */
+  call: (path: string, callback: Callback) => Promise<CallbackReply | null>;
+  /** From a message to its answer, and what an upload takes. */
+  roundTripMs: number;
+  uploadMs: number;
+  /** Its epoch belongs to another instance: it powers itself off. */
+  onFenced: () => void;
+  /** What no modelled instance can cope with: a reply that the run has not signed. */
+  onFault: (error: unknown) => void;
+  wrongs: Wrongs;
+}
 
 interface OwnIncident {
   verdict: Incident['verdict'];
@@ -64,89 +76,115 @@ interface OwnIncident {
   untilMs: number | null;
 }
 
-/** Between two tries of what did not succeed: a hello, an upload, a completion. */
-const RETRY_MS = 250;
-/** It acts only at multiples of this; one that can do nothing looks as often whether it can. */
-const GRID_MS = 50;
-
 interface Held {
-  products: Offer['products'];
+  products: readonly Product[];
   granted: boolean;
 }
+
+/** A granted product with the pace of its chunk. */
+interface Queued extends Pace {
+  product: Product;
+  chunk: string;
+}
+
+/** Between two tries of what did not succeed: a hello, an upload, a completion. */
+const RETRY_MS = 1_000;
 
 export class SimulatedInstance {
   readonly id: string;
   readonly slot: number;
   readonly epoch: number;
   readonly address: string;
-  /** Ends for good, with what it knew. */
-  dead = false;
-  /** Does nothing until it is thawed, as a stopped process. */
-  frozen = false;
   fenced = false;
-  /** From the request to its page. */
+  /** From the request to its page, where the site does not say. */
   pageMs = 0;
+  /** How many times longer its products take than the site says. */
+  slowness = 1;
   /** How far its own clock is off. */
   skewMs = 0;
-  /** When it sent requests, refused ones too. */
-  readonly requestsAt: number[] = [];
+  /** When it sent its last request, refused or not; null before the first. */
+  lastRequestMs: number | null = null;
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
 
-  readonly #o: SimulatedInstanceOptions;
+  readonly #o: InstanceOptions;
   readonly #keys = createKeyPair();
   readonly #runKey: KeyObject;
+  readonly #deadlineMs: number;
   readonly #held = new Map<string, Held>();
+  #heldProducts = 0;
+  /** Of those: without a grant. */
+  #offeredProducts = 0;
   readonly #transferred = new Set<string>();
   #maxProducts: number | null = null;
-  readonly #queue: Offer['products'] = [];
-  #results: { result: ItemResult; product: Offer['products'][number] }[] = [];
+  /** What is granted and not crawled begins at `#head`. */
+  #queue: Queued[] = [];
+  #head = 0;
+  #results: { result: ItemResult; queued: Queued }[] = [];
   /** A part as it was cut, until the bucket has it. */
   #cut: { seq: number; results: ItemResult[] } | null = null;
   readonly #parts: PartRef[] = [];
-  readonly #progress: Progress = { ...NO_PROGRESS };
+  /** Parts that the main server has not acknowledged begin here. */
+  #unacknowledged = 0;
+  #progress: Progress = { ...NO_PROGRESS };
   /** The page under way, lost in a crash. */
-  #page: { product: Offer['products'][number]; doneAtMs: number } | null = null;
-  #acked = -1;
+  #page: { queued: Queued; doneAtMs: number } | null = null;
   #counter = 0;
   #ready = false;
   #sealed = false;
   #drain = false;
   #completion: string | null = null;
+  #manifest: Uint8Array | null = null;
   #closed = false;
-  #poked = false;
-  #nextPartMs = 0;
-  #nextBeatMs = 0;
-  #nextUploadMs = 0;
-  #orderedIntervalMs: number;
-  /** Null before the first request, and in a process that has forgotten its pace. */
-  #lastFetchMs: number | null = null;
+  #intervalMs: number;
+  /** When the pace was last kept from: null in a process that has forgotten it. */
+  #pacedFromMs: number | null = null;
+  #pacedGapMs = 0;
   #problem: string | null = null;
   #lastRightMs: number | null = null;
-  #release = false;
+  #returnProducts = false;
   #damaged = false;
-  /** Counts its processes: what an earlier one still waits for never comes back to it. */
+  #dead = false;
+  #frozen = false;
+  /** What came while it was frozen. */
+  #late: (() => void)[] = [];
+  #nextPartMs = Infinity;
+  #nextBeatMs = Infinity;
+  #nextTryMs = -Infinity;
+  /** One call, and one upload, at a time. */
+  #isCalling = false;
+  #isUploading = false;
+  /** Counts its processes: what an earlier one waits for never comes back to it. */
   #life = 0;
-  #wake = new AbortController();
-  #fail: (error: unknown) => void = () => undefined;
+  #timer: Timer | null = null;
 
-  constructor(options: SimulatedInstanceOptions) {
+  constructor(options: InstanceOptions) {
+    const { settings } = options;
     this.#o = options;
     this.id = options.id;
-    this.#runKey = importPublicKey(options.settings.runPublicKey);
-    this.#orderedIntervalMs = options.settings.site.intervalMs;
-    this.slot = options.settings.slot;
-    this.epoch = options.settings.epoch;
-    this.address = options.address ?? `127.0.0.${options.settings.slot + 1}`;
+    this.#runKey = importPublicKey(settings.runPublicKey);
+    this.#deadlineMs = Date.parse(settings.deadline);
+    this.#intervalMs = settings.site.intervalMs;
+    this.slot = settings.slot;
+    this.epoch = settings.epoch;
+    this.address = options.address;
   }
 
-  get takesOffers(): boolean {
-    return this.#ready && !this.dead && !this.frozen && !this.fenced && this.incident === null;
+  get dead(): boolean {
+    return this.#dead;
   }
 
-  /** Products fetched so far. */
-  get fetched(): number {
-    return this.#progress.requests;
+  get frozen(): boolean {
+    return this.#frozen;
+  }
+
+  /** What the balancer's health check finds. */
+  get isHealthy(): boolean {
+    return this.#ready && !this.#dead && !this.#frozen && !this.fenced && this.incident === null;
+  }
+
+  get isCrawling(): boolean {
+    return !this.#dead && !this.#isClosing && this.#pending > 0;
   }
 
   /** Its manifest is written and the main server knows. */
@@ -154,26 +192,37 @@ export class SimulatedInstance {
     return this.#closed;
   }
 
-  offer(offer: Offer): OfferResult {
-    if (this.#transferred.has(offer.chunk)) return { kind: 'refused', refusal: { refused: 'share', room: 0 } };
-    if (this.#held.has(offer.chunk)) return this.#receipt(offer.chunk);
-    if (this.#sealed || this.#drain) return { kind: 'refused', refusal: { refused: 'sealed', room: 0 } };
-    const held = [...this.#held.values()].reduce((sum, h) => sum + h.products.length, 0);
-    const share = Math.min(offer.share, this.#maxProducts ?? Infinity);
-    if (held + offer.products.length > share)
-      return { kind: 'refused', refusal: { refused: 'share', room: Math.max(0, share - held) } };
-    this.#held.set(offer.chunk, { products: offer.products, granted: false });
-    this.#poke();
-    return this.#receipt(offer.chunk);
+  /** Products fetched so far. */
+  get fetched(): number {
+    return this.#progress.requests;
   }
 
-  /** Lives until it is dead or fenced. */
-  run(): Promise<void> {
-    this.#nextPartMs = this.#o.clock.now() + this.#o.settings.partMs;
-    return new Promise((resolve, reject) => {
-      this.#fail = reject;
-      this.#start(0, resolve);
-    });
+  get #pending(): number {
+    return this.#queue.length - this.#head;
+  }
+
+  /** The machine is up and its program begins. */
+  start(): void {
+    this.#begin(0);
+  }
+
+  /** The machine is gone. */
+  end(): void {
+    this.#dead = true;
+    this.#life++;
+    if (this.#timer) this.#timer.cancelled = true;
+  }
+
+  /** Does nothing until it is thawed, as a stopped process. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  thaw(): void {
+    if (!this.#frozen) return;
+    this.#frozen = false;
+    for (const act of this.#late.splice(0)) act();
+    this.#tick();
   }
 
   /**
@@ -181,334 +230,444 @@ export class SimulatedInstance {
    * their products are crawled again.
    */
   crash(downMs: number, lost = 0): void {
-    if (this.dead || this.fenced) return;
+    if (this.#dead || this.fenced) return;
     this.#page = null;
     this.robots = null;
-    this.#acked = -1;
-    this.#release = false;
+    this.#unacknowledged = 0;
+    this.#returnProducts = false;
+    this.#isCalling = false;
+    this.#isUploading = false;
     for (let i = 0; i < lost && this.#results.length > 0; i++) {
-      const { result, product } = this.#results.pop()!;
-      this.#queue.unshift(product);
+      const { result, queued } = this.#results.pop()!;
+      this.#queue.splice(this.#head, 0, queued);
       this.#progress[result.outcome]--;
-      this.#progress.pending++;
       this.#damaged = true;
     }
-    if (this.#o.wrongs?.forgetsPace) this.#lastFetchMs = null;
-    this.#nextBeatMs = 0;
-    this.#poked = true;
-    this.#start(downMs, () => undefined);
+    if (this.#o.wrongs.forgetsPace) this.#pacedFromMs = null;
+    this.#begin(downMs);
   }
 
-  #start(afterMs: number, ended: () => void): void {
-    const life = ++this.#life;
-    this.#wake.abort('poked');
-    const live = async (): Promise<void> => {
-      await this.#wait(this.#o.clock.sleep(afterMs));
-      while (!this.dead && !this.fenced && life === this.#life) {
-        await this.#wait(this.#pause());
-        if (!this.#ready) await this.#hello();
-        else await this.#tick();
-      }
-    };
-    live().then(ended, this.#fail);
-  }
-
-  /** Until something is due, or somebody pokes. */
-  async #pause(): Promise<void> {
-    const { clock, settings } = this.#o;
-    const now = clock.now();
-    if (!this.#ready) return clock.sleep(RETRY_MS);
-    const due = [this.#nextBeatMs, now + settings.heartbeatMs];
-    const isIdle = this.incident !== null || this.#drain || this.robots === null || this.robots.access === 'none';
-    if (this.#page) due.push(this.#page.doneAtMs);
-    else if (this.#queue.length > 0 && !isIdle) due.push(this.#nextFetchMs);
-    if (this.#results.length > 0 || this.#cut) due.push(Math.max(this.#nextPartMs, this.#nextUploadMs));
-    if (this.#isOver && !this.#closed) due.push(now + RETRY_MS);
-    if (this.incident?.untilMs != null) due.push(this.incident.untilMs);
-    const dueMs = this.#poked ? now : Math.min(...due);
-    this.#wake = new AbortController();
-    // On a grid, and never at once: all act in step, and what stays overdue for a reason does not spin.
-    await clock.sleep(Math.ceil(Math.max(now + 1, dueMs) / GRID_MS) * GRID_MS - now, this.#wake.signal);
-    await clock.sleep(Math.ceil(clock.now() / GRID_MS) * GRID_MS - clock.now());
-  }
-
-  #poke(): void {
-    this.#poked = true;
-    this.#wake.abort('poked');
-  }
-
-  /** What it gives, unless this process has been killed meanwhile: then nothing ever again. A frozen one goes on when it is thawed. */
-  async #wait<T>(promise: Promise<T>): Promise<T> {
-    const life = this.#life;
-    const result = await promise;
-    while (this.frozen && !this.dead && life === this.#life) await this.#o.clock.sleep(GRID_MS);
-    return life === this.#life ? result : new Promise<never>(() => undefined);
-  }
-
-  get #isOver(): boolean {
-    return this.#drain || (this.#sealed && this.#queue.length === 0 && this.#page === null);
-  }
-
-  async #tick(): Promise<void> {
-    if (this.dead) return;
+  #begin(afterMs: number): void {
     const now = this.#o.clock.now();
-    if (this.#release && !this.#o.wrongs?.keepsCrawlingBanned) await this.#giveBack();
+    this.#life++;
+    this.#nextBeatMs = now + afterMs;
+    this.#nextTryMs = now + afterMs;
+    this.#arm(now + afterMs);
+  }
+
+  /** Takes the chunk on offer, or refuses it as crawl-api does. */
+  offer(offer: Offer): OfferResult {
+    const refuse = (refused: Refusal['refused'], room: number): OfferResult => ({
+      kind: 'refused',
+      refusal: { refused, room: Math.max(0, room) },
+    });
+    if (this.#transferred.has(offer.chunk)) return refuse('share', 0);
+    if (this.#held.has(offer.chunk)) return this.#receipt(offer.chunk);
+    if (this.#drain) return refuse('draining', 0);
+    if (this.#sealed) return refuse('sealed', 0);
+    const count = offer.products.length;
+    const share = Math.min(offer.share, this.#maxProducts ?? Infinity);
+    if (this.#heldProducts + count > share) return refuse('share', share - this.#heldProducts);
+    const gapMs = this.#intervalMs + paceMarginMs(this.#intervalMs);
+    const room = Math.floor((this.#deadlineMs - this.#o.clock.now()) / gapMs) - this.#pending - this.#offeredProducts;
+    if (count > room) return refuse('deadline', room);
+    this.#held.set(offer.chunk, { products: offer.products, granted: false });
+    this.#heldProducts += count;
+    this.#offeredProducts += count;
+    this.#speak();
+    return this.#receipt(offer.chunk);
+  }
+
+  #receipt(chunk: string): OfferResult {
+    const { run } = this.#o.settings;
+    const { slot, epoch, id } = this;
+    return { kind: 'taken', receipt: { chunk, run, slot, epoch, instanceId: id, held: this.#held.size } };
+  }
+
+  /** Sends a heartbeat as soon as a message takes. */
+  #speak(): void {
+    const atMs = this.#o.clock.now() + this.#o.roundTripMs;
+    if (atMs >= this.#nextBeatMs) return;
+    this.#nextBeatMs = atMs;
+    this.#arm(atMs);
+  }
+
+  /** Wakes it at that time, unless it wakes sooner: then it sees what is due. */
+  #arm(atMs: number): void {
+    if (this.#dead || atMs === Infinity) return;
+    if (this.#timer && !this.#timer.cancelled && this.#timer.atMs <= atMs) return;
+    if (this.#timer) this.#timer.cancelled = true;
+    const timer = this.#o.clock.at(atMs, () => {
+      if (this.#timer === timer) this.#timer = null;
+      this.#tick();
+    });
+    this.#timer = timer;
+  }
+
+  /** Does everything that is due. */
+  #tick(): void {
+    if (this.#dead || this.fenced || this.#frozen) return;
+    const now = this.#o.clock.now();
+    if (!this.#ready) {
+      if (now >= this.#nextTryMs && !this.#isCalling) this.#hello();
+      this.#arm(this.#nextTryMs > now ? this.#nextTryMs : Infinity);
+      return;
+    }
     const { incident } = this;
-    if (incident !== null && incident.untilMs !== null && now >= incident.untilMs) this.#tell(null);
-    if (this.#page && now >= this.#page.doneAtMs) this.#settle(now);
-    if (incident === null || this.#o.wrongs?.keepsCrawlingBanned) this.#crawl(now);
-    const isDue = this.#cut !== null || (this.#results.length > 0 && (this.#isOver || now >= this.#nextPartMs));
-    if (isDue && now >= this.#nextUploadMs) await this.#upload();
-    const isEmpty = this.#results.length === 0 && this.#cut === null && this.#page === null;
-    if (this.#isOver && isEmpty && !this.#closed) await this.#close();
-    if (this.dead) return;
-    if (this.#poked || this.#o.clock.now() >= this.#nextBeatMs) await this.#heartbeat();
+    if (incident !== null && incident.untilMs !== null && now >= incident.untilMs) this.#setIncident(null);
+    this.#settlePage(now);
+    if (this.#returnProducts && !this.#o.wrongs.keepsCrawlingBanned) this.#giveBack(now);
+    this.#crawl(now);
+    this.#uploadDue(now);
+    this.#closeDue(now);
+    if (now >= this.#nextBeatMs && !this.#isCalling) this.#heartbeat();
+    this.#arm(this.#dueMs(now));
+  }
+
+  #dueMs(now: number): number {
+    let due = this.#isCalling ? Infinity : this.#nextBeatMs;
+    if (this.#page) {
+      // A result is counted with the next request or heartbeat; only the last one of all, or of a part, has consequences of its own.
+      const hasConsequences = this.#pending === 1 || this.#results.length + 1 >= PART_PRODUCTS;
+      if (hasConsequences) due = Math.min(due, this.#page.doneAtMs);
+    }
+    if (this.#mayCrawl) due = Math.min(due, Math.max(now + 1, this.#nextRequestMs));
+    if (!this.#isUploading && (this.#results.length > 0 || this.#cut))
+      due = Math.min(due, Math.max(now + 1, this.#nextPartMs, this.#nextTryMs));
+    if (this.#isClosing && !this.#closed && !this.#isUploading) due = Math.min(due, Math.max(now + 1, this.#nextTryMs));
+    const { incident } = this;
+    return incident?.untilMs == null ? due : Math.min(due, Math.max(now, incident.untilMs));
+  }
+
+  get #mayCrawl(): boolean {
+    if (this.#pending === 0 || this.#drain) return false;
+    if (this.incident !== null && !this.#o.wrongs.keepsCrawlingBanned) return false;
+    return this.robots !== null && this.robots.access !== 'none';
+  }
+
+  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts. */
+  get #nextRequestMs(): number {
+    const startMs = this.#page?.doneAtMs ?? -Infinity;
+    if (this.#pacedFromMs === null) return startMs;
+    const intervalMs = Math.max(this.#intervalMs, this.robots?.crawlDelayMs ?? 0);
+    return Math.max(startMs, this.#pacedFromMs + Math.max(intervalMs, this.#pacedGapMs));
   }
 
   #crawl(now: number): void {
-    if (this.#drain || this.#page || now < this.#nextFetchMs) return;
-    if (this.robots === null || this.robots.access === 'none') return;
-    const [product] = this.#queue;
-    if (!product) return;
-    const last = this.requestsAt.at(-1);
-    if (last !== undefined) this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - last);
-    this.#lastFetchMs = now;
-    this.requestsAt.push(now);
-    this.#o.onRequest?.(this, product);
-    const mood = this.#o.mood(this);
-    if (mood === 'ban') {
-      this.#tell({ verdict: 'banned', rule: 'status-403', atMs: now, untilMs: now + this.#coolDownMs });
-      if (!this.#o.wrongs?.keepsCrawlingBanned) return;
+    if (!this.#mayCrawl || now < this.#nextRequestMs) return;
+    const queued = this.#queue[this.#head]!;
+    const { site, wrongs } = this.#o;
+    if (this.lastRequestMs !== null)
+      this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - this.lastRequestMs);
+    this.lastRequestMs = now;
+    this.#pacedFromMs = now;
+    this.#pacedGapMs = queued.gapMs * this.slowness;
+    site.onRequest(this, queued.product);
+    const treatment = site.treat(this);
+    if (treatment === 'ban') {
+      const untilMs = now + this.#o.settings.site.ban.coolDownMs;
+      this.#setIncident({ verdict: 'banned', rule: 'status-403', atMs: now, untilMs });
+      if (!wrongs.keepsCrawlingBanned) return;
     }
-    if (mood === 'odd') return this.#tell({ verdict: 'suspect', rule: 'required-missing', atMs: now, untilMs: null });
-    if (mood === 'down') {
+    if (treatment === 'odd')
+      return this.#setIncident({ verdict: 'suspect', rule: 'required-missing', atMs: now, untilMs: null });
+    if (treatment === 'down') {
       this.#progress.tried++;
       this.#progress.unavailable++;
       return;
     }
-    this.#page = { product, doneAtMs: now + this.pageMs };
-    if (this.pageMs === 0) this.#settle(now);
+    const pageMs = Math.max(this.pageMs, queued.pageMs * this.slowness);
+    this.#page = { queued, doneAtMs: now + pageMs };
+    if (pageMs === 0) this.#settlePage(now);
   }
 
-  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts as in a real one. */
-  get #nextFetchMs(): number {
-    if (this.#lastFetchMs === null) return 0;
-    return this.#lastFetchMs + Math.max(this.#orderedIntervalMs, this.robots?.crawlDelayMs ?? 0);
-  }
-
-  #settle(now: number): void {
-    const { product } = this.#page!;
+  #settlePage(now: number): void {
+    const page = this.#page;
+    if (page === null || now < page.doneAtMs) return;
     this.#page = null;
-    if (this.#queue[0] !== product) return;
-    this.#queue.shift();
-    this.#lastRightMs = now;
-    const result = this.#o.fetch(product);
-    this.#results.push({ result, product });
-    this.#progress.requests++;
-    this.#progress.tried++;
-    if (result.outcome !== 'failed') this.#progress.served++;
-    else if (result.reason === 'network') this.#progress.unavailable++;
-    this.#progress.pending--;
-    this.#progress[result.outcome]++;
-    this.#poked ||= this.#queue.length === 0;
+    const queued = this.#queue[this.#head];
+    if (queued !== page.queued) return;
+    this.#head++;
+    if (this.#head === this.#queue.length || this.#head > 1_024) {
+      this.#queue = this.#queue.slice(this.#head);
+      this.#head = 0;
+    }
+    this.#lastRightMs = page.doneAtMs;
+    const result = this.#o.site.result(queued.product, this);
+    if (this.#results.length === 0) this.#nextPartMs = page.doneAtMs + this.#o.settings.partMs;
+    this.#results.push({ result, queued });
+    const progress = this.#progress;
+    progress.requests++;
+    progress.tried++;
+    if (result.outcome !== 'failed') progress.served++;
+    else if (result.reason === 'network') progress.unavailable++;
+    progress[result.outcome]++;
+    // The last product is done: others may have more for it.
+    if (this.#pending === 0) this.#speak();
   }
 
-  get #coolDownMs(): number {
-    return this.#o.settings.site.ban.coolDownMs;
-  }
-
-  #tell(incident: OwnIncident | null): void {
+  #setIncident(incident: OwnIncident | null): void {
     this.incident = incident;
-    this.#poked = true;
+    this.#speak();
   }
 
-  /** Uploads what it has and forgets the rest, as it is told. */
-  async #giveBack(): Promise<void> {
-    if (this.#results.length > 0 || this.#cut) await this.#upload();
-    if (this.#results.length > 0 || this.#cut) return;
-    this.#release = false;
-    this.#queue.length = 0;
+  /** Uploads what it has and forgets the rest. */
+  #giveBack(now: number): void {
+    if (this.#isUploading) return;
+    if (this.#results.length > 0 || this.#cut) return this.#upload(now);
+    this.#returnProducts = false;
+    this.#queue = [];
+    this.#head = 0;
     this.#page = null;
     this.#held.clear();
-    this.#progress.pending = 0;
-    this.#poked = true;
+    this.#heldProducts = 0;
+    this.#offeredProducts = 0;
+    this.#speak();
+  }
+
+  /** It crawls no more: what is left is to upload. */
+  get #isClosing(): boolean {
+    return this.#drain || (this.#sealed && this.#pending === 0);
+  }
+
+  #uploadDue(now: number): void {
+    if (this.#isUploading || now < this.#nextTryMs) return;
+    const isDue = now >= this.#nextPartMs || this.#isClosing || this.#results.length >= PART_PRODUCTS;
+    if (this.#cut !== null || (this.#results.length > 0 && isDue)) this.#upload(now);
+  }
+
+  #upload(now: number): void {
+    const { settings, objects, clock, uploadMs } = this.#o;
+    if (now < this.#nextTryMs) return;
+    this.#cut ??= {
+      seq: this.#parts.length,
+      results: this.#results.splice(0, PART_PRODUCTS).map((r) => r.result),
+    };
+    const { seq, results } = this.#cut;
+    this.#isUploading = true;
+    this.#after(uploadMs, () => {
+      const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), { level: 1 });
+      const sha256 = sha256Hex(bytes);
+      const key = partKey(settings.run, settings.slot, settings.epoch, seq, sha256);
+      this.#await(objects.putIfAbsent(key, bytes, 'application/gzip'), (failure) => {
+        this.#isUploading = false;
+        if (failure !== null) {
+          // The bucket does not answer: what is in the journal waits.
+          this.#problem = 'the bucket does not take results';
+          this.#nextTryMs = clock.now() + RETRY_MS;
+          return;
+        }
+        this.#cut = null;
+        this.#problem = null;
+        this.#progress.uploadMs = Math.max(this.#progress.uploadMs ?? 0, uploadMs);
+        this.#parts.push({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
+        this.#speak();
+      });
+    });
+  }
+
+  #closeDue(now: number): void {
+    const isEmpty = this.#results.length === 0 && this.#cut === null && this.#page === null;
+    if (!this.#isClosing || !isEmpty || this.#closed || this.#isUploading || now < this.#nextTryMs) return;
+    const { settings, objects, clock, uploadMs } = this.#o;
+    const { run, slot, epoch } = settings;
+    const key = manifestKey(run, slot, epoch);
+    if (this.#completion === null) {
+      const closedAt = new Date(now).toISOString();
+      const manifest = { version: 1, run, slot, epoch, instanceId: this.id, closedBy: 'instance', closedAt } as const;
+      const damaged = this.#damaged ? { damaged: true as const } : {};
+      this.#manifest = encodeManifest(
+        { ...manifest, ...damaged, parts: this.#parts, progress: this.#progressNow(now) },
+        this.#keys.privateKey,
+      );
+      this.#completion = JSON.stringify({ manifestKey: key, manifestSha256: sha256Hex(this.#manifest) });
+    }
+    this.#nextTryMs = now + uploadMs + RETRY_MS;
+    const complete = (): void =>
+      this.#signed(COMPLETION_PATH, this.#completion!, (reply) => {
+        this.#closed ||= reply?.status === 200;
+        if (this.#closed) this.#speak();
+      });
+    const bytes = this.#manifest;
+    if (bytes === null) return complete();
+    this.#after(uploadMs, () =>
+      this.#await(objects.putIfAbsent(key, bytes, 'application/json'), (failure) => {
+        if (failure !== null) return void (this.#nextTryMs = clock.now() + RETRY_MS);
+        this.#manifest = null;
+        complete();
+      }),
+    );
+  }
+
+  #hello(): void {
+    const { settings, clock } = this.#o;
+    this.#nextTryMs = clock.now() + RETRY_MS;
+    const body = JSON.stringify({
+      instanceId: this.id,
+      address: this.address,
+      publicKey: exportPublicKey(this.#keys.publicKey),
+      bundleSha256: settings.bundle.sha256,
+      clock: new Date(clock.now() + this.skewMs).toISOString(),
+    });
+    const envelope = { path: HELLO_PATH, counter: null, body, sign: (e: Envelope) => macMessage(settings.token, e, body) };
+    this.#post(envelope, (reply) => {
+      this.#ready ||= reply?.status === 200;
+      if (reply?.status === 401 || reply?.status === 409) return this.#fence();
+      this.#nextBeatMs = clock.now() + settings.heartbeatMs;
+      this.#tick();
+    });
+  }
+
+  #fence(): void {
+    this.fenced = true;
+    this.#o.onFenced();
+  }
+
+  #progressNow(now: number): Progress {
+    const { requests } = this.#progress;
+    const okAgoMs = this.#lastRightMs === null ? null : now - this.#lastRightMs;
+    const pending = this.#pending;
+    const { stored, gone, failed } = this.#progress;
+    const assigned = pending + stored + gone + failed;
+    const pageMs = requests === 0 ? null : this.slowness > 1 ? this.#pacedGapMs : this.#lastPageMs;
+    return { ...this.#progress, assigned, pending, okAgoMs, pageMs };
+  }
+
+  get #lastPageMs(): number {
+    const queued = this.#queue[this.#head] ?? this.#results.at(-1)?.queued;
+    return Math.max(this.pageMs, (queued?.pageMs ?? 0) * this.slowness);
+  }
+
+  #heartbeat(): void {
+    const { clock, settings } = this.#o;
+    const now = clock.now();
+    this.#nextBeatMs = now + settings.heartbeatMs;
+    const offered: string[] = [];
+    for (const [id, { granted }] of this.#held) if (!granted) offered.push(id);
+    const phase = this.#closed ? 'done' : this.incident ? 'banned' : this.#isClosing ? 'uploading' : 'crawling';
+    const body = JSON.stringify({
+      phase,
+      clock: new Date(now + this.skewMs).toISOString(),
+      offered,
+      ...(this.#transferred.size > 0 ? { transferred: [...this.#transferred] } : {}),
+      progress: this.#progressNow(now),
+      parts: this.#parts.slice(this.#unacknowledged, this.#unacknowledged + 500),
+      problem: this.#problem,
+      incident: this.#incidentNow(now),
+      robots: this.robots?.version ?? null,
+    });
+    this.#signed(HEARTBEAT_PATH, body, (reply) => {
+      if (reply?.status === 200) this.#follow(JSON.parse(reply.body) as Orders);
+      if (!this.fenced) this.#tick();
+    });
   }
 
   #incidentNow(now: number): Incident | null {
     if (this.incident === null) return null;
     const { verdict, rule, atMs, untilMs } = this.incident;
-    const evidence = {
-      rule,
-      url: 'https://shop.example/item/x',
-      status: rule === 'status-403' ? 403 : 200,
-      headers: { server: 'test' },
-      body: '<h1>Forbidden</h1>',
-    };
+    const status = rule === 'status-403' ? 403 : 200;
+    const evidence = { rule, url: 'https://shop.example/item/x', status, headers: { server: 'test' }, body: '' };
     return { verdict, sinceMs: now - atMs, leftMs: untilMs === null ? null : Math.max(0, untilMs - now), evidence };
   }
 
-  async #upload(): Promise<void> {
-    const { settings, objects, clock } = this.#o;
-    if (!this.#cut && this.#results.length === 0) return;
-    this.#cut ??= { seq: this.#parts.length, results: this.#results.splice(0).map((r) => r.result) };
-    const { seq, results } = this.#cut;
-    const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
-    const sha256 = sha256Hex(bytes);
-    const key = partKey(settings.run, settings.slot, settings.epoch, seq, sha256);
-    try {
-      await this.#wait(objects.putIfAbsent(key, bytes, 'application/gzip'));
-    } catch {
-      // The bucket does not answer: what is in the journal waits.
-      this.#problem = 'the bucket does not take results';
-      this.#nextUploadMs = clock.now() + RETRY_MS * 4;
-      return;
-    }
-    this.#cut = null;
-    this.#problem = null;
-    this.#parts.push({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
-    this.#nextPartMs = clock.now() + settings.partMs;
-    this.#poked = true;
-  }
-
-  async #close(): Promise<void> {
-    const { settings, objects, clock } = this.#o;
-    const { run, slot, epoch } = settings;
-    const key = manifestKey(run, slot, epoch);
-    if (this.#completion === null) {
-      const closedAt = new Date(clock.now()).toISOString();
-      const manifest = { version: 1, run, slot, epoch, instanceId: this.id, closedBy: 'instance', closedAt } as const;
-      const damaged = this.#damaged ? { damaged: true as const } : {};
-      const bytes = encodeManifest(
-        { ...manifest, ...damaged, parts: this.#parts, progress: { ...this.#progress } },
-        this.#keys.privateKey,
-      );
-      this.#completion = JSON.stringify({ manifestKey: key, manifestSha256: sha256Hex(bytes) });
-      this.#manifest = bytes;
-    }
-    try {
-      if (this.#manifest) await this.#wait(objects.putIfAbsent(key, this.#manifest, 'application/json'));
-      this.#manifest = null;
-    } catch {
-      return;
-    }
-    this.#closed = (await this.#signed(COMPLETION_PATH, this.#completion))?.status === 200;
-  }
-
-  /** Until the bucket has it. */
-  #manifest: Uint8Array | null = null;
-
-  async #hello(): Promise<void> {
-    const { settings, clock } = this.#o;
-    const publicKey = exportPublicKey(this.#keys.publicKey);
-    const own = { instanceId: this.id, address: this.address, publicKey };
-    const body = JSON.stringify({
-      ...own,
-      bundleSha256: settings.bundle.sha256,
-      clock: new Date(clock.now() + this.skewMs).toISOString(),
-    });
-    const reply = await this.#post(HELLO_PATH, null, body, (e) => macMessage(settings.token, e, body));
-    this.#ready = reply?.status === 200;
-    this.fenced = reply?.status === 401 || reply?.status === 409;
-  }
-
-  async #heartbeat(): Promise<void> {
-    this.#poked = false;
-    const now = this.#o.clock.now();
-    this.#nextBeatMs = now + this.#o.settings.heartbeatMs;
-    const offered = [...this.#held].filter(([, h]) => !h.granted).map(([id]) => id);
-    const parts = this.#parts.filter((p) => p.seq > this.#acked);
-    const phase = this.#closed ? 'done' : this.incident ? 'banned' : this.#sealed ? 'uploading' : 'crawling';
-    const okAgoMs = this.#lastRightMs === null ? null : now - this.#lastRightMs;
-    const pageMs = this.#progress.requests > 0 ? this.pageMs : null;
-    const progress = { ...this.#progress, okAgoMs, pageMs };
-    const clock = new Date(now + this.skewMs).toISOString();
-    const incident = this.#incidentNow(now);
-    const robots = this.robots?.version ?? null;
-    const transferred = this.#transferred.size > 0 ? { transferred: [...this.#transferred] } : {};
-    const body = JSON.stringify({
-      phase,
-      clock,
-      offered,
-      ...transferred,
-      progress,
-      parts,
-      problem: this.#problem,
-      incident,
-      robots,
-    });
-    const reply = await this.#signed(HEARTBEAT_PATH, body);
-    if (reply?.status === 200) this.#follow(ordersSchema.parse(JSON.parse(reply.body)));
-  }
-
   #follow(orders: Orders): void {
-    this.fenced = orders.fenced;
-    for (const id of orders.grants) {
-      const held = this.#held.get(id);
-      if (!held || held.granted) continue;
-      held.granted = true;
-      this.#queue.push(...held.products);
-      this.#progress.assigned += held.products.length;
-      this.#progress.pending += held.products.length;
-      this.#poked = true;
-    }
-    for (const id of orders.drops) if (this.#held.get(id)?.granted === false) this.#held.delete(id);
+    if (orders.fenced) return this.#fence();
+    for (const id of orders.grants) this.#accept(id);
+    for (const id of orders.drops) if (this.#held.get(id)?.granted === false) this.#forget(id);
     this.#maxProducts = orders.maxProducts;
-    for (const id of orders.transfer ?? []) this.#transfer(id);
-    for (const id of orders.transferredAck ?? []) this.#transferred.delete(id);
+    for (const id of orders.transfer) this.#transfer(id);
+    for (const id of orders.transferredAck) this.#transferred.delete(id);
     if (orders.robots !== null) this.robots = orders.robots;
-    this.#orderedIntervalMs = orders.intervalMs;
-    this.#release = orders.returnProducts;
+    this.#intervalMs = orders.intervalMs;
+    this.#returnProducts = orders.returnProducts;
     if (this.incident?.verdict === 'suspect' && orders.verdict !== null) {
-      const now = this.#o.clock.now();
-      const banned = { ...this.incident, verdict: 'banned', untilMs: now + this.#coolDownMs } as const;
-      this.#tell(orders.verdict === 'banned' ? banned : null);
+      const untilMs = this.#o.clock.now() + this.#o.settings.site.ban.coolDownMs;
+      this.#setIncident(orders.verdict === 'banned' ? { ...this.incident, verdict: 'banned', untilMs } : null);
     }
+    const wasClosing = this.#isClosing;
     this.#sealed ||= orders.sealed;
     this.#drain ||= orders.drain;
-    this.#acked = Math.max(this.#acked, orders.partsAck);
-    if (orders.drain && this.#page) this.#page = null;
+    if (this.#drain) this.#page = null;
+    while ((this.#parts[this.#unacknowledged]?.seq ?? Infinity) <= orders.partsAck) this.#unacknowledged++;
+    if (!wasClosing && this.#isClosing) this.#speak();
+  }
+
+  #accept(id: string): void {
+    const held = this.#held.get(id);
+    if (!held || held.granted) return;
+    held.granted = true;
+    this.#offeredProducts -= held.products.length;
+    const pace = this.#o.site.pace(held.products.length);
+    for (const product of held.products) this.#queue.push({ product, chunk: id, ...pace });
+    this.#speak();
+  }
+
+  #forget(id: string): void {
+    const { products, granted } = this.#held.get(id)!;
+    this.#heldProducts -= products.length;
+    if (!granted) this.#offeredProducts -= products.length;
+    this.#held.delete(id);
   }
 
   /** Gives a chunk back of which nothing was begun. */
   #transfer(id: string): void {
     const held = this.#held.get(id);
     if (!held?.granted || this.#drain) return;
-    const isUntouched = held.products.every((p) => this.#queue.includes(p) && this.#page?.product !== p);
-    if (!isUntouched) return;
-    this.#held.delete(id);
-    for (const product of held.products) this.#queue.splice(this.#queue.indexOf(product), 1);
-    this.#progress.assigned -= held.products.length;
-    this.#progress.pending -= held.products.length;
+    const left = this.#queue.slice(this.#head);
+    const own = left.filter((q) => q.chunk === id);
+    if (own.length < held.products.length || this.#page?.queued.chunk === id) return;
+    this.#forget(id);
+    this.#queue = left.filter((q) => q.chunk !== id);
+    this.#head = 0;
     this.#transferred.add(id);
-    this.#poked = true;
+    this.#speak();
   }
 
-  #signed(path: string, body: string): Promise<CallbackReply | null> {
-    return this.#post(path, ++this.#counter, body, (e) => signMessage(this.#keys.privateKey, e, body));
+  #signed(path: string, body: string, then: (reply: CallbackReply | null) => void): void {
+    const counter = ++this.#counter;
+    const sign = (e: Envelope): string => this.#o.signatures.sign(this.#keys.privateKey, e, body);
+    this.#post({ path, counter, body, sign }, then);
   }
 
-  /** Null without an answer. Throws when the main server's own key did not sign it. */
-  async #post(
-    path: string,
-    counter: number | null,
-    body: string,
-    sign: (envelope: Envelope) => string,
-  ): Promise<CallbackReply | null> {
-    const { run, slot, epoch } = this.#o.settings;
+  /** `then` gets null without an answer. */
+  #post(
+    { path, counter, body, sign }: { path: string; counter: number | null; body: string; sign: (e: Envelope) => string },
+    then: (reply: CallbackReply | null) => void,
+  ): void {
+    const { settings, signatures } = this.#o;
+    const { run, slot, epoch } = settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
-    const callback = { run, slot, epoch, counter, signature: sign(envelope), body: async () => Buffer.from(body) };
-    const reply = await this.#wait(this.#o.call(path, callback));
-    if (reply?.status !== 200) return reply;
-    const signed = verifyMessage(this.#runKey, { ...envelope, method: 'REPLY' }, reply.body, reply.signature ?? '');
-    if (!signed) throw new Error(`the reply to ${path} is not signed by the run`);
-    return reply;
+    const callback: Callback = { run, slot, epoch, counter, signature: sign(envelope), body: async () => Buffer.from(body) };
+    this.#isCalling = true;
+    this.#await(this.#o.call(path, callback), (failure, reply) => {
+      this.#isCalling = false;
+      if (failure !== null) return this.#o.onFault(failure);
+      if (reply?.status === 200) {
+        const back = { ...envelope, method: 'REPLY' };
+        if (!signatures.verify(this.#runKey, back, reply.body, reply.signature ?? ''))
+          return this.#o.onFault(new Error(`the reply to ${path} is not signed by the run`));
+      }
+      then(reply ?? null);
+    });
   }
 
-  #receipt(chunk: string): OfferResult {
-    const { run } = this.#o.settings;
-    return {
-      kind: 'taken',
-      receipt: { chunk, run, slot: this.slot, epoch: this.epoch, instanceId: this.id, held: this.#held.size },
-    };
+  #after(ms: number, act: () => void): void {
+    const life = this.#life;
+    this.#o.clock.at(this.#o.clock.now() + ms, () => this.#when(life, act));
+  }
+
+  #await<T>(promise: Promise<T>, then: (failure: unknown, value?: T) => void): void {
+    const life = this.#life;
+    promise.then(
+      (value) => this.#when(life, () => then(null, value)),
+      (error: unknown) => this.#when(life, () => then(error ?? new Error('failed'))),
+    );
+  }
+
+  /** Not when this process has ended meanwhile; a frozen one goes on with it when it is thawed. */
+  #when(life: number, act: () => void): void {
+    if (life !== this.#life || this.#dead) return;
+    if (this.#frozen) this.#late.push(() => life === this.#life && act());
+    else act();
   }
 }

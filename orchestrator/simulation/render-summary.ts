@@ -1,7 +1,7 @@
 /** Simulated runs as people read them: plain text, at most some 100 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { dollars, percent } from '../plan/wording.ts';
-import type { SimResult, Tale } from './result.ts';
+import type { SimResult } from './result.ts';
 import type { SimSummary } from './summary.ts';
 
 const LABEL = 14;
@@ -43,9 +43,8 @@ export function renderSummary(summary: SimSummary): string {
 }
 
 /** What happened in one run, in the order of time. */
-export function renderTale({ tale }: Pick<SimResult, 'tale'>): string {
-  const moments = tale.map(({ atMs }) => moment(atMs));
-  return tale.map(({ text }: Tale, i) => `${moments[i]}  ${text}`).join('\n');
+export function renderTimeline({ timeline }: Pick<SimResult, 'timeline'>): string {
+  return timeline.map(({ atMs, text }) => `${moment(atMs)}  ${text}`).join('\n');
 }
 
 /** Hours, minutes and seconds since the start, such as 0:04:40. */

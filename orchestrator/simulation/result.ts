@@ -4,13 +4,10 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { billingTerms } from '../control/model/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
-import type { SimState } from './state.ts';
-
-/** Something that happened, after the start of the run. */
-export interface Tale {
-  atMs: number;
-  text: string;
-}
+import type { TimelineEntry } from '../control/explain/timeline.ts';
+import { timelineOf } from '../control/explain/timeline.ts';
+import type { LossTrackingStore } from './losses.ts';
+import type { SimulatedWorld } from './world.ts';
 
 export interface SimResult {
   state: RunPhase;
@@ -27,51 +24,48 @@ export interface SimResult {
   instanceMs: number;
   /** From the last word of each lost instance until all of its products had new owners; null where they never had. */
   reassignedAfterMs: (number | null)[];
-  tale: Tale[];
+  /** What happened, in words; times count from the start of the run. */
+  timeline: TimelineEntry[];
   /** What the simulation itself did. */
   effort: { events: number; decisions: number };
 }
 
-export function resultOf(state: SimState, tale: Tale[], effort: SimResult['effort']): SimResult {
-  const { world, work, ordered, machines, losses, nowMs } = state;
-  const { run } = world;
-  const used = ordered.filter((r) => r.instanceId !== null);
-  const finishedAtMs = run.finishedAtMs ?? nowMs;
+export function resultOf({ db, run: { id }, cloud, clock, server }: SimulatedWorld, losses: LossTrackingStore): SimResult {
+  const { record, instances, items, events } = db.run(id);
+  const used = [...instances.values()].filter((r) => r.instanceId !== null);
+  const finishedAtMs = record.finishedAtMs ?? clock.now();
+  const products = { planned: record.planned, stored: 0, gone: 0, failed: 0 };
+  for (const { outcome } of items) products[outcome ?? 'failed']++;
   // As EC2 bills it, which need not be what the main server has noticed.
-  const billed = machines.map(({ cloud, endedAtMs }) => ({
-    instanceType: cloud.instanceType,
-    launchedAtMs: cloud.launchedAtMs,
-    endedAtMs: endedAtMs ?? nowMs,
+  const billed = cloud.compute.all().map(({ id: machine, instanceType, launchedAtMs }) => ({
+    instanceType,
+    launchedAtMs,
+    endedAtMs: cloud.compute.endedAtMs(machine) ?? clock.now(),
   }));
   return {
-    state: run.phase,
-    reason: run.reason,
-    exitCode: run.exitCode ?? EXIT.internal,
-    onTime: finishedAtMs <= run.deadlineAtMs && work.totals.failed === 0,
-    endMs: finishedAtMs - run.startedAtMs,
-    products: {
-      planned: run.planned,
-      stored: work.totals.stored,
-      gone: work.totals.gone,
-      failed: work.totals.failed,
-    },
+    state: record.phase,
+    reason: record.reason,
+    exitCode: record.exitCode ?? EXIT.internal,
+    onTime: finishedAtMs <= record.deadlineAtMs && products.failed === 0,
+    endMs: finishedAtMs - record.startedAtMs,
+    products,
     instances: {
-      planned: run.plan.instances,
+      planned: record.plan.instances,
       launched: used.length,
       replaced: used.filter((r) => r.epoch > 1).length,
       banned: used.filter((r) => r.incident?.verdict === 'banned').length,
     },
     cost: actualCost({
-      region: run.settings.aws.region,
-      ...billingTerms(run.settings),
+      region: record.settings.aws.region,
+      ...billingTerms(record.settings),
       instances: billed,
-      startedAtMs: run.startedAtMs,
+      startedAtMs: record.startedAtMs,
       finishedAtMs,
-      products: run.planned,
+      products: record.planned,
     }).total,
     instanceMs: billed.reduce((sum, i) => sum + i.endedAtMs - i.launchedAtMs, 0),
-    reassignedAfterMs: losses.map((l) => (l.reassignedAtMs === null ? null : l.reassignedAtMs - l.lastHeardMs)),
-    tale,
-    effort,
+    reassignedAfterMs: losses.latencies(),
+    timeline: timelineOf(record, events).map(({ atMs, text }) => ({ atMs: atMs - record.startedAtMs, text })),
+    effort: { events: clock.events, decisions: server?.rounds ?? 0 },
   };
 }

@@ -1,173 +1,291 @@
-/** One simulated run, from its first claim to its last terminated instance, event by event on a virtual clock. */
-import { canMoveRun } from '../../shared/domain/states.ts';
+/** Plays a scenario through: the real main server in a modelled world, from the first claim to the last terminated instance. */
+import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import { drainAtMs, powerOffAtMs } from '../control/model/run-deadlines.ts';
-import { Chance } from './chance.ts';
-import { CloudModel } from './cloud-model.ts';
-import { ban, die, freeze, onMachine, slowDown } from './crawling.ts';
-import { endOfRun } from './ending.ts';
-import { EventQueue } from './event-queue.ts';
-import { START_MS, freshWorld } from './fresh-world.ts';
-import type { Machine } from './machine.ts';
-import { MainServer } from './main-server.ts';
-import type { SimResult, Tale } from './result.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { powerOffAtMs } from '../control/model/run-deadlines.ts';
+import type { NewRun } from '../control/model/stores.ts';
+import { newRunKeys } from '../control/start-run.ts';
+import { architectureOf, describeInstanceType } from '../plan/instance-types.ts';
+import { MemoryCompute } from './cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
+import { MemoryObjectStore } from './cloud/memory-objects.ts';
+import type { Fate } from './draws.ts';
+import { Draws } from './draws.ts';
+import type { EventClock } from './event-clock.ts';
+import type { SimulatedInstance, Site } from './instance.ts';
+import { LossTrackingStore } from './losses.ts';
+import type { SimResult } from './result.ts';
 import { resultOf } from './result.ts';
 import type { Fault, Scenario } from './scenario.ts';
-import type { SimEvent, SimState } from './state.ts';
-import { isServerUp } from './state.ts';
-import { closeShard, stopProcess } from './timers.ts';
-import { Work } from './work.ts';
+import { MemoryResultStore } from './stores/memory-result-store.ts';
+import { createMemoryStores } from './stores/create-memory-stores.ts';
+import type { MemoryDatabase } from './stores/memory-database.ts';
+import type { ModelledCloud } from './world.ts';
+import { OWNER, START_MS, SimulatedWorld } from './world.ts';
 
 export interface SimulationOptions {
-  /** Writes down what happens, in words. */
-  tells?: boolean;
   /** Called after every event, for checks; slows it down. */
-  onStep?: (state: SimState) => void;
+  onStep?: (world: SimulatedWorld) => void;
 }
 
-/** Far above what any run takes: a simulation that gets there does not end by itself. */
-const MAX_EVENTS = 200_000_000;
-
-/** Runs the scenario to its end. The same scenario and chance give the same result. Throws when the run does not come to an end. */
-export function simulate(scenario: Scenario, random: Random, options: SimulationOptions = {}): SimResult {
-  const server = new MainServer();
-  const tale: Tale[] = [];
-  const state = freshState(scenario, random, server, tale, options.tells === true);
-  scheduleKnown(state);
-  server.wake(state);
-  const lastMs = powerOffAtMs(state.world.run) + 24 * 3_600_000;
-  let steps = 0;
-  while (!server.isOver(state)) {
-    if (state.events.size === 0 || state.events.nextMs > lastMs || ++steps > MAX_EVENTS)
-      throw new Error(`the simulated run does not end: it is ${state.world.run.phase}`);
-    state.nowMs = state.events.nextMs;
-    happen(state, server, state.events.take());
-    options.onStep?.(state);
+/** Plays the scenario to its end. The same scenario and random source give the same result. Throws when the run does not come to an end. */
+export async function simulate(
+  scenario: Scenario,
+  random: Random,
+  { onStep }: SimulationOptions = {},
+): Promise<SimResult> {
+  const stage = new Stage(scenario, random);
+  const { world } = stage;
+  await world.create();
+  await world.startServer();
+  for (const fault of scenario.faults) world.clock.at(START_MS + fault.atMs, () => stage.strike(fault));
+  const lastMs = powerOffAtMs(world.run) + 24 * 3_600_000;
+  for (;;) {
+    const isMore = await world.clock.step();
+    if (world.fleet.faults.length > 0) throw world.fleet.faults[0];
+    const ended = world.server?.ended ?? null;
+    if (ended !== null && ended.error !== null) throw ended.error;
+    if (ended !== null) return resultOf(world, stage.losses);
+    if (!isMore || world.clock.now() > lastMs)
+      throw new Error(`the simulated run does not end: it is ${world.db.run(world.run.id).record.phase}`);
+    onStep?.(world);
   }
-  return resultOf(state, tale, { events: steps, decisions: server.decisions });
 }
 
-function freshState(scenario: Scenario, random: Random, server: MainServer, tale: Tale[], tells: boolean): SimState {
-  const { plan, input, outside } = scenario;
-  const work = new Work(input.products, plan.chunkSize, outside.goneShare);
-  const told = new Set<string>();
-  const state: SimState = {
-    scenario,
-    startMs: START_MS,
-    nowMs: START_MS,
-    world: freshWorld(scenario, work),
-    work,
-    cloud: new CloudModel(scenario, START_MS),
-    chance: new Chance(scenario, random),
-    events: new EventQueue<SimEvent>(),
-    records: new Map(),
-    ordered: [],
-    latest: new Map(),
-    machines: [],
-    losses: [],
-    unwilling: new Set(),
-    unloaded: [],
-    limits: null,
-    balancerReadyMs: Infinity,
-    serverDownUntilMs: -Infinity,
-    publishing: false,
-    unfinished: 0,
-    tell: (text) => void (tells && tale.push({ atMs: state.nowMs - START_MS, text })),
-    tellOnce: (text, key) => {
-      if (told.has(key)) return;
-      told.add(key);
-      state.tell(text);
+/** The world of a scenario, and what befalls it. */
+class Stage {
+  readonly world: SimulatedWorld;
+  readonly losses: LossTrackingStore;
+  readonly #scenario: Scenario;
+  readonly #draws: Draws;
+  readonly #fates = new Map<string, Fate>();
+  /** Addresses that the site refuses at their next request. */
+  readonly #refused = new Set<string>();
+
+  constructor(scenario: Scenario, random: Random) {
+    const { input, outside } = scenario;
+    this.#scenario = scenario;
+    this.#draws = new Draws(scenario, random);
+    let losses: LossTrackingStore | null = null;
+    this.world = new SimulatedWorld({
+      run: newRunOf(scenario),
+      productIds: Array.from({ length: input.products }, (_, i) => String(i + 1)),
+      cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
+      stores: (db, clock) => {
+        losses = new LossTrackingStore(db, clock);
+        return { ...createMemoryStores(db), work: losses, results: new PublishingStore(db, clock, outside.publishRowsPerSecond) };
+      },
+      site: this.#site(),
+      bootMs: (machine) => Math.max(outside.pendingMs, this.#fateOf(machine.id).bootMs),
+      roundTripMs: outside.roundTripMs,
+      uploadMs: outside.uploadMs,
+    });
+    this.losses = losses!;
+    this.world.instanceTypes = typesOf(scenario);
+    const { fleet } = this.world;
+    fleet.boots = (machine) => this.#fateOf(machine.id).boots;
+    fleet.onBoot = (instance) => this.#await(instance);
+  }
+
+  #fateOf(id: string): Fate {
+    let fate = this.#fates.get(id);
+    if (fate === undefined) {
+      fate = this.#draws.fate();
+      this.#fates.set(id, fate);
+    }
+    return fate;
+  }
+
+  /** What its fate has in store for an instance that has just booted. */
+  #await(instance: SimulatedInstance): void {
+    const { clock, cloud } = this.world;
+    const { slowness, diesAfterMs, diesSilently, bannedAfterMs } = this.#fateOf(instance.id);
+    instance.slowness = slowness;
+    const now = clock.now();
+    if (diesAfterMs < Infinity)
+      clock.at(now + diesAfterMs, () => (diesSilently ? instance.end() : cloud.compute.kill(instance.id)));
+    if (bannedAfterMs < Infinity) clock.at(now + bannedAfterMs, () => this.#refused.add(instance.address));
+  }
+
+  #cloud(clock: EventClock, isHealthy: (id: string) => boolean): ModelledCloud {
+    const { input, outside, rules } = this.#scenario;
+    const compute = new MemoryCompute({
+      clock,
+      pendingMs: outside.pendingMs,
+      shuttingDownMs: outside.shuttingDownMs,
+      invisibleMs: outside.invisibleMs,
+      subnets: rules.subnets.map((id) => ({ id, zone: id, vpcId: 'vpc', publicAddresses: true })),
+    });
+    compute.addressOf = ({ id }) => addressOf(Number.parseInt(id.slice(2), 16));
+    compute.refusalOf = ({ instanceType }) => {
+      const isThrottled = this.#scenario.faults.some(
+        (f) => f.kind === 'throttle' && clock.now() >= START_MS + f.atMs && clock.now() < START_MS + f.atMs + f.forMs,
+      );
+      if (isThrottled) return { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
+      if (outside.vcpuQuota === Infinity) return null;
+      const used = compute.alive().reduce((sum, i) => sum + describeInstanceType(i.instanceType).vcpus, 0);
+      if (used + describeInstanceType(instanceType).vcpus <= outside.vcpuQuota) return null;
+      return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
+    };
+    const balancers = new MemoryLoadBalancer({
+      clock,
+      isRunning: (id) => compute.isRunning(id),
+      isHealthy,
+      provisioningMs: input.balancerMs,
+      healthyAfterMs: (id) => this.#fateOf(id).healthyMs,
+    });
+    return { compute, balancers, objects: new MemoryObjectStore(clock) };
+  }
+
+  #site(): Site {
+    const { goneShare } = this.#scenario.outside;
+    const goneBelow = (n: number): number => Math.floor((n - 1) * goneShare);
+    return {
+      pace: (products) => this.#draws.pace(products),
+      onRequest: () => undefined,
+      treat: ({ address }) => (this.#refused.delete(address) ? 'ban' : 'fine'),
+      result: ({ n, id }): ItemResult => {
+        const common = { n, id, url: '', at: START, attempts: 1 };
+        // Spread evenly, the same ones whoever crawls them.
+        if (goneBelow(n + 1) > goneBelow(n)) return { ...common, outcome: 'gone', status: 404 };
+        return { ...common, outcome: 'stored', rows: [{ key: null, row: {} }] };
+      },
+    };
+  }
+
+  /** Something that the scenario says happens now. */
+  strike(fault: Fault): void {
+    const { clock, cloud, server } = this.world;
+    switch (fault.kind) {
+      case 'kill':
+        for (const victim of this.#victims(fault.whom)) {
+          if (fault.silent) victim.end();
+          else cloud.compute.kill(victim.id);
+        }
+        return;
+      case 'freeze':
+        for (const victim of this.#victims(fault.whom)) {
+          victim.freeze();
+          clock.at(clock.now() + fault.forMs, () => victim.thaw());
+        }
+        return;
+      case 'ban':
+        for (const { address } of this.#victims(fault.whom)) this.#refused.add(address);
+        return;
+      case 'slow':
+        for (const victim of this.#victims(fault.whom)) victim.slowness *= fault.factor;
+        return;
+      case 'dry':
+        for (const subnetId of fault.subnets ?? [undefined])
+          for (const instanceType of fault.types ?? [undefined])
+            cloud.compute.dryOut(clock.now() + fault.forMs, {
+              ...(subnetId === undefined ? {} : { subnetId }),
+              ...(instanceType === undefined ? {} : { instanceType }),
+            });
+        return;
+      case 'main-server-down':
+        server?.kill();
+        if (fault.forMs < Infinity) clock.at(clock.now() + fault.forMs, () => void this.world.startServer());
+        return;
+      case 'throttle':
+        // Launches ask for it.
+        return;
+    }
+  }
+
+  #victims(whom: { count: number } | 'all'): SimulatedInstance[] {
+    const crawling = this.world.fleet.instances.filter((i) => i.isCrawling);
+    return whom === 'all' ? crawling : crawling.slice(0, whom.count);
+  }
+}
+
+const START = new Date(START_MS).toISOString();
+
+/** The statement that publishes takes its time. */
+class PublishingStore extends MemoryResultStore {
+  readonly #clock: EventClock;
+  readonly #rowsPerSecond: number;
+
+  constructor(db: MemoryDatabase, clock: EventClock, rowsPerSecond: number) {
+    super(db);
+    this.#clock = clock;
+    this.#rowsPerSecond = rowsPerSecond;
+  }
+
+  override async publish(...args: Parameters<MemoryResultStore['publish']>): ReturnType<MemoryResultStore['publish']> {
+    const { stored } = await this.totals(args[0]);
+    await this.#clock.sleep((1_000 * stored) / this.#rowsPerSecond);
+    return super.publish(...args);
+  }
+}
+
+/** An address of the range for tests (RFC 2544), another one for each number. */
+const addressOf = (number: number): string => `198.${18 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+
+/** The plan's type first, then the other allowed ones that the same image boots. */
+function typesOf({ plan, input }: Scenario): string[] {
+  const architecture = architectureOf(plan.instanceType);
+  const others = input.instanceTypes.filter((t) => t !== plan.instanceType && architectureOf(t) === architecture);
+  return [plan.instanceType, ...others];
+}
+
+const RUN_ID = 'simulated';
+const TITLE = { name: 'title', steps: [{ type: 'css' as const, selector: 'h1' }], required: true };
+const MAPPING: Mapping = {
+  pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields: [TITLE] }],
+};
+
+function newRunOf({ input, plan, rules }: Scenario): NewRun {
+  return {
+    id: RUN_ID,
+    parentId: null,
+    startedAtMs: START_MS,
+    deadlineAtMs: START_MS + input.deadlineMs,
+    dryRun: true,
+    settings: {
+      site: {
+        productUrl: 'http://shop.simulation/item/{id}',
+        intervalMs: plan.intervalMs,
+        maxRatePerSecond: input.maxRatePerSecond,
+        userAgent: 'simulation/1.0',
+        timeoutMs: 30_000,
+        maxPageBytes: 5_000_000,
+        allowPrivate: false,
+        render: 'http',
+        robots: 'ignore',
+        onBan: rules.onBan,
+        ban: { statuses: [], redirects: [], patterns: [], coolDownMs: rules.coolDownMs },
+        canaries: [],
+      },
+      mapping: MAPPING,
+      results: { table: RUN_ID, onGone: 'keep' },
+      run: {
+        deadlineMs: input.deadlineMs,
+        maxCost: input.maxCost,
+        graceMs: input.graceMs,
+        minInstances: input.minInstances,
+        maxInstances: input.maxInstances,
+        maxFailed: rules.maxFailed,
+      },
+      aws: {
+        region: input.region,
+        endpoint: null,
+        instanceTypes: input.instanceTypes,
+        subnets: [...rules.subnets],
+        balancerScheme: 'internal',
+        securityGroups: [],
+        bucket: '',
+        instanceProfile: null,
+        image: null,
+        owner: OWNER,
+        recycleEveryMs: input.recycleEveryMs ?? null,
+      },
+      sandbox: null,
+      server: { callbackUrl: 'http://main.simulation', callbackListen: '' },
     },
-    wake: () => server.wake(state),
-    wakeFor: () => server.wakeToLoad(state),
+    plan,
+    planned: input.products,
+    duplicates: 0,
+    ...newRunKeys(),
   };
-  return state;
-}
-
-/** What is known from the start: the deadline's moments and the faults of the scenario. */
-function scheduleKnown(state: SimState): void {
-  const { run } = state.world;
-  state.events.add(drainAtMs(run), { kind: 'drain' });
-  state.events.add(powerOffAtMs(run), { kind: 'power-off' });
-  for (const fault of state.scenario.faults) state.events.add(state.startMs + fault.atMs, { kind: 'fault', fault });
-}
-
-function happen(state: SimState, server: MainServer, event: SimEvent): void {
-  switch (event.kind) {
-    case 'loop':
-      if (state.nowMs === server.loopAtMs) server.loop(state);
-      return;
-    case 'launch':
-      if (isServerUp(state)) server.launching.launch(state, event.record);
-      state.wake();
-      return;
-    case 'fault':
-      strike(state, event.fault);
-      return;
-    case 'main-server-up':
-      state.tell('a main server takes the run up again');
-      server.restart(state);
-      return;
-    case 'drain':
-      for (const machine of state.machines) if (machine.isUp(state.nowMs)) closeShard(state, machine);
-      state.wake();
-      return;
-    case 'power-off':
-      for (const machine of state.machines) {
-        stopProcess(state, machine);
-        state.cloud.change(machine, 'terminated', state.nowMs);
-      }
-      state.wake();
-      return;
-    case 'published':
-      publish(state);
-      return;
-    default:
-      onMachine(state, event.kind, event.machine);
-  }
-}
-
-function publish(state: SimState): void {
-  const { run } = state.world;
-  const end = endOfRun(state);
-  if (!canMoveRun(run.phase, end.state)) throw new Error(`a run cannot move from ${run.phase} to ${end.state}`);
-  run.phase = end.state;
-  run.reason = end.reason;
-  run.exitCode = end.exitCode;
-  run.finishedAtMs = state.nowMs;
-  state.tell(`the rows are in the table: the run is ${end.state}${end.reason === null ? '' : ` (${end.reason})`}`);
-  state.wake();
-}
-
-/** Something that the scenario says happens now. */
-function strike(state: SimState, fault: Fault): void {
-  switch (fault.kind) {
-    case 'kill':
-      for (const machine of victims(state, fault.whom)) die(state, machine, fault.silent);
-      return;
-    case 'freeze':
-      for (const machine of victims(state, fault.whom)) freeze(state, machine, fault.forMs);
-      return;
-    case 'ban':
-      for (const machine of victims(state, fault.whom)) ban(state, machine);
-      return;
-    case 'slow':
-      for (const machine of victims(state, fault.whom)) slowDown(state, machine, fault.factor);
-      return;
-    case 'main-server-down':
-      state.tell('the main server is gone');
-      state.serverDownUntilMs = state.nowMs + fault.forMs;
-      state.events.add(state.serverDownUntilMs, { kind: 'main-server-up' });
-      return;
-    case 'dry':
-      state.tell('EC2 has no capacity');
-      return;
-    case 'throttle':
-      state.tell('EC2 throttles every launch');
-  }
-}
-
-function victims({ machines }: SimState, whom: { count: number } | 'all'): Machine[] {
-  const crawling = machines.filter((machine) => machine.isCrawling);
-  return whom === 'all' ? crawling : crawling.slice(0, whom.count);
 }

@@ -10,7 +10,7 @@ import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts'
 import type { Plan, PlanInput } from '../../plan/plan.ts';
 import { planRun } from '../../plan/plan-run.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
-import { renderSummary, renderTale } from '../../simulation/render-summary.ts';
+import { renderSummary, renderTimeline } from '../../simulation/render-summary.ts';
 import type { SimResult } from '../../simulation/result.ts';
 import type { Chances, Rules } from '../../simulation/scenario.ts';
 import { NO_CHANCES, scenarioOf } from '../../simulation/scenario.ts';
@@ -63,7 +63,7 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   const results: SimResult[] = [];
   for (let run = 0; run < options.runs; run++) {
     const random = seededRandom(options.seed + run * SEED_STEP);
-    results.push(simulate(scenario, random, { tells: options.runs === 1 }));
+    results.push(await simulate(scenario, random));
   }
   const summary = summarize(scenario, results);
   const [only] = results;
@@ -71,9 +71,9 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
     `${plan.products.toLocaleString('en-US')} products on ${plan.instances} x ${plan.instanceType}, seed ${options.seed}`,
   );
   output.line();
-  if (options.runs === 1 && only) output.line(`${renderTale(only)}\n`);
+  if (options.runs === 1 && only) output.line(`${renderTimeline(only)}\n`);
   output.line(renderSummary(summary));
-  output.document({ seed: options.seed, ...summary, ...(options.runs === 1 && only ? { timeline: only.tale } : {}) });
+  output.document({ seed: options.seed, ...summary, ...(options.runs === 1 && only ? { timeline: only.timeline } : {}) });
   return summary.exitCode;
 }
 

@@ -18,9 +18,7 @@ import type { Envelope } from '../../../shared/wire/signature.ts';
 import {
   importPrivateKey,
   importPublicKey,
-  signMessage,
   verifyMac,
-  verifyMessage,
 } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../alarm-once.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
@@ -310,7 +308,7 @@ export class Callbacks {
     if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', path, callback);
-    if (!verifyMessage(known.publicKey, envelope, body, callback.signature)) {
+    if (!this.#core.signatures.verify(known.publicKey, envelope, body, callback.signature)) {
       await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
       return refuse(401, NOT_PROVED);
     }
@@ -340,7 +338,7 @@ export class Callbacks {
     return {
       status: 200,
       body,
-      signature: signMessage(this.#privateKey, this.#envelope('REPLY', path, callback), body),
+      signature: this.#core.signatures.sign(this.#privateKey, this.#envelope('REPLY', path, callback), body),
     };
   }
 }

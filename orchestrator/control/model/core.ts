@@ -6,9 +6,10 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
-import type { RobotsCache } from '../observe/robots-cache.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { FleetStore, ResultStore, RunStore, WorkStore } from './stores.ts';
 import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
+import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
 export interface Core {
@@ -25,8 +26,9 @@ export interface Core {
   balancers: LoadBalancer;
   objects: ObjectStore;
   offers: OfferSender;
+  signatures: Signatures;
   /** The fleet's one copy of robots.txt. */
-  robots: Pick<RobotsCache, 'policy'>;
+  robots: { readonly policy: RobotsPolicy | null };
   /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
   launchTurn: LaunchTurn;
   /** What every launch needs, prepared on first use. */

@@ -1,6 +1,6 @@
 /**
- * EC2 in memory, for unit tests and simulation: keeps state, follows the clock it is given, records its calls, and can be
- * told to fail in the ways EC2 does.
+ * EC2 in memory: keeps state, follows the clock it is given, records its calls, and can be made to fail in the ways EC2 does. Instances
+ * are replaced at each change, never changed, so that an earlier answer keeps what it showed.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -89,6 +89,9 @@ export class MemoryCompute implements Compute {
   deathAtLaunch: StateReason | null = null;
   /** Called before every call; throw from it to make the call fail. */
   onCall: (call: MemoryCall) => void = () => {};
+  /** Called with each new machine, and when one ends or stops, by our call or by itself. */
+  onLaunched: (instance: CloudInstance) => void = () => {};
+  onEnded: (instanceId: string) => void = () => {};
 
   /** How it behaves from now on: the options it was made with, changeable. */
   readonly behaviour: Required<Omit<MemoryComputeOptions, 'clock'>>;
@@ -131,7 +134,7 @@ export class MemoryCompute implements Compute {
       if (known.instance.state === 'terminated') {
         return { kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' };
       }
-      return { kind: 'launched', instance: copy(known.instance) };
+      return { kind: 'launched', instance: known.instance };
     }
     if (this.#dry.some((rule) => this.#isDry(rule, request))) {
       return { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' };
@@ -156,7 +159,8 @@ export class MemoryCompute implements Compute {
     const machine: Machine = { instance, request: json, changesAtMs, endedAtMs: null, death: this.deathAtLaunch };
     this.#machines.set(instance.id, machine);
     this.#byToken.set(request.clientToken, machine);
-    return { kind: 'launched', instance: copy(instance) };
+    this.onLaunched(instance);
+    return { kind: 'launched', instance };
   }
 
   async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
@@ -208,11 +212,16 @@ export class MemoryCompute implements Compute {
     return id ?? `ami-memory-${architecture.replace('_', '-')}`;
   }
 
+  /** When EC2 stopped billing it; null while it is billed. */
+  endedAtMs(instanceId: string): number | null {
+    return this.#machines.get(instanceId)?.endedAtMs ?? null;
+  }
+
   /** Every instance there has been, as EC2 would show it now. */
   all(): CloudInstance[] {
     return [...this.#machines.values()].map((machine) => {
       this.#settle(machine);
-      return copy(machine.instance);
+      return machine.instance;
     });
   }
 
@@ -249,25 +258,22 @@ export class MemoryCompute implements Compute {
     this.#settle(machine);
     const now = machine.instance.state;
     if (now === 'terminated' || (now === 'shutting-down' && state === 'shutting-down')) return;
-    machine.instance.state = state;
-    machine.instance.publicAddress = null;
+    machine.instance = { ...machine.instance, state, publicAddress: null };
     machine.endedAtMs = this.#clock.now();
     machine.changesAtMs = this.#clock.now() + this.behaviour.shuttingDownMs;
     this.#settle(machine);
+    this.onEnded(id);
   }
 
   #settle(machine: Machine): void {
     if (this.#clock.now() < machine.changesAtMs) return;
     const { instance } = machine;
     if (instance.state === 'pending' && machine.death !== null) {
-      instance.state = 'terminated';
-      instance.stateReason = machine.death;
+      machine.instance = { ...instance, state: 'terminated', stateReason: machine.death };
       machine.endedAtMs = machine.changesAtMs;
     } else if (instance.state === 'pending') {
-      instance.state = 'running';
-      instance.publicAddress = this.addressOf(instance);
-    }
-    if (instance.state === 'shutting-down') instance.state = 'terminated';
+      machine.instance = { ...instance, state: 'running', publicAddress: this.addressOf(instance) };
+    } else if (instance.state === 'shutting-down') machine.instance = { ...instance, state: 'terminated' };
   }
 
   /** What the quota counts: those alive, and for a while those that were. */
@@ -299,5 +305,3 @@ export class MemoryCompute implements Compute {
 }
 
 const numberOf = (id: string): number => Number.parseInt(id.slice(2), 16);
-
-const copy = (instance: CloudInstance): CloudInstance => ({ ...instance, tags: { ...instance.tags } });

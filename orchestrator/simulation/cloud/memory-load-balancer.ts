@@ -1,4 +1,4 @@
-/** ELBv2 in memory, for unit tests and simulation: keeps state, records its calls, and can be told to fail. */
+/** ELBv2 in memory: keeps state, records its calls, and can be made to fail. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { TAG } from '../../cloud/compute.ts';
@@ -18,8 +18,10 @@ export interface MemoryLoadBalancerOptions {
   isRunning?: (instanceId: string) => boolean;
   /** From ensure() to active. Default 0. */
   provisioningMs?: number;
-  /** From register() to healthy. Default 0. */
-  healthyAfterMs?: number;
+  /** From register() to healthy, by instance. Default 0. */
+  healthyAfterMs?: (instanceId: string) => number;
+  /** What a health check of a running instance finds. Default: that it is healthy. */
+  isHealthy?: (instanceId: string) => boolean;
 }
 
 export interface MemoryBalancerCall {
@@ -57,7 +59,8 @@ export class MemoryLoadBalancer implements LoadBalancer {
     this.#options = {
       isRunning: options.isRunning ?? (() => true),
       provisioningMs: options.provisioningMs ?? 0,
-      healthyAfterMs: options.healthyAfterMs ?? 0,
+      healthyAfterMs: options.healthyAfterMs ?? (() => 0),
+      isHealthy: options.isHealthy ?? (() => true),
     };
   }
 
@@ -117,12 +120,24 @@ export class MemoryLoadBalancer implements LoadBalancer {
   async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
     this.#record('health', balancer.loadBalancerArn);
     const health = new Map<string, TargetHealth>();
-    for (const [id, registeredAtMs] of this.#existing(balancer).targets) {
-      const settled = this.#clock.now() - registeredAtMs >= this.#options.healthyAfterMs;
-      const own: TargetHealth = !this.#options.isRunning(id) ? 'unused' : settled ? 'healthy' : 'initial';
-      health.set(id, this.forcedHealth.get(id) ?? own);
-    }
+    for (const [id, registeredAtMs] of this.#existing(balancer).targets)
+      health.set(id, this.#healthOf(id, registeredAtMs));
     return health;
+  }
+
+  #healthOf(id: string, registeredAtMs: number): TargetHealth {
+    const forced = this.forcedHealth.get(id);
+    if (forced !== undefined) return forced;
+    if (!this.#options.isRunning(id)) return 'unused';
+    if (this.#clock.now() - registeredAtMs < this.#options.healthyAfterMs(id)) return 'initial';
+    return this.#options.isHealthy(id) ? 'healthy' : 'unhealthy';
+  }
+
+  /** Targets that requests to this URL reach now; null where no balancer in service has it. */
+  targetsBehind(url: string): string[] | null {
+    const state = [...this.#balancers.values()].find((s) => s.balancer.url === url);
+    if (state === undefined || this.#clock.now() < state.activeAtMs) return null;
+    return [...state.targets].flatMap(([id, atMs]) => (this.#healthOf(id, atMs) === 'healthy' ? [id] : []));
   }
 
   async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {

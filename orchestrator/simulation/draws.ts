@@ -1,17 +1,10 @@
-/** What chance decides in a simulated run: boots, pages, and which instance meets which fate. The same model as the plan's. */
+/** What is drawn at random in a simulated run: boots, pages, and which instance meets which fate. The same model as the plan's. */
 import type { Random } from '../../shared/ports/random.ts';
 import { COMMON, PAGE_P95_FACTOR } from '../plan/finish-model.ts';
 import { PAGE_OVERHEAD_MS, workOf } from '../plan/fleet-sums.ts';
 import { momentsAbove, normalQuantile, sigmaOf } from '../plan/lognormal.ts';
+import type { Pace } from './instance.ts';
 import type { Scenario } from './scenario.ts';
-
-/** How long a pile of products takes one instance. */
-export interface Pace {
-  /** From the start of one product to that of the next, on average over these products. */
-  gapMs: number;
-  /** From the start of a product to its result. */
-  pageMs: number;
-}
 
 /** What awaits an instance from its launch on. */
 export interface Fate {
@@ -31,7 +24,7 @@ export interface Fate {
 /** A tenth of the pace. */
 const SLOWNESS = 10;
 
-export class Chance {
+export class Draws {
   readonly #random: Random;
   readonly #scenario: Scenario;
   readonly #bootMedianMs: number;
@@ -59,14 +52,14 @@ export class Chance {
   }
 
   /** The pace of the next `products` of one instance: their sum is drawn, not each of them. */
-  pace(products: number, slowness: number): Pace {
+  pace(products: number): Pace {
     // The floor is the interval: luck makes a pile slower, never quicker than that.
     const floorMs = workOf(this.#scenario.input).paceMs;
     const drawn =
       this.#gapSdMs === 0
         ? this.#gapMeanMs
         : this.#gapMeanMs + (this.#normal() * this.#gapSdMs) / Math.sqrt(Math.max(1, products));
-    return { gapMs: Math.max(floorMs, drawn) * slowness, pageMs: this.#pageMs };
+    return { gapMs: Math.max(floorMs, drawn), pageMs: this.#pageMs };
   }
 
   fate(): Fate {

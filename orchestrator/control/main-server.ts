@@ -1,0 +1,101 @@
+/** A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop has seen. */
+import { limitsFor } from '../../shared/domain/limits.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import { bucketWatcher } from './bucket-alarm.ts';
+import { Callbacks } from './callbacks/callbacks.ts';
+import { createTokenBucket } from './launching/token-bucket.ts';
+import { ControlLoop } from './loop.ts';
+import type { Core, LaunchTemplate } from './model/core.ts';
+import { newProcessState } from './model/process-state.ts';
+import type { World } from './model/world.ts';
+import type { RobotsCacheOptions } from './observe/robots-cache.ts';
+import { RobotsCache } from './observe/robots-cache.ts';
+import { createQueue } from './results/concurrency-limit.ts';
+import { Dispatcher } from './sharing/dispatch.ts';
+
+/** RunInstances: AWS lets so many calls through at once, and then so many a second. */
+const LAUNCH_BURST = 5;
+const LAUNCHES_PER_SECOND = 2;
+
+/** What differs between a main server on AWS and a modelled one. */
+export interface MainServerParts extends Pick<
+  Core,
+  | 'runId'
+  | 'fence'
+  | 'clock'
+  | 'random'
+  | 'log'
+  | 'runs'
+  | 'fleet'
+  | 'work'
+  | 'results'
+  | 'compute'
+  | 'balancers'
+  | 'objects'
+  | 'offers'
+  | 'signatures'
+  | 'launchTemplate'
+  | 'alarm'
+> {
+  /** The run's own, as stored. */
+  privateKey: string;
+  /** Reads and re-reads the site's robots.txt. */
+  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
+  /** The same store; reports when its bucket is lost, in words, and null when it is there again. */
+  watchBucket: (objects: ObjectStore, onChange: (detail: string | null) => void) => ObjectStore;
+  onWorld: (world: World) => void;
+}
+
+export interface MainServer {
+  core: Core;
+  callbacks: Callbacks;
+  loop: ControlLoop;
+  /** Until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export function createMainServer(parts: MainServerParts): MainServer {
+  const { privateKey, watchBucket, onWorld, launchTemplate, ...given } = parts;
+  const { clock, alarm } = given;
+  const processState = newProcessState();
+  const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
+  const robots = new RobotsCache({ ...parts.robots, clock, alarm, heartbeatMs });
+  const core: Core = {
+    ...given,
+    objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
+    robots,
+    launchTurn: createTokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
+    launchTemplate: remembered(launchTemplate),
+    oneAtATime: createQueue(),
+    processState,
+  };
+  const dispatcher = new Dispatcher(core);
+  const loop = new ControlLoop(core, dispatcher, onWorld);
+  const callbacks = new Callbacks(core, dispatcher, loop, privateKey);
+  return {
+    core,
+    callbacks,
+    loop,
+    async run(signal) {
+      const over = new AbortController();
+      void robots.run(AbortSignal.any([signal, over.signal]));
+      try {
+        await loop.run(signal);
+      } finally {
+        over.abort();
+      }
+    },
+  };
+}
+
+/** Prepared once; a preparation that failed is tried again by the next launch. */
+function remembered(prepare: () => Promise<LaunchTemplate>): () => Promise<LaunchTemplate> {
+  let template: Promise<LaunchTemplate> | null = null;
+  return () => {
+    template ??= prepare().catch((error: unknown) => {
+      template = null;
+      throw error;
+    });
+    return template;
+  };
+}

@@ -1,0 +1,220 @@
+/**
+ * A closed world around the real main server: its loop, dispatcher and callbacks run on stores, cloud and instances in memory, on a clock
+ * that jumps from event to event. `orchestrator simulate`, the fault campaign and the tests of whole runs all play in it.
+ */
+import { pino } from 'pino';
+import { seededRandom } from '../../shared/adapters/random.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import { epochKey } from '../../shared/domain/epoch-id.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../shared/ports/object-store.ts';
+import type { CloudInstance, Compute } from '../cloud/compute.ts';
+import type { LoadBalancer } from '../cloud/load-balancer.ts';
+import { watchStore } from '../cloud/watched-store.ts';
+import type { MainServer, MainServerParts } from '../control/main-server.ts';
+import { createMainServer } from '../control/main-server.ts';
+import type { NewRun } from '../control/model/stores.ts';
+import type { World } from '../control/model/world.ts';
+import type { MemoryCompute } from './cloud/memory-compute.ts';
+import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
+import type { MemoryObjectStore } from './cloud/memory-objects.ts';
+import { EventClock } from './event-clock.ts';
+import { SimulatedFleet } from './fleet.ts';
+import type { Site, Wrongs } from './instance.ts';
+import { QUICK_SIGNATURES } from './quick-signatures.ts';
+import type { MemoryStores } from './stores/create-memory-stores.ts';
+import { createMemoryStores } from './stores/create-memory-stores.ts';
+import { MemoryDatabase } from './stores/memory-database.ts';
+
+/** Any day does: nothing depends on the date. */
+export const START_MS = Date.UTC(2026, 0, 1);
+/** Value of the owner tag on everything that a modelled run launches. */
+export const OWNER = 'simulation';
+
+export const ALLOW_ALL: RobotsPolicy = {
+  version: 'all',
+  access: 'all',
+  rules: [],
+  crawlDelayMs: null,
+  source: 'no robots.txt (HTTP 404)',
+};
+
+/** A lease that no modelled run outlives: the lock passes to another main server by force. */
+const LEASE_MS = 365 * 24 * 3_600_000;
+
+export interface ModelledCloud {
+  compute: MemoryCompute;
+  balancers: MemoryLoadBalancer;
+  objects: MemoryObjectStore;
+}
+
+export interface WorldOptions {
+  run: NewRun;
+  productIds: readonly string[];
+  /** EC2, ELBv2 and S3 on the clock of this world. `isHealthy`: what a health check of an instance finds. */
+  cloud: (clock: EventClock, isHealthy: (id: string) => boolean) => ModelledCloud;
+  /** Stores on this database; left out: as they are. */
+  stores?: (db: MemoryDatabase, clock: EventClock) => MemoryStores;
+  site: Site;
+  /** From the launch of a machine to the first word of its instance. */
+  bootMs: (machine: CloudInstance) => number;
+  roundTripMs: number;
+  uploadMs: number;
+  wrongs?: Wrongs;
+}
+
+/** What may stand between one main server and its world, and when it dies. */
+export interface ServerOptions {
+  stores?: (stores: MemoryStores) => MemoryStores;
+  cloud?: (cloud: ModelledCloud) => { compute: Compute; balancers: LoadBalancer; objects: ObjectStore };
+  offers?: (fleet: SimulatedFleet) => MainServerParts['offers'];
+  /** Its own clock; left out: the world's. */
+  clock?: Clock;
+}
+
+/** A main server at work in this world. */
+export interface ServerProcess extends MainServer {
+  fence: number;
+  alarms: string[];
+  /** How often it has observed and decided. */
+  rounds: number;
+  /** Why the loop ended; null while it runs and after a kill. */
+  ended: { error: unknown } | null;
+  isDead: boolean;
+  /** As `kill -9`: no call of its own has an effect from here on, no callback gets an answer. */
+  kill(): void;
+}
+
+export class SimulatedWorld {
+  readonly clock = new EventClock(START_MS);
+  readonly db = new MemoryDatabase();
+  readonly run: NewRun;
+  readonly cloud: ModelledCloud;
+  readonly stores: MemoryStores;
+  readonly fleet: SimulatedFleet;
+  server: ServerProcess | null = null;
+  /** What reading robots.txt gives from now on. */
+  robots: RobotsPolicy = ALLOW_ALL;
+  robotsReads = 0;
+  /** Types that launches try, in this order. */
+  instanceTypes: string[];
+  readonly #productIds: readonly string[];
+
+  constructor(options: WorldOptions) {
+    const { clock, db } = this;
+    const { run, site, bootMs, roundTripMs, uploadMs } = options;
+    this.run = run;
+    this.#productIds = options.productIds;
+    this.instanceTypes = [run.plan.instanceType];
+    this.cloud = options.cloud(clock, (id) => this.fleet.isHealthy(id));
+    this.stores = options.stores?.(db, clock) ?? createMemoryStores(db);
+    this.fleet = new SimulatedFleet({
+      clock,
+      ...this.cloud,
+      signatures: QUICK_SIGNATURES,
+      site,
+      runId: run.id,
+      userData: (slot, epoch) => db.run(run.id).instances.get(epochKey({ slot, epoch }))!.request.userData,
+      bootMs,
+      roundTripMs,
+      uploadMs,
+      ...(options.wrongs === undefined ? {} : { wrongs: options.wrongs }),
+    });
+  }
+
+  /** Stores the run: from here on a main server can take it up. */
+  async create(): Promise<void> {
+    const fence = await this.#takeLock('planner');
+    await this.stores.runs.create(this.run, this.#productIds, fence, this.clock.now());
+  }
+
+  /** Starts a main server, which takes the lock from whoever has it. */
+  async startServer(options: ServerOptions = {}): Promise<ServerProcess> {
+    const fence = await this.#takeLock('main');
+    const { run, fleet } = this;
+    const clock = options.clock ?? this.clock;
+    const { site, aws } = run.settings;
+    const stores = options.stores?.(this.stores) ?? this.stores;
+    const cloud = options.cloud?.(this.cloud) ?? this.cloud;
+    const death = new AbortController();
+    const alarms: string[] = [];
+    const server = createMainServer({
+      runId: run.id,
+      fence,
+      clock,
+      random: seededRandom(1),
+      log: pino({ level: 'silent' }),
+      ...stores,
+      ...cloud,
+      watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
+      offers: options.offers?.(fleet) ?? fleet,
+      signatures: QUICK_SIGNATURES,
+      launchTemplate: async () => ({
+        owner: OWNER,
+        imageId: 'ami-1',
+        subnets: await cloud.compute.subnets(aws.subnets),
+        securityGroupIds: ['sg-1'],
+        instanceTypes: this.instanceTypes,
+        bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
+      }),
+      alarm: async (detail: string, at?: EpochId) => {
+        alarms.push(detail);
+        const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
+        await stores.runs.addEvent(run.id, { atMs: clock.now(), kind: 'alarm', ...place, from: null, to: null, detail });
+      },
+      privateKey: run.privateKey,
+      robots: {
+        reader:
+          site.robots === 'ignore'
+            ? null
+            : {
+                read: () => {
+                  this.robotsReads++;
+                  return Promise.resolve(this.robots);
+                },
+              },
+        deadlineMs: run.settings.run.deadlineMs,
+        intervalMs: site.intervalMs,
+      },
+      onWorld: () => {
+        process.rounds++;
+      },
+    });
+    const process: ServerProcess = {
+      ...server,
+      fence,
+      alarms,
+      rounds: 0,
+      ended: null,
+      isDead: false,
+      kill() {
+        this.isDead = true;
+        death.abort();
+      },
+    };
+    const end = (error: unknown): void => {
+      if (process.isDead) return;
+      process.ended = { error };
+      death.abort();
+    };
+    fleet.connect(server.callbacks, death.signal);
+    server.run(death.signal).then(() => end(null), end);
+    this.server = process;
+    return process;
+  }
+
+  /** The last state of the world that the main server has seen; null before the first. */
+  seen(): World | null {
+    return this.server?.loop.world() ?? null;
+  }
+
+  /** The lock is taken by force: what a main server that is known to be dead had under it is fenced off. */
+  async #takeLock(owner: string): Promise<number> {
+    const { runs } = this.stores;
+    const first = await runs.acquireLock(owner, this.clock.now(), LEASE_MS);
+    const lock = 'fence' in first ? first : await runs.acquireLock(owner, this.clock.now(), LEASE_MS, first.heldBy);
+    if (!('fence' in lock)) throw new Error('the lock of the modelled database cannot be taken');
+    return lock.fence;
+  }
+}

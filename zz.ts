@@ -1,0 +1,15 @@
+import { seededRandom } from './shared/adapters/random.ts';
+import { planRun } from './orchestrator/plan/plan-run.ts';
+import { scenarioOf } from './orchestrator/simulation/scenario.ts';
+import { simulate } from './orchestrator/simulation/simulation.ts';
+import { renderTimeline } from './orchestrator/simulation/render-summary.ts';
+import { planInput } from './test/unit/plan/plan-input.ts';
+const [products, deadlineH, interval, inst] = process.argv.slice(2).map(Number);
+const input = planInput({ products: products!, deadlineMs: deadlineH! * 3_600_000, intervalMs: interval!, ...(inst ? { minInstances: inst, maxInstances: inst } : {}) });
+const plan = planRun(input, seededRandom(1));
+console.log(plan.instances, plan.chunkSize);
+const t = process.cpuUsage();
+const r = await simulate(scenarioOf(input, plan), seededRandom(1));
+const u = process.cpuUsage(t);
+const { timeline, ...rest } = r;
+console.log(rest); console.log(renderTimeline(r)); console.log('cpu ms', (u.user + u.system) / 1000, 'heap', process.memoryUsage().heapUsed / 1e6);
