@@ -61,9 +61,8 @@ export class EventClock implements Clock {
     });
   }
 
-  /** Lets everything run that waits for a promise, then jumps to the next event and makes it happen; false when none is left. */
+  /** Jumps to the next event, makes it happen, and lets everything run that follows from it; false when none is left. */
   async step(): Promise<boolean> {
-    await settled(this.#taken % EVENTS_BETWEEN_TURNS === 0);
     for (;;) {
       const next = this.#pop();
       if (next === undefined) return false;
@@ -71,8 +70,16 @@ export class EventClock implements Clock {
       this.#taken++;
       this.#nowMs = next.atMs;
       next.run();
+      await this.settle();
       return true;
     }
+  }
+
+  /** Lets everything run that can without time passing: what was begun between two events, such as a main server. */
+  settle(): Promise<void> {
+    // Node takes the next tick when its queue of promises is empty, and all that a modelled world waits for are promises.
+    const isTurn = this.#taken % EVENTS_BETWEEN_TURNS === 0;
+    return new Promise((resolve) => (isTurn ? setImmediate(resolve) : process.nextTick(resolve)));
   }
 
   #push(entry: Entry): void {
@@ -108,10 +115,3 @@ export class EventClock implements Clock {
 }
 
 const isBefore = (a: Entry, b: Entry): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
-
-/**
- * Resolves when nothing is left that could run without the clock. Node takes the next tick when its queue of promises is empty, and
- * all that a modelled world waits for are promises.
- */
-const settled = (isTurn: boolean): Promise<void> =>
-  new Promise((resolve) => (isTurn ? setImmediate(resolve) : process.nextTick(resolve)));

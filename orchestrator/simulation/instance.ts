@@ -566,7 +566,8 @@ export class SimulatedInstance {
     if (this.incident === null) return null;
     const { verdict, rule, atMs, untilMs } = this.incident;
     const status = rule === 'status-403' ? 403 : 200;
-    const evidence = { rule, url: 'https://shop.example/item/x', status, headers: { server: 'test' }, body: '' };
+    const page = { url: 'https://shop.example/item/x', headers: { server: 'test' }, body: '<h1>Forbidden</h1>' };
+    const evidence = { rule, status, ...page };
     return { verdict, sinceMs: now - atMs, leftMs: untilMs === null ? null : Math.max(0, untilMs - now), evidence };
   }
 

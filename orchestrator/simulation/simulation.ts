@@ -40,6 +40,7 @@ export async function simulate(
   await world.startServer();
   for (const fault of scenario.faults) world.clock.at(START_MS + fault.atMs, () => stage.strike(fault));
   const lastMs = powerOffAtMs(world.run) + 24 * 3_600_000;
+  await world.clock.settle();
   for (;;) {
     const isMore = await world.clock.step();
     if (world.fleet.faults.length > 0) throw world.fleet.faults[0];

@@ -1,13 +1,12 @@
 /**
  * Fresh addresses on the way (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and time of its own.
  */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
-import type { Base, RunShape } from './run-stage.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 const RENEWED: RunShape = {
   products: 60,
@@ -18,15 +17,12 @@ const RENEWED: RunShape = {
   recycleEveryMs: 9_000,
 };
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 async function expectAllStored(): Promise<void> {
   const { products } = whole.run.plan;
-  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
   const gone = products / 10;
@@ -38,41 +34,41 @@ const epochs = (): number[] => whole.machines().map((place) => Number(place.spli
 
 describe('a run whose addresses are rotated', () => {
   it('gives every slot fresh addresses, fetches each product once, and says what it did', async () => {
-    whole = await WholeRun.open(base, RENEWED);
+    whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.untilEnd();
     await expectAllStored();
     for (const slot of [0, 1, 2])
       expect(whole.machines().filter((place) => place.startsWith(`${slot}.`)).length).toBeGreaterThan(1);
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
     expect(whole.server!.alarms).toEqual([]);
     const report = await buildReport(
-      { ...base.stores, clock: whole.clock, processState: newProcessState() },
+      { ...whole.stores, clock: whole.clock, processState: newProcessState() },
       whole.run.id,
     );
     const rotated = epochs().filter((epoch) => epoch > 1).length;
     expect(report.notes).toContain(`addresses rotated, as aws.recycle_every asks: ${rotated}`);
     expect(report.notes.join()).not.toContain('was given up');
-    const events = await base.stores.runs.events(whole.run.id, 1_000);
+    const events = await whole.stores.runs.events(whole.run.id, 1_000);
     const story = timelineOf(whole.run, events).map((line) => line.text);
     expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
   });
 
   it('goes on with a rotation that a dead main server has begun', async () => {
-    whole = await WholeRun.open(base, RENEWED);
+    whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.until('a rotation', async () =>
-      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.rotateAtMs !== null && i.phase === 'crawling'),
+      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.rotateAtMs !== null && i.phase === 'crawling'),
     );
     whole.server!.kill();
     await whole.start();
     await whole.untilEnd();
     await expectAllStored();
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
   it('never has more machines than the plan, but for those that are on their way out', async () => {
-    whole = await WholeRun.open(base, RENEWED);
+    whole = await WholeRun.open(RENEWED);
     let most = 0;
     whole.cloud.compute.onCall = () => {
       most = Math.max(most, whole.cloud.compute.alive().length);

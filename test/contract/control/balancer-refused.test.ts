@@ -1,19 +1,15 @@
 /** Whole runs whose load balancer cannot be made: what it costs, what is left, what the user is told. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { Base, RunShape } from './run-stage.ts';
-import { useBase } from './use-base.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
 
 const SMALL: RunShape = { products: 30, instances: 3, chunkSize: 2, intervalMs: 200 };
 const WORDS =
   'CreateListener at AWS failed: AccessDenied: not authorized to perform elasticloadbalancing:CreateListener';
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 /** What is made comes into being, and the call fails all the same, until `over`. */
 function breakEnsure(error: AppError, over: () => boolean = () => false): void {
@@ -36,14 +32,14 @@ describe('a load balancer that ELBv2 refuses', () => {
   ] as const)(
     'ends the run (%s) %s: nothing is launched, nothing is left, and one alarm says so',
     async (code, _, patienceMs) => {
-      whole = await WholeRun.open(base, SMALL);
+      whole = await WholeRun.open(SMALL);
       breakEnsure(new AppError(code, WORDS));
       await whole.start();
       await whole.untilEnd(patienceMs + 30_000);
       expect(whole.clock.now() - whole.run.startedAtMs).toBeGreaterThanOrEqual(patienceMs);
       expect(launches()).toBe(0);
       expect(whole.cloud.balancers.names()).toEqual([]);
-      const record = await whole.record();
+      const record = whole.record();
       expect(record).toMatchObject({ phase: 'failed', exitCode: 4, balancer: null });
       expect(record.reason).toContain('load balancer');
       expect((await whole.verdict()).products).toMatchObject({ open: 0 });
@@ -52,16 +48,16 @@ describe('a load balancer that ELBv2 refuses', () => {
   );
 
   it('is made when the right has come back, and the run goes on', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const fromMs = whole.clock.now() + 20_000;
     breakEnsure(new AppError('aws-denied', WORDS), () => whole.clock.now() >= fromMs);
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
   it('is waited for at the end while ELBv2 does not let it be removed', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     breakEnsure(new AppError('aws-denied', WORDS));
     let tries = 0;
     whole.cloud.balancers.onCall = ({ name }) => {
@@ -74,12 +70,12 @@ describe('a load balancer that ELBv2 refuses', () => {
   });
 
   it('is removed by the main server that takes the run up, when the first one died over it', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const first = await whole.start((name) => name === 'runs.setBalancer' && 'before');
     await whole.untilDead();
-    expect(first.life.dead).toBe(true);
+    expect(first.isDead).toBe(true);
     expect(whole.cloud.balancers.names()).toHaveLength(1);
-    await base.stores.runs.setRequest(whole.run.id, 'cancel');
+    await whole.stores.runs.setRequest(whole.run.id, 'cancel');
     await whole.start();
     await whole.untilEnd();
     expect(whole.cloud.balancers.names()).toEqual([]);
@@ -88,7 +84,7 @@ describe('a load balancer that ELBv2 refuses', () => {
 
 describe('a load balancer that cannot be made for a while', () => {
   it('keeps launches back, is told once with the words of ELBv2, and the run goes on when it can', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     let over = false;
     breakEnsure(new AppError('aws-throttled', 'CreateLoadBalancer at AWS failed: Throttling'), () => over);
     await whole.start();
@@ -98,12 +94,12 @@ describe('a load balancer that cannot be made for a while', () => {
     expect(whole.server!.alarms.filter((a) => a.includes('Throttling'))).toHaveLength(1);
     over = true;
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(whole.cloud.balancers.names()).toEqual([]);
   });
 
   it('is no news when it comes a second later', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     let tries = 0;
     breakEnsure(new AppError('aws-failed', 'socket hang up'), () => ++tries > 1);
     await whole.start();
@@ -111,6 +107,6 @@ describe('a load balancer that cannot be made for a while', () => {
     expect(whole.server!.alarms).toEqual([]);
     // It was removed by what the row says: nothing is left to look for.
     expect(whole.cloud.balancers.calls.filter((c) => c.name === 'removeByName')).toEqual([]);
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 });

@@ -2,14 +2,13 @@
  * Whole runs on a site that bans: the real control loop on a real database, with a fake fleet and time of its own. What
  * one address may not crawl others do, and when none may, everybody stops.
  */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
-import type { Base, RunShape } from './run-stage.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 const { site } = aRun().settings;
 const HALF_HOUR_MS = 1_800_000;
@@ -19,15 +18,12 @@ function shape(onBan: 'cool-down' | 'replace' | 'stop', change: Partial<RunShape
   return { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, site: { onBan, ban }, ...change };
 }
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 async function expectAllStored(): Promise<void> {
   const { products } = whole.run.plan;
-  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
   const gone = Math.floor(products / 10);
@@ -37,14 +33,14 @@ async function expectAllStored(): Promise<void> {
 
 /** Every product that was right is a row, the others failed with this reason; nothing is left running. */
 async function expectStopped(reason: string, phase: string, exitCode: number): Promise<void> {
-  expect(await whole.record()).toMatchObject({ phase, exitCode, balancer: null });
+  expect(whole.record()).toMatchObject({ phase, exitCode, balancer: null });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
-  const outcomes = await base.stores.work.outcomes(whole.run.id);
+  const outcomes = await whole.stores.work.outcomes(whole.run.id);
   expect(outcomes.open).toBe(0);
   expect(outcomes.reasons[reason as 'banned']).toBeGreaterThan(0);
-  const right = [...whole.fleet.fetches.keys()].filter((id) => outcomeOf(id) === 'stored').sort();
-  expect((await whole.rows()).map((r) => r.product_id)).toEqual(right);
+  const right = [...whole.fetches.keys()].filter((id) => outcomeOf(id) === 'stored').sort();
+  expect(whole.rows().map((r) => r.product_id)).toEqual(right);
   expect(whole.cloud.compute.alive()).toEqual([]);
 }
 
@@ -52,7 +48,7 @@ const outcomeOf = (id: string): string => usualResult({ n: Number(id.slice(1)), 
 
 /** Crawls until every instance has a few pages. */
 async function crawlAWhile(options: RunShape): Promise<void> {
-  whole = await WholeRun.open(base, options);
+  whole = await WholeRun.open(options);
   await whole.start();
   await whole.until('some pages of everybody', () => {
     const { instances } = whole.fleet;
@@ -60,24 +56,24 @@ async function crawlAWhile(options: RunShape): Promise<void> {
   });
 }
 
-const lastRequest = (instance: SimulatedInstance): number => instance.requestsAt.at(-1)!;
+const lastRequest = (instance: SimulatedInstance): number => instance.lastRequestMs!;
 const refuse = (...slots: number[]) => {
-  whole.fleet.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
+  whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
-const report = () => buildReport({ ...base.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
+const report = () => buildReport({ ...whole.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
 
 describe('one banned address of three', () => {
   it('stops at once; the others crawl its products, each once, and everything is stored', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    const before = whole.fleet.of(1).requestsAt.length;
+    const before = whole.requestsOf(whole.fleet.of(1)).length;
     await whole.untilEnd();
     await expectAllStored();
-    expect(whole.fleet.of(1).requestsAt).toHaveLength(before);
+    expect(whole.requestsOf(whole.fleet.of(1))).toHaveLength(before);
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
-    expect(whole.server!.alarms).toEqual([expect.stringMatching(/slot 1: the site has banned 127.* \(status-403\)/)]);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect(whole.server!.alarms).toEqual([expect.stringMatching(/slot 1: the site has banned 198.51.* \(status-403\)/)]);
     expect((await report()).bans).toEqual([
       expect.objectContaining({
         slot: 1,
@@ -94,14 +90,14 @@ describe('one banned address of three', () => {
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
     const bannedAtMs = lastRequest(whole.fleet.of(1));
-    whole.fleet.mood = () => 'fine';
+    whole.mood = () => 'fine';
     await whole.until('the end of the cool-down', () => whole.fleet.of(1).incident === null);
     // Two bans of three addresses within 20 s would open the circuit of a run of eight minutes.
     await whole.until('some time', () => whole.clock.now() - bannedAtMs > 21_000);
     refuse(0);
     await whole.untilEnd();
     await expectAllStored();
-    const after = whole.fleet.of(1).requestsAt.filter((at) => at > bannedAtMs);
+    const after = whole.requestsOf(whole.fleet.of(1)).filter((at) => at > bannedAtMs);
     expect(after.length).toBeGreaterThan(5);
     expect(after[0]! - bannedAtMs).toBeGreaterThanOrEqual(10_000);
     const [first] = (await report()).bans;
@@ -112,7 +108,7 @@ describe('one banned address of three', () => {
     await crawlAWhile(shape('cool-down', {}, 60));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.fleet.mood = () => 'fine';
+    whole.mood = () => 'fine';
     await whole.untilEnd();
     await expectAllStored();
   });
@@ -121,8 +117,8 @@ describe('one banned address of three', () => {
     await crawlAWhile(shape('cool-down', { products: 120 }));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.fleet.of(1).frozen = true;
-    whole.fleet.mood = () => 'fine';
+    whole.fleet.of(1).freeze();
+    whole.mood = () => 'fine';
     await whole.untilEnd();
     await expectAllStored();
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
@@ -135,14 +131,14 @@ describe('one banned address of three', () => {
     ]),
   )('is dealt with by the next main server when one is killed at %s, %s it took effect', async (call, when) => {
     await crawlAWhile(shape('cool-down'));
-    whole.server!.life.decide = (name) => whole.fleet.of(1).incident !== null && name === call && when;
+    whole.life.decide = (name) => whole.fleet.of(1).incident !== null && name === call && when;
     refuse(1);
     await whole.untilDead();
-    expect(whole.server!.life.dead).toBe(true);
+    expect(whole.server!.isDead).toBe(true);
     await whole.start();
     await whole.untilEnd();
     await expectAllStored();
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
     expect((await report()).bans).toHaveLength(1);
   });
 });
@@ -150,7 +146,7 @@ describe('one banned address of three', () => {
 describe('on_ban: replace', () => {
   it('closes the banned epoch and fills the slot with another address, never more than planned at once', async () => {
     await crawlAWhile(shape('replace', { products: 120 }));
-    whole.fleet.mood = (i) => (i.slot === 1 && i.epoch === 1 ? 'ban' : 'fine');
+    whole.mood = (i) => (i.slot === 1 && i.epoch === 1 ? 'ban' : 'fine');
     let most = 0;
     await whole.until('the end', () => {
       most = Math.max(most, whole.cloud.compute.all().filter((m) => ['pending', 'running'].includes(m.state)).length);
@@ -159,9 +155,9 @@ describe('on_ban: replace', () => {
     await expectAllStored();
     expect(most).toBe(3);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [first] = (await base.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [first] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
     expect(first).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'banned' });
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
   it('ends: a slot whose every address is banned gets three of them, and then rests', async () => {
@@ -203,12 +199,12 @@ describe('the circuit', () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
     await whole.until('the bans', () => whole.fleet.instances.every((i) => i.incident !== null));
-    const requests = whole.fleet.instances.map((i) => i.requestsAt.length);
+    const requests = whole.fleet.instances.map((i) => whole.requestsOf(i).length);
     await whole.untilEnd();
     await expectStopped('banned', 'banned', 18);
-    expect(whole.fleet.instances.map((i) => i.requestsAt.length)).toEqual(requests);
+    expect(whole.fleet.instances.map((i) => whole.requestsOf(i).length)).toEqual(requests);
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-    expect((await whole.record()).reason).toMatch(/banned by the site: \d+ products not crawled/);
+    expect(whole.record().reason).toMatch(/banned by the site: \d+ products not crawled/);
     expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toHaveLength(1);
     expect((await report()).notes.join('\n')).toMatch(/banned 3 addresses \(status-403\)/);
   });
@@ -224,7 +220,7 @@ describe('the circuit', () => {
   it('stays open when another main server takes the run up', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
-    whole.server!.life.decide = (name) => name === 'runs.setRequest' && 'after';
+    whole.life.decide = (name) => name === 'runs.setRequest' && 'after';
     await whole.untilDead();
     await whole.start();
     await whole.untilEnd();
@@ -234,11 +230,11 @@ describe('the circuit', () => {
   it('is not opened by a wish to stop that came first, and a stop after long crawling loses no result', async () => {
     await crawlAWhile(shape('cool-down', { products: 200, deadlineMs: 480_000 }));
     await whole.until('a long crawl', () => whole.fleet.of(0).fetched > 40);
-    await base.stores.runs.setRequest(whole.run.id, 'stop');
+    await whole.stores.runs.setRequest(whole.run.id, 'stop');
     refuse(0, 1, 2);
     await whole.untilEnd();
     await expectStopped('cancelled', 'cancelled', 11);
-    const instances = await base.stores.fleet.instances(whole.run.id);
+    const instances = await whole.stores.fleet.instances(whole.run.id);
     expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
   });
 });
@@ -246,7 +242,7 @@ describe('the circuit', () => {
 describe('a suspicion', () => {
   it('of one address is a ban when others still get right pages', async () => {
     await crawlAWhile(shape('cool-down'));
-    whole.fleet.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
+    whole.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
     await whole.untilEnd();
     await expectAllStored();
     expect((await report()).bans).toMatchObject([{ slot: 2, rule: 'required-missing' }]);
@@ -254,7 +250,7 @@ describe('a suspicion', () => {
 
   it('of every address means that the site has changed: everybody stops, exit code 12', async () => {
     await crawlAWhile(shape('cool-down'));
-    whole.fleet.mood = () => 'odd';
+    whole.mood = () => 'odd';
     await whole.untilEnd();
     await expectStopped('site-changed', 'failed', 12);
     expect((await report()).bans).toEqual([]);
@@ -266,13 +262,13 @@ describe('robots.txt in a run', () => {
   const NONE = { ...ALLOW_ALL, version: 'none', access: 'none', source: 'HTTP 503' } as const;
 
   it('that cannot be had makes the fleet wait, and go on when it can', async () => {
-    whole = await WholeRun.open(base, shape('cool-down'));
+    whole = await WholeRun.open(shape('cool-down'));
     whole.robots = NONE;
     await whole.start();
     await whole.until('three instances', () => whole.fleet.instances.filter((i) => i.robots !== null).length === 3);
     const atMs = whole.clock.now();
     await whole.until('some time', () => whole.clock.now() - atMs > 20_000);
-    expect(whole.fleet.fetches.size).toBe(0);
+    expect(whole.fetches.size).toBe(0);
     expect(whole.robotsReads).toBeGreaterThan(3);
     whole.robots = ALLOW_ALL;
     await whole.untilEnd();
@@ -284,15 +280,15 @@ describe('robots.txt in a run', () => {
   });
 
   it('that cannot be read ends the run early with 17: the products are failed(robots)', async () => {
-    whole = await WholeRun.open(base, shape('cool-down'));
+    whole = await WholeRun.open(shape('cool-down'));
     whole.robots = NONE;
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
-    expect(whole.clock.now()).toBeLessThan((await whole.record()).startedAtMs + 180_000);
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
+    expect(whole.clock.now()).toBeLessThan(whole.record().startedAtMs + 180_000);
     expect(whole.server!.alarms.at(-1)).toContain('HTTP 503');
-    expect((await base.stores.work.outcomes(whole.run.id)).reasons).toEqual({ robots: 60 });
-    expect(whole.fleet.fetches.size).toBe(0);
+    expect((await whole.stores.work.outcomes(whole.run.id)).reasons).toEqual({ robots: 60 });
+    expect(whole.fetches.size).toBe(0);
   });
 
   it('with a longer Crawl-delay on a re-read slows everybody down, and says so', async () => {
@@ -301,8 +297,8 @@ describe('robots.txt in a run', () => {
     await whole.until('the re-read', () => whole.fleet.instances.every((i) => i.robots?.version === 'slow'), 200_000);
     const sinceMs = whole.clock.now();
     await whole.until('some pages', () => whole.clock.now() - sinceMs > 30_000);
-    for (const { requestsAt } of whole.fleet.instances) {
-      const later = requestsAt.filter((at) => at > sinceMs);
+    for (const instance of whole.fleet.instances) {
+      const later = whole.requestsOf(instance).filter((at) => at > sinceMs);
       expect(later.length).toBeGreaterThan(2);
       later.slice(1).forEach((at, i) => expect(at - later[i]!).toBeGreaterThanOrEqual(5_000));
     }
@@ -311,7 +307,7 @@ describe('robots.txt in a run', () => {
 
   it('is not asked for when it is to be ignored', async () => {
     const options = shape('cool-down');
-    whole = await WholeRun.open(base, { ...options, site: { ...options.site, robots: 'ignore' } });
+    whole = await WholeRun.open({ ...options, site: { ...options.site, robots: 'ignore' } });
     await whole.start();
     await whole.untilEnd();
     await expectAllStored();

@@ -1,33 +1,28 @@
 /** The bucket as the second channel: callbacks that never arrive cost time, not results. Whole runs by the real control loop. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
-import type { Base } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 const LIMITS = limitsFor(480_000);
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 async function expectComplete(): Promise<void> {
-  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
   expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-  expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
-  const instances = await base.stores.fleet.instances(whole.run.id);
+  expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
+  const instances = await whole.stores.fleet.instances(whole.run.id);
   expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
   expect(instances.every((i) => i.manifestSha256 !== null)).toBe(true);
 }
 
 describe('F39: manifests are polled', () => {
   it('ends instances whose completion is lost for all, within the time a silent one is given', async () => {
-    whole = await WholeRun.open(base, { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 });
+    whole = await WholeRun.open({ products: 40, instances: 3, chunkSize: 2, intervalMs: 200 });
     whole.fleet.network = (path) => (path === COMPLETION_PATH ? { lose: 'request' } : null);
     await whole.start();
     let closedMs = 0;
@@ -44,10 +39,10 @@ describe('F39: manifests are polled', () => {
     const deadlineMs = 14_400_000;
     const { lostMs } = limitsFor(deadlineMs);
     const shape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 25_000, deadlineMs };
-    whole = await WholeRun.open(base, shape);
+    whole = await WholeRun.open(shape);
     await whole.start();
     await whole.until('all products granted', async () => {
-      const counts = await base.stores.work.counts(whole.run.id);
+      const counts = await whole.stores.work.counts(whole.run.id);
       return counts.granted === counts.chunks;
     });
     const cutMs = whole.clock.now();

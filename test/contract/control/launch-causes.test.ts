@@ -2,13 +2,12 @@
  * What keeps a real account from launching: types that it may not have, keys that run out, rights that go away, machines that
  * die at launch. Whole runs by the real control loop, with an EC2 in memory. Limits are those of a run of eight minutes.
  */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { LaunchFailure, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
-import type { Base, RunShape } from './run-stage.ts';
-import { useBase } from './use-base.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
@@ -16,11 +15,8 @@ const LIMITS = limitsFor(480_000);
 /** How long keys and rights are waited for: an eighth of a run under 16 minutes. */
 const PATIENCE_MS = 60_000;
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 const refused = (cause: Extract<LaunchFailure, { kind: 'refused' }>['cause'], message: string): LaunchFailure => ({
@@ -37,12 +33,12 @@ describe('a type that the account may not launch', () => {
     instanceType.endsWith('.nano') ? refused('type', FREE) : null;
 
   it('is not asked for again: the next type is launched, and one alarm says why', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.instanceTypes = ['t4g.nano', 't4g.micro'];
     whole.cloud.compute.refusalOf = freePlan;
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(types()).toEqual(Array(3).fill('t4g.micro'));
     // The claims that were out together; no slot asks again.
     expect(launches()).toBeLessThanOrEqual(6);
@@ -53,11 +49,11 @@ describe('a type that the account may not launch', () => {
   });
 
   it('ends the run at once with the code for capacity when no other is allowed, and says what to allow', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = freePlan;
     await whole.start();
     await whole.untilEnd(30_000);
-    const { phase, exitCode, reason } = await whole.record();
+    const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 19 });
     expect(reason).toContain('t4g.nano');
     expect(reason).toContain('aws.instance_types');
@@ -67,20 +63,20 @@ describe('a type that the account may not launch', () => {
 
 describe('a parameter that is wrong for one pool', () => {
   it('leaves the other pools to the run', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = ({ subnetId }) =>
       subnetId.endsWith('a') ? refused('invalid', 'InvalidSubnetID.NotFound') : null;
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
   it('ends the run with the code for configuration when it is wrong in all of them', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('invalid', 'InvalidAMIID.NotFound');
     await whole.start();
     await whole.untilEnd(30_000);
-    const { phase, exitCode, reason } = await whole.record();
+    const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 4 });
     expect(reason).toContain('InvalidAMIID.NotFound');
   });
@@ -93,31 +89,31 @@ describe('keys and rights that go away', () => {
     ['credentials', EXPIRED],
     ['denied', 'InvalidParameterValue: Invalid IAM Instance Profile name'],
   ] as const)('for half a minute (%s) are waited for with few calls, and the run goes on', async (cause, message) => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const untilMs = whole.clock.now() + PATIENCE_MS / 2;
     whole.cloud.compute.refusalOf = () => (whole.clock.now() < untilMs ? refused(cause, message) : null);
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     // At most once in two heartbeats.
     expect(launches()).toBeLessThanOrEqual(10 + PATIENCE_MS / 2 / LIMITS.heartbeatMs);
     expect(whole.server!.alarms.filter((a) => a.includes(message))).toHaveLength(1);
   });
 
   it('for good end the run after its patience, with the code for configuration and the remedy', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('credentials', EXPIRED);
     await whole.start();
     await whole.untilEnd(PATIENCE_MS + 30_000);
     expect(elapsedMs()).toBeGreaterThanOrEqual(PATIENCE_MS);
-    const { phase, exitCode, reason } = await whole.record();
+    const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 4 });
     expect(reason).toContain(EXPIRED);
     expect(reason).toContain('renew the keys');
   });
 
   it('everywhere, the bucket included, end the run as soon', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     await whole.start();
     const expired = (): never => {
       throw new AppError('aws-denied', EXPIRED);
@@ -129,11 +125,11 @@ describe('keys and rights that go away', () => {
     whole.cloud.objects.presignGet = async () => expired();
     whole.cloud.objects.putIfAbsent = async () => expired();
     await whole.untilEnd(PATIENCE_MS + 60_000);
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 4 });
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 4 });
   });
 
   it('are asked for anew by a main server that takes the run up', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('denied', 'UnauthorizedOperation');
     const first = await whole.start();
     await whole.until('refusals', () => launches() >= 4);
@@ -141,7 +137,7 @@ describe('keys and rights that go away', () => {
     whole.cloud.compute.refusalOf = () => null;
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 });
 
@@ -152,25 +148,25 @@ describe('machines that die at launch', () => {
   };
 
   it('end the run after some rounds with pauses, with the reason of EC2 and its remedy', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.deathAtLaunch = KMS;
     await whole.start();
     await whole.untilEnd(60_000);
-    const { phase, exitCode, reason, report } = await whole.record();
+    const { phase, exitCode, reason, report } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 19 });
     expect(reason).toContain('Client.InvalidKMSKey.InvalidState');
     expect(reason).toContain('KMS key');
     expect(launches()).toBe(3 + 1 + 1);
     expect(elapsedMs()).toBeGreaterThan(3 * LIMITS.dryPoolMs);
     expect(report).toBeNull();
-    const instances = await base.stores.fleet.instances(whole.run.id);
+    const instances = await whole.stores.fleet.instances(whole.run.id);
     expect(instances.filter((i) => i.instanceId !== null).map((i) => i.stateReason)).toEqual([KMS, KMS, KMS, KMS, KMS]);
-    const story = timelineOf(whole.run, await base.stores.runs.events(whole.run.id, 1_000));
+    const story = timelineOf(whole.run, await whole.stores.runs.events(whole.run.id, 1_000));
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
   });
 
   it('hold the launches back until one comes up, and the fleet is made whole', async () => {
-    whole = await WholeRun.open(base, { ...SMALL, products: 120, intervalMs: 1_000 });
+    whole = await WholeRun.open({ ...SMALL, products: 120, intervalMs: 1_000 });
     whole.cloud.compute.deathAtLaunch = {
       code: 'Server.InternalError',
       message: 'Server.InternalError: Internal error on launch',
@@ -178,11 +174,11 @@ describe('machines that die at launch', () => {
     await whole.start();
     await whole.until('three deaths', () => launches() === 3);
     await whole.until('the deaths to be seen', async () =>
-      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.stateReason !== null),
+      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.stateReason !== null),
     );
     whole.cloud.compute.deathAtLaunch = null;
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(whole.cloud.compute.all().filter((i) => i.stateReason === undefined)).toHaveLength(3);
   });
 });

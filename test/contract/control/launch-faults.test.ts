@@ -2,7 +2,7 @@
  * Rows of the fault matrix that concern launches and the life of a slot: whole runs by the real control loop, with an EC2
  * in memory that misbehaves as the real one does. Limits are those of a run of eight minutes.
  */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import { macMessage } from '../../../shared/wire/signature.ts';
@@ -11,9 +11,8 @@ import type { Callbacks } from '../../../orchestrator/control/callbacks/callback
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { aWorld } from '../../unit/control/builders.ts';
-import type { Base, RunShape } from './run-stage.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
 /** Long enough for something to happen in the middle of it. */
@@ -21,15 +20,12 @@ const SLOW: RunShape = { products: 120, instances: 3, chunkSize: 2, intervalMs: 
 const LIMITS = limitsFor(480_000);
 const VISIBLE_MS = 60_000;
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 /** I1, I2, I3 and I7, and the exit code 0. */
 async function expectComplete(): Promise<void> {
-  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
   await expectSound();
 }
 
@@ -42,7 +38,7 @@ async function expectSound(): Promise<void> {
   expect(new Set(whole.machines()).size).toBe(whole.machines().length);
 }
 
-const records = (): Promise<InstanceRecord[]> => base.stores.fleet.instances(whole.run.id);
+const records = (): Promise<InstanceRecord[]> => whole.stores.fleet.instances(whole.run.id);
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
 const alarms = (): string => whole.server!.alarms.join('\n');
 const somePages = (): Promise<void> =>
@@ -50,7 +46,7 @@ const somePages = (): Promise<void> =>
 
 describe('a launch without an answer', () => {
   it('F1: whose instance shows only after half a minute is adopted, and no second one is launched', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.behaviour.invisibleMs = 30_000;
     whole.cloud.compute.launchFaults.push('reply-lost', 'reply-lost', 'reply-lost', 'reply-lost');
     await whole.start();
@@ -60,7 +56,7 @@ describe('a launch without an answer', () => {
   });
 
   it('F2: is repeated with the token of the first call', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const nothing: LaunchResult = { kind: 'unknown', message: 'socket hang up' };
     whole.cloud.compute.launchFaults.push(nothing, nothing, nothing, nothing);
     await whole.start();
@@ -72,7 +68,7 @@ describe('a launch without an answer', () => {
   });
 
   it('F2: whose repetition is refused is adopted when its tags show: the refusal says nothing of the first call', async () => {
-    whole = await WholeRun.open(base, { ...SLOW, instances: 1, intervalMs: 500 });
+    whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
     whole.cloud.compute.behaviour.invisibleMs = 5_000;
     whole.cloud.compute.launchFaults.push('reply-lost', {
       kind: 'refused',
@@ -86,7 +82,7 @@ describe('a launch without an answer', () => {
   });
 
   it('F9: whose token is used is adopted when its tags show', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const { compute } = whole.cloud;
     const launch = compute.launch.bind(compute);
     compute.launch = async (request) => {
@@ -101,7 +97,7 @@ describe('a launch without an answer', () => {
   });
 
   it('F9: whose token is used and nothing shows gets a new epoch, after the minute in which it may be invisible', async () => {
-    whole = await WholeRun.open(base, { ...SLOW, instances: 1, intervalMs: 500 });
+    whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
     whole.cloud.compute.launchFaults.push({ kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true });
     await whole.start();
     const startMs = whole.clock.now();
@@ -113,7 +109,7 @@ describe('a launch without an answer', () => {
   });
 
   it('F9: whose token belongs to a dead instance gets a new epoch at once, in the same pool', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' });
     await whole.start();
     await whole.untilEnd();
@@ -127,7 +123,7 @@ describe('a launch without an answer', () => {
 
 describe('EC2 without machines', () => {
   it('F4: gives k of n: the others go on, and the refused slot gets its instance in another zone', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000c' });
     await whole.start();
     await whole.untilEnd();
@@ -137,7 +133,7 @@ describe('EC2 without machines', () => {
   });
 
   it('F5: in one pool is asked there again only when three scaled minutes are over', async () => {
-    whole = await WholeRun.open(base, { ...SLOW, instances: 6 });
+    whole = await WholeRun.open({ ...SLOW, instances: 6 });
     whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000a' });
     await whole.start();
     await whole.until('a full fleet', () => whole.cloud.compute.alive().length === 6);
@@ -148,7 +144,7 @@ describe('EC2 without machines', () => {
   });
 
   it('F5: in all pools is waited for without spinning, and used when there are some again', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const dryMs = 5 * LIMITS.dryPoolMs;
     whole.cloud.compute.dryOut(whole.clock.now() + dryMs);
     await whole.start();
@@ -164,11 +160,11 @@ describe('EC2 without machines', () => {
   });
 
   it('F5: for good ends the run with the code for capacity, long before it would spin', async () => {
-    whole = await WholeRun.open(base, { ...SMALL, deadlineMs: 120_000 });
+    whole = await WholeRun.open({ ...SMALL, deadlineMs: 120_000 });
     whole.cloud.compute.dryOut(Infinity);
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
     await expectSound();
     expect(calls('launch')).toBeLessThan(50);
   });
@@ -176,7 +172,7 @@ describe('EC2 without machines', () => {
 
 describe('EC2 that refuses', () => {
   it('F6: for the quota is asked again only when an instance has ended; the run goes on and says what to ask for', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.cloud.compute.behaviour.quota = 2;
     await whole.start();
     await whole.until('the refusal', () => calls('launch') >= 3);
@@ -193,7 +189,7 @@ describe('EC2 that refuses', () => {
   });
 
   it('F6: for the quota for good is tried once in ten scaled minutes, until it is too late to boot', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.behaviour.quota = 0;
     await whole.start();
     await whole.until('the refusal', () => calls('launch') >= 1);
@@ -203,12 +199,12 @@ describe('EC2 that refuses', () => {
     expect(calls('launch') - before).toBeGreaterThanOrEqual(2);
     expect(calls('launch') - before).toBeLessThanOrEqual(5);
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
     await expectSound();
   });
 
   it('F7: with throttling for a minute has launched everything soon after, by few calls', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.throttle.allUntilMs = whole.clock.now() + 60_000;
     await whole.start();
     await whole.until('the launches', () => whole.cloud.compute.alive().length === 3, 120_000);
@@ -219,7 +215,7 @@ describe('EC2 that refuses', () => {
   });
 
   it('F7, F43: with throttled terminates gets them again until every instance has ended', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     await whole.start();
     await whole.until('the first end', () => calls('terminate') > 0);
     whole.cloud.compute.throttle.writesUntilMs = whole.clock.now() + 60_000;
@@ -230,7 +226,7 @@ describe('EC2 that refuses', () => {
 
 describe('EC2 that is slow to know', () => {
   it('F8: does not show young instances, to a second main server neither: nobody is taken for gone', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.cloud.compute.behaviour.invisibleMs = 30_000;
     await whole.start((name) => name === 'balancers.register' && 'before');
     await whole.untilDead();
@@ -241,7 +237,7 @@ describe('EC2 that is slow to know', () => {
   });
 
   it('F43: answers NotFound to a terminate: that is not death, it is told again and the user hears of it', async () => {
-    whole = await WholeRun.open(base, { ...SMALL, products: 6 });
+    whole = await WholeRun.open({ ...SMALL, products: 6 });
     whole.cloud.compute.behaviour.unknownMs = 30_000;
     await whole.start();
     await whole.untilEnd();
@@ -252,7 +248,7 @@ describe('EC2 that is slow to know', () => {
 
 describe('an instance that does not come into service', () => {
   it('F10: never says hello, and is replaced once with its console kept', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.fleet.boots = (machine) => machine.tags['crawlfleet:slot'] !== '1';
     whole.cloud.compute.consoles.set('i-00000000000000002', 'cloud-init: failed to fetch the bundle');
     await whole.start();
@@ -265,7 +261,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F11: is not who its token was made for: refused with an alarm, and no product goes there', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     let callbacks: Callbacks | null = null;
     const connect = whole.fleet.connect.bind(whole.fleet);
     whole.fleet.connect = (to, died) => connect((callbacks = to), died);
@@ -285,7 +281,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F13: is never healthy while others are, and is replaced in another zone with the reason of the balancer', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     const { forcedHealth } = whole.cloud.balancers;
     whole.fleet.onBoot = ({ id, slot, epoch }) => void (slot === 1 && epoch === 1 && forcedHealth.set(id, 'unused'));
     whole.fleet.route = (targets, turn) => {
@@ -302,7 +298,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F14: cannot be a target yet, and is registered when ELBv2 takes it', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const { balancers } = whole.cloud;
     const register = balancers.register.bind(balancers);
     let refusals = 0;
@@ -314,7 +310,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F34: says hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => {
       if (instance.slot < 2 && instance.epoch === 1) Object.assign(instance, { address: '127.0.0.77' });
     };
@@ -325,7 +321,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F34: says hello through the same NAT as another: the address it came from tells', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
     const connect = whole.fleet.connect.bind(whole.fleet);
     whole.fleet.connect = (callbacks, died) => {
@@ -334,7 +330,7 @@ describe('an instance that does not come into service', () => {
         const behind = callback.slot < 2 && callback.epoch === 1;
         if (behind) return hello({ ...callback, source: '::ffff:203.0.113.50' });
         // The others have the addresses that EC2 shows: no proxy is between.
-        const record = await base.stores.fleet.get(whole.run.id, callback.slot, callback.epoch);
+        const record = await whole.stores.fleet.get(whole.run.id, callback.slot, callback.epoch);
         return hello({ ...callback, source: `::ffff:${record?.address}` });
       };
       connect(callbacks, died);
@@ -346,7 +342,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F34: says hello through a public proxy as all others do: nobody is given up for it', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
     const connect = whole.fleet.connect.bind(whole.fleet);
     whole.fleet.connect = (callbacks, died) => {
@@ -354,7 +350,7 @@ describe('an instance that does not come into service', () => {
       callbacks.hello = async (callback) => {
         const { slot, epoch } = callback;
         // EC2 has not shown this one's address yet: the source is all there is, also when the hello is repeated.
-        if (slot === 0) await base.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, base.fence);
+        if (slot === 0) await whole.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, whole.server!.fence);
         const answer = await hello({ ...callback, source: '104.16.1.1' });
         await hello({ ...callback, source: '104.16.1.1' });
         return answer;
@@ -368,7 +364,7 @@ describe('an instance that does not come into service', () => {
   });
 
   it('F34: is shown by EC2 with the address of another: it does not even get to say hello', async () => {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     const { compute } = whole.cloud;
     const usual = compute.addressOf;
     compute.addressOf = (i) =>
@@ -393,14 +389,14 @@ describe('an instance that does not come into service', () => {
 
 describe('the end of a machine', () => {
   it('F43: that may not be terminated is reported, the run ends without it, and it switches itself off', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     await whole.start();
     await whole.until('an instance', () => whole.fleet.instances.length > 0);
     const [first] = whole.fleet.instances;
     whole.cloud.compute.protected.add(first!.id);
     await whole.until('the alarm', () => alarms().includes('OperationNotPermitted'));
     expect(alarms()).toContain(`${first!.id} cannot be ended`);
-    await whole.until('the results', async () => (await whole.record()).phase === 'completed', 120_000);
+    await whole.until('the results', async () => whole.record().phase === 'completed', 120_000);
     expect(whole.clock.now()).toBeLessThan(whole.run.deadlineAtMs - 60_000);
     expect(whole.cloud.compute.isRunning(first!.id)).toBe(true);
     // Its own timer.
@@ -410,7 +406,7 @@ describe('the end of a machine', () => {
   });
 
   it('does not wait for ELBv2: terminated though no target can be deregistered', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.balancers.deregister = () => Promise.reject(new Error('ServiceUnavailable'));
     await whole.start();
     await whole.untilEnd();
@@ -429,10 +425,9 @@ describe('F45: run.max_cost', () => {
     return { committed, each };
   };
   const openWith = async (shape: RunShape, cap: (of: ReturnType<typeof figures>) => number): Promise<void> => {
-    whole = await WholeRun.open(base, shape);
+    whole = await WholeRun.open(shape);
     const maxCost = cap(figures());
-    await whole.close();
-    whole = await WholeRun.open(base, { ...shape, maxCost });
+    whole = await WholeRun.open({ ...shape, maxCost });
   };
 
   it('keeps first launches back: the run goes on with what it can pay, and says why', async () => {
@@ -451,9 +446,9 @@ describe('F45: run.max_cost', () => {
     await whole.until('some pages', () => whole.fleet.instances[0]?.fetched === 3);
     whole.cloud.compute.kill(whole.fleet.instances[0]!.id);
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
     await expectSound();
-    const { reasons } = await base.stores.work.outcomes(whole.run.id);
+    const { reasons } = await whole.stores.work.outcomes(whole.run.id);
     expect(reasons.budget).toBeGreaterThan(100);
     expect(whole.machines()).toEqual(['0.1']);
   });
@@ -462,7 +457,7 @@ describe('F45: run.max_cost', () => {
     await openWith(SMALL, ({ committed, each }) => committed + 0.5 * each);
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
     expect(calls('launch')).toBe(0);
   });
 });

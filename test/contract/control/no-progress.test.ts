@@ -1,8 +1,7 @@
 /** Whole runs in which nothing comes in: what each cause costs, when the run ends, which alarms it raises. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import type { Base, RunShape } from './run-stage.ts';
-import { useBase } from './use-base.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
 
 /** Eight minutes: the alarm after one without progress, the end after two. */
@@ -11,19 +10,16 @@ const END_MS = 120_000;
 /** For heartbeats, uploads that are given up, and EC2. */
 const SLACK_MS = 45_000;
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
-const stored = async (): Promise<number> => (await base.stores.work.outcomes(whole.run.id)).stored;
+const stored = async (): Promise<number> => (await whole.stores.work.outcomes(whole.run.id)).stored;
 const alarms = (): string => whole.server!.alarms.join('\n');
 const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 
 /** Starts a run and lets it crawl until `some` rows are loaded. */
 async function underWay(shape: Partial<RunShape> = {}, some = 5): Promise<void> {
-  whole = await WholeRun.open(base, { ...SHAPE, ...shape });
+  whole = await WholeRun.open({ ...SHAPE, ...shape });
   await whole.start();
   await whole.until('some rows', async () => (await stored()) >= some);
 }
@@ -38,16 +34,17 @@ async function timeToEnd(): Promise<number> {
 describe('a site that is down', () => {
   it('is asked at an eighth of the pace, gets no further address, and ends the run with 17 and what it has', async () => {
     await underWay();
-    whole.fleet.mood = () => 'down';
-    const before = whole.fleet.instances.map((i) => i.requestsAt.length);
+    whole.mood = () => 'down';
+    const before = whole.fleet.instances.map((i) => whole.requestsOf(i).length);
     const tookMs = await timeToEnd();
     expect(tookMs).toBeGreaterThan(END_MS - 5_000);
     expect(tookMs).toBeLessThan(END_MS + SLACK_MS);
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
-    expect((await whole.record()).reason).toMatch(/the site is down: \d+ products not crawled/);
-    expect((await whole.rows()).length).toBeGreaterThanOrEqual(5);
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
+    expect(whole.record().reason).toMatch(/the site is down: \d+ products not crawled/);
+    expect(whole.rows().length).toBeGreaterThanOrEqual(5);
     expect(launches()).toBe(2);
-    for (const [i, { requestsAt }] of whole.fleet.instances.entries()) {
+    for (const [i, instance] of whole.fleet.instances.entries()) {
+      const requestsAt = whole.requestsOf(instance);
       expect(requestsAt.length - before[i]!).toBeLessThan(60);
       expect(requestsAt.at(-1)! - requestsAt.at(-2)!).toBeGreaterThanOrEqual(8_000);
     }
@@ -58,13 +55,13 @@ describe('a site that is down', () => {
 
   it('that comes back is crawled to the end, at the planned pace again', async () => {
     await underWay({ products: 120 });
-    whole.fleet.mood = () => 'down';
+    whole.mood = () => 'down';
     await whole.until('the slow pace', () => /is down/.test(alarms()));
-    whole.fleet.mood = () => 'fine';
+    whole.mood = () => 'fine';
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(alarms()).toContain('the site answers again');
-    const last = whole.fleet.instances[0]!.requestsAt.slice(-2);
+    const last = whole.requestsOf(whole.fleet.instances[0]!).slice(-2);
     expect(last[1]! - last[0]!).toBeLessThan(2_000);
   });
 
@@ -75,38 +72,38 @@ describe('a site that is down', () => {
       reason: 'network',
       detail: 'ECONNREFUSED',
     });
-    whole = await WholeRun.open(base, { ...SHAPE, products: 30, deadlineMs: 240_000 }, refused);
+    whole = await WholeRun.open({ ...SHAPE, products: 30, deadlineMs: 240_000 }, refused);
     await whole.start();
-    await whole.until('the end of the crawl', async () => (await whole.record()).phase === 'releasing');
+    await whole.until('the end of the crawl', async () => whole.record().phase === 'releasing');
     whole.server!.kill();
     await whole.start();
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 17, request: null });
-    expect((await whole.record()).reason).toBe('the site is down: 30 of 30 products failed');
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 17, request: null });
+    expect(whole.record().reason).toBe('the site is down: 30 of 30 products failed');
   });
 });
 
 describe('a load balancer that this machine cannot reach', () => {
   it('raises an alarm with its URL within half a minute, and ends the run with 4', async () => {
-    whole = await WholeRun.open(base, SHAPE);
+    whole = await WholeRun.open(SHAPE);
     whole.fleet.send = () => Promise.resolve({ kind: 'unreachable', message: 'getaddrinfo ENOTFOUND lb' });
     await whole.start();
-    await whole.until('a ready instance', () => whole.fleet.instances.some((i) => i.takesOffers));
+    await whole.until('a ready instance', () => whole.fleet.instances.some((i) => i.isHealthy));
     const fromMs = whole.clock.now();
     await whole.until('the alarm', () => whole.server!.alarms.length > 0);
     expect(whole.clock.now() - fromMs).toBeLessThan(45_000);
-    const { url } = (await whole.record()).balancer!;
+    const { url } = whole.record().balancer!;
     expect(whole.server!.alarms[0]).toContain(`cannot reach the load balancer at ${url} (getaddrinfo ENOTFOUND lb)`);
     expect(whole.server!.alarms[0]).toContain('security group');
     await whole.untilEnd();
     expect(whole.clock.now() - fromMs).toBeLessThan(END_MS + SLACK_MS);
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'unreachable' });
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'unreachable' });
     expect(whole.server!.alarms).toHaveLength(3);
     expect(launches()).toBe(2);
   });
 
   it('for less than that is no news', async () => {
-    whole = await WholeRun.open(base, { ...SHAPE, products: 30 });
+    whole = await WholeRun.open({ ...SHAPE, products: 30 });
     const send = whole.fleet.send.bind(whole.fleet);
     let tries = 0;
     whole.fleet.send = (...args) =>
@@ -114,7 +111,7 @@ describe('a load balancer that this machine cannot reach', () => {
     await whole.start();
     await whole.untilEnd();
     expect(whole.server!.alarms).toEqual([]);
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 });
 
@@ -130,10 +127,10 @@ describe('a bucket that is lost', () => {
     lose(['put', 'get', 'list'], 'NoSuchBucket');
     const tookMs = await timeToEnd();
     expect(tookMs).toBeLessThan(END_MS + 2 * SLACK_MS);
-    expect(await whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'lost-bucket' });
+    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 4, request: 'lost-bucket' });
     expect(alarms()).toMatch(/the bucket cannot be used.*bucket b .*NoSuchBucket/);
     expect(alarms()).not.toContain('still shows it');
-    expect((await whole.rows()).length).toBeGreaterThanOrEqual(5);
+    expect(whole.rows().length).toBeGreaterThanOrEqual(5);
     expect(whole.cloud.compute.all().every((m) => m.state === 'terminated')).toBe(true);
   });
 
@@ -144,18 +141,18 @@ describe('a bucket that is lost', () => {
     await whole.until('half a minute', () => whole.clock.now() - fromMs > 30_000);
     whole.cloud.objects.onCall = () => undefined;
     await whole.untilEnd();
-    expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(alarms()).toContain('the bucket can be used again');
   });
 
   it('to listing alone, while a lost instance is to be closed, lets the others go on and ends in time', async () => {
     await underWay({ products: 100 });
     lose(['list'], 'AccessDenied');
-    whole.fleet.of(0).dead = true;
+    whole.fleet.of(0).end();
     const tookMs = await timeToEnd();
     expect(tookMs).toBeLessThan(END_MS + 2 * SLACK_MS + 100_000);
-    expect(await whole.record()).toMatchObject({ exitCode: 4 });
-    expect((await whole.rows()).length).toBeGreaterThan(40);
+    expect(whole.record()).toMatchObject({ exitCode: 4 });
+    expect(whole.rows().length).toBeGreaterThan(40);
     expect(alarms()).toMatch(/bucket b \(list\): AccessDenied/);
   });
 });

@@ -1,41 +1,37 @@
 /** Work that moves between healthy instances, and instances beside the plan: F17, F19, F20, stragglers, returned addresses. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
-import type { Base, RunShape } from './run-stage.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 /** Twenty products each: 20 s at the pace. */
 const FLEET: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000 };
 /** A page of a straggler: a tenth of the pace. */
 const SLOW_PAGE_MS = 10_000;
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 /** Every product accounted for, fetched once, nothing left running. */
 async function expectComplete({ fetchedOnce = true } = {}): Promise<void> {
   const { products } = whole.run.plan;
-  expect(await whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
   expect(verdict.products).toMatchObject({ planned: products, open: 0 });
-  expect(await whole.rows()).toHaveLength(
+  expect(whole.rows()).toHaveLength(
     Array.from({ length: products }, (_, i) => ({ n: i + 1, id: `p${i + 1}` })).filter(
       (p) => usualResult(p).outcome === 'stored',
     ).length,
   );
   expect(whole.cloud.compute.alive()).toEqual([]);
-  if (fetchedOnce) expect([...whole.fleet.fetches.values()]).toEqual(Array.from({ length: products }, () => 1));
+  if (fetchedOnce) expect([...whole.fetches.values()]).toEqual(Array.from({ length: products }, () => 1));
 }
 
 const elapsedMs = (): number => whole.clock.now() - whole.run.startedAtMs;
 
 async function eventsOf(kind: string): Promise<string[]> {
-  const events = await base.stores.runs.events(whole.run.id, 1_000);
+  const events = await whole.stores.runs.events(whole.run.id, 1_000);
   return events.filter((e) => e.kind === kind).map((e) => e.detail ?? '');
 }
 
@@ -48,7 +44,7 @@ function slowDown(slot: number): void {
 
 describe('a straggler at a tenth of the pace', () => {
   it('gives back what it has not begun, and the others are through long before it would be', async () => {
-    whole = await WholeRun.open(base, FLEET);
+    whole = await WholeRun.open(FLEET);
     slowDown(1);
     await whole.start();
     await whole.untilEnd();
@@ -61,7 +57,7 @@ describe('a straggler at a tenth of the pace', () => {
   });
 
   it('keeps the others from going home while they could take over work', async () => {
-    whole = await WholeRun.open(base, { ...FLEET, products: 30 });
+    whole = await WholeRun.open({ ...FLEET, products: 30 });
     slowDown(1);
     await whole.start();
     await whole.untilEnd();
@@ -70,7 +66,7 @@ describe('a straggler at a tenth of the pace', () => {
   });
 
   it('gives each product to one instance only when heartbeats and replies are lost all the time', async () => {
-    whole = await WholeRun.open(base, FLEET);
+    whole = await WholeRun.open(FLEET);
     slowDown(1);
     let turn = 0;
     whole.fleet.network = (path) => {
@@ -90,7 +86,7 @@ describe('a main server killed in the middle of a transfer', () => {
   it.each(calls.flatMap((call) => [['before', call] as const, ['after', call] as const]))(
     '%s %s is followed by one that brings it to an end, with no product fetched twice',
     async (when, call) => {
-      whole = await WholeRun.open(base, FLEET);
+      whole = await WholeRun.open(FLEET);
       slowDown(1);
       let given = false;
       let killed = false;
@@ -102,7 +98,7 @@ describe('a main server killed in the middle of a transfer', () => {
       });
       await whole.untilDead();
       expect(killed).toBe(true);
-      await whole.clock.advance(2_000);
+      await whole.pass(2_000);
       await whole.start();
       await whole.untilEnd();
       await expectComplete();
@@ -113,7 +109,7 @@ describe('a main server killed in the middle of a transfer', () => {
 
 describe('an instance killed in the middle of a transfer', () => {
   it('goes on without what it gave back', async () => {
-    whole = await WholeRun.open(base, FLEET);
+    whole = await WholeRun.open(FLEET);
     slowDown(1);
     let crashed = false;
     whole.fleet.onAnswer = (path, { slot }) => {
@@ -125,13 +121,13 @@ describe('an instance killed in the middle of a transfer', () => {
     await whole.untilEnd();
     expect(crashed).toBe(true);
     await expectComplete({ fetchedOnce: false });
-    expect(Math.max(...whole.fleet.fetches.values())).toBeLessThanOrEqual(2);
+    expect(Math.max(...whole.fetches.values())).toBeLessThanOrEqual(2);
   });
 });
 
 describe('F17: a balancer that gives two chunks to one instance and none to another', () => {
   it('leaves shards even to within one chunk', async () => {
-    whole = await WholeRun.open(base, FLEET);
+    whole = await WholeRun.open(FLEET);
     const order = [0, 0, 1, 0, 0, 1, 1, 2];
     whole.fleet.route = (targets, turn) => targets[order[turn % order.length]! % targets.length];
     await whole.start();
@@ -146,9 +142,9 @@ describe('F17: a balancer that gives two chunks to one instance and none to anot
 describe('an address that is back from its cool-down', () => {
   it('takes over work from those that have got its share', async () => {
     const site = { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 12_000 } };
-    whole = await WholeRun.open(base, { ...FLEET, products: 180, site });
+    whole = await WholeRun.open({ ...FLEET, products: 180, site });
     let banned = false;
-    whole.fleet.mood = ({ slot }) => {
+    whole.mood = ({ slot }) => {
       if (slot !== 2 || banned || elapsedMs() < 8_000) return 'fine';
       banned = true;
       return 'ban';
@@ -167,10 +163,10 @@ describe('an address that is back from its cool-down', () => {
 
 describe('F19 and F20: instances that are lost', () => {
   it('have their products crawled by others, and the run is on time', async () => {
-    whole = await WholeRun.open(base, { ...FLEET, instances: 4, products: 80 });
+    whole = await WholeRun.open({ ...FLEET, instances: 4, products: 80 });
     await whole.start();
     await whole.until('half of it', () => whole.fleet.instances.some((i) => i.fetched >= 10));
-    for (const slot of [1, 2]) whole.fleet.of(slot).dead = true;
+    for (const slot of [1, 2]) whole.fleet.of(slot).end();
     await whole.untilEnd();
     // What the lost ones had not uploaded is fetched again.
     await expectComplete({ fetchedOnce: false });
@@ -182,7 +178,7 @@ describe('instances beside the plan', () => {
   const TIGHT: RunShape = { products: 120, instances: 2, chunkSize: 2, intervalMs: 1_000, deadlineMs: 100_000 };
 
   it('are launched when the planned ones will not be through in time', async () => {
-    whole = await WholeRun.open(base, TIGHT);
+    whole = await WholeRun.open(TIGHT);
     slowDown(1);
     await whole.start();
     await whole.untilEnd();
@@ -193,18 +189,18 @@ describe('instances beside the plan', () => {
   });
 
   it('are not launched when that would cost more than run.max_cost', async () => {
-    whole = await WholeRun.open(base, { ...TIGHT, maxCost: 0.000_001 });
+    whole = await WholeRun.open({ ...TIGHT, maxCost: 0.000_001 });
     await whole.start();
     await whole.untilEnd();
     expect(whole.machines()).toEqual([]);
   });
 
   it('are not launched beyond site.max_rate', async () => {
-    whole = await WholeRun.open(base, { ...TIGHT, site: { maxRatePerSecond: 2 } });
+    whole = await WholeRun.open({ ...TIGHT, site: { maxRatePerSecond: 2 } });
     slowDown(1);
     await whole.start();
     await whole.untilEnd();
     expect(whole.machines()).toEqual(['0.1', '1.1']);
-    expect(await whole.record()).toMatchObject({ exitCode: 15 });
+    expect(whole.record()).toMatchObject({ exitCode: 15 });
   });
 });

@@ -2,13 +2,12 @@
  * Whole runs by the real control loop on a real database, with EC2, balancer, bucket and fleet in memory and time of their
  * own. Main servers are killed at every kind of call they make; what follows must end with the same rows.
  */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
-import type { Base, RunShape } from './run-stage.ts';
+import type { RunShape } from './run-stage.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
-import { useBase } from './use-base.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
 /** Slow enough that an instance can be lost in the middle of it: silence is noticed after 20 s, or 40 s. */
@@ -16,11 +15,8 @@ const SLOW: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1
 
 const LOST_MS = limitsFor(480_000).lostMs;
 
-let base: Base;
 let whole: WholeRun;
 
-useBase((made) => (base = made));
-afterEach(() => whole?.close());
 
 /** I1, I2, I3 and I7: every product accounted for once, every row there once, nothing left running. */
 async function expectComplete(run: WholeRun): Promise<void> {
@@ -28,11 +24,11 @@ async function expectComplete(run: WholeRun): Promise<void> {
   const ids = Array.from({ length: products }, (_, i) => ({ n: i + 1, id: `p${i + 1}` }));
   const stored = ids.filter((p) => usualResult(p).outcome === 'stored').map((p) => p.id);
   const gone = ids.filter((p) => usualResult(p).outcome === 'gone').length;
-  expect(await run.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
+  expect(run.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
   const verdict = await run.verdict();
   expect(verdict.differences).toEqual([]);
   expect(verdict.products).toEqual({ planned: products, stored: stored.length, gone, failed: 1, open: 0 });
-  const rows = await run.rows();
+  const rows = run.rows();
   expect(rows.map((r) => [r.product_id, r.title, r.run_id])).toEqual(
     [...stored].sort().map((id) => [id, `Title ${id}`, run.run.id]),
   );
@@ -43,28 +39,28 @@ async function expectComplete(run: WholeRun): Promise<void> {
 
 describe('a run in memory', () => {
   it('ends with every product accounted for, each fetched once, by shards even to within one chunk', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     await whole.start();
     await whole.untilEnd();
     await expectComplete(whole);
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-    expect([...whole.fleet.fetches.values()]).toEqual(Array.from({ length: 40 }, () => 1));
+    expect([...whole.fetches.values()]).toEqual(Array.from({ length: 40 }, () => 1));
     const shards = whole.fleet.instances.map((i) => i.fetched);
     expect(Math.max(...shards) - Math.min(...shards)).toBeLessThanOrEqual(SMALL.chunkSize);
     expect(whole.server!.alarms).toEqual([]);
   });
 
   it('ends the same when no answer to an offer comes through', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.fleet.onOffer = () => ({ kind: 'unknown', message: 'HTTP 504' });
     await whole.start();
     await whole.untilEnd();
     await expectComplete(whole);
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
   it('asks seldom while everybody refuses, and goes on as soon as somebody does not', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     let offers = 0;
     whole.fleet.onOffer = () => {
       offers++;
@@ -74,7 +70,7 @@ describe('a run in memory', () => {
     await whole.start();
     await whole.until('the first offer', () => offers > 0);
     offers = 0;
-    await whole.clock.advance(10_000);
+    await whole.pass(10_000);
     // A round each heartbeat of 0.5 s, of one call per target and a few on their way.
     expect(offers).toBeGreaterThan(20);
     expect(offers).toBeLessThan(25 * 20);
@@ -85,7 +81,7 @@ describe('a run in memory', () => {
   });
 
   it('asks EC2 again, but not at once, to end a machine that it does not end', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const { compute } = whole.cloud;
     let asked = 0;
     compute.terminate = async () => void asked++;
@@ -102,7 +98,7 @@ describe('a run in memory', () => {
   });
 
   it('launches once when the replies of RunInstances are lost', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.launchFaults.push('reply-lost', null, 'reply-lost');
     await whole.start();
     await whole.untilEnd();
@@ -111,7 +107,7 @@ describe('a run in memory', () => {
   });
 
   it('goes on with the other instances when EC2 refuses one for good', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' });
     await whole.start();
     await whole.untilEnd();
@@ -123,37 +119,38 @@ describe('a run in memory', () => {
 describe('an instance lost in mid-crawl', () => {
   /** Runs until the instance of slot 1 has crawled a few of its products. */
   async function crawlAWhile(): Promise<void> {
-    whole = await WholeRun.open(base, SLOW);
+    whole = await WholeRun.open(SLOW);
     await whole.start();
     await whole.until('some pages', () => whole.fleet.instances.some((i) => i.slot === 1 && i.fetched >= 10));
   }
 
   async function stayFrozen(forMs: number): Promise<void> {
     const instance = whole.fleet.of(1);
-    instance.frozen = true;
+    instance.freeze();
     const untilMs = whole.clock.now() + forMs;
     await whole.until('the thaw', () => whole.clock.now() >= untilMs);
-    instance.frozen = false;
+    instance.thaw();
   }
 
   it('that falls silent is replaced, and its open products go out again, none twice in the rows', async () => {
     await crawlAWhile();
-    whole.fleet.of(1).frozen = true;
+    whole.fleet.of(1).freeze();
     await whole.untilEnd();
     await expectComplete(whole);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [lost] = (await base.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [lost] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
     expect(lost).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'heartbeat-lost' });
     // It had one part in the bucket: what is in there is not fetched again.
-    const parts = (await base.stores.results.parts(whole.run.id)).filter((p) => p.slot === 1 && p.epoch === 1);
+    const parts = (await whole.stores.results.parts(whole.run.id)).filter((p) => p.slot === 1 && p.epoch === 1);
     expect(parts.reduce((sum, p) => sum + p.products, 0)).toBeGreaterThan(0);
-    const twice = [...whole.fleet.fetches.values()].filter((n) => n > 1).length;
+    const twice = [...whole.fetches.values()].filter((n) => n > 1).length;
     expect(twice).toBeGreaterThan(0);
     expect(twice).toBeLessThan(whole.fleet.of(1).fetched);
   });
 
   it('that is silent for less than twice its time while the balancer finds it healthy goes on', async () => {
     await crawlAWhile();
+    whole.cloud.balancers.forcedHealth.set(whole.fleet.of(1).id, 'healthy');
     await stayFrozen(1.7 * LOST_MS);
     await whole.untilEnd();
     await expectComplete(whole);
@@ -167,18 +164,18 @@ describe('an instance lost in mid-crawl', () => {
     await whole.untilEnd();
     await expectComplete(whole);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [lost] = (await base.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [lost] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
     expect(lost).toMatchObject({ epoch: 1, reason: 'heartbeat-lost' });
   });
 
   it('that wakes up again is fenced, and what it still uploads makes no second row', async () => {
     await crawlAWhile();
     const lost = whole.fleet.of(1);
-    lost.frozen = true;
+    lost.freeze();
     // EC2 is slow to end it, so that it has time to wake up.
     whole.cloud.compute.terminate = () => Promise.resolve();
     await whole.until('the replacement', () => whole.fleet.instances.some((i) => i.slot === 1 && i.epoch === 2));
-    lost.frozen = false;
+    lost.thaw();
     await whole.until('the fence', () => lost.fenced);
     Reflect.deleteProperty(whole.cloud.compute, 'terminate');
     await whole.untilEnd();
@@ -196,7 +193,7 @@ describe('an instance lost in mid-crawl', () => {
   });
 
   it('that had closed its epoch before anybody could check its manifest keeps its results', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const { compute, objects } = whole.cloud;
     // It dies with its last part not yet named in a heartbeat, while the bucket does not answer the main server.
     let away = false;
@@ -206,18 +203,18 @@ describe('an instance lost in mid-crawl', () => {
     whole.fleet.onAnswer = (path, { slot }) => {
       if (path !== COMPLETION_PATH || away) return;
       away = true;
-      whole.fleet.of(slot).dead = true;
+      whole.fleet.of(slot).end();
       compute.kill(whole.fleet.of(slot).id);
     };
     await whole.start();
     await whole.until('its loss', async () =>
-      (await base.stores.fleet.instances(whole.run.id)).some((i) => i.reason === 'ec2-terminated'),
+      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.reason === 'ec2-terminated'),
     );
     away = false;
     whole.fleet.onAnswer = () => undefined;
     await whole.untilEnd();
     await expectComplete(whole);
-    expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 });
 
@@ -248,15 +245,15 @@ describe('a main server killed in mid-run', () => {
   it.each(CALLS.flatMap((call) => [[call, 'before'] as const, [call, 'after'] as const]))(
     'at its first %s, %s it took effect, is followed by one that ends with the same rows',
     async (call, when) => {
-      whole = await WholeRun.open(base, SMALL);
+      whole = await WholeRun.open(SMALL);
       const first = await whole.start((name) => name === call && when);
       await whole.untilDead();
-      expect(first.life.dead).toBe(true);
+      expect(first.isDead).toBe(true);
       await whole.start();
       await whole.untilEnd();
       await expectComplete(whole);
       expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-      expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+      expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
     },
   );
 
@@ -264,27 +261,27 @@ describe('a main server killed in mid-run', () => {
     'again and again at chance (seed %i) is followed by one that ends with the same rows',
     async (seed) => {
       const random = seededRandom(seed);
-      whole = await WholeRun.open(base, SMALL);
+      whole = await WholeRun.open(SMALL);
       let kills = 0;
       do {
         let left = 1 + Math.floor(random.next() * 60);
         const when = random.next() < 0.5 ? 'before' : 'after';
         await whole.start(() => --left === 0 && when);
         await whole.untilDead();
-        if (!whole.server!.life.dead) break;
+        if (!whole.server!.isDead) break;
         // Down for up to three seconds: less than the silence after which an instance counts as lost.
-        await whole.clock.advance(random.next() * 3_000);
+        await whole.pass(random.next() * 3_000);
       } while (++kills < 12);
       await whole.start();
       await whole.untilEnd();
       expect(kills).toBeGreaterThan(1);
       await expectComplete(whole);
-      expect([...whole.fleet.fetches.values()].every((n) => n === 1)).toBe(true);
+      expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
     },
   );
 
   it('and back while the first one is only slow: the old one writes nothing more', async () => {
-    whole = await WholeRun.open(base, SMALL);
+    whole = await WholeRun.open(SMALL);
     const first = await whole.start();
     await whole.until('some pages', () => whole.fleet.instances.some((i) => i.fetched > 3));
     await whole.start();

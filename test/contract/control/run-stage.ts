@@ -20,6 +20,7 @@ import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { ALLOW_ALL, START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
+import { ED25519 } from '../../../shared/wire/signature.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 
 export type Stores = ReturnType<typeof createStores>;
@@ -141,6 +142,7 @@ export function createCore(
     objects: watchStore(cloud.objects, 'b', bucketWatcher({ processState, clock, alarm })),
     robots: { policy: ALLOW_ALL },
     offers,
+    signatures: ED25519,
     launchTurn: () => Promise.resolve(),
     launchTemplate: async () => ({
       owner: OWNER,

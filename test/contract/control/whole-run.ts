@@ -1,94 +1,101 @@
-/** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
-import { VirtualClock } from '../../support/virtual-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
+/** A whole run in a closed world: main servers that can be killed and followed by others, and the fleet they drive. */
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { NewRun, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
 import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
-import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
-import { ALLOW_ALL, START_MS } from '../../unit/control/builders.ts';
-import { SimulatedFleet } from '../../../orchestrator/simulation/fleet.ts';
-import type { Mortality } from '../../../orchestrator/simulation/mortal.ts';
-import type { MainServer } from '../../../orchestrator/simulation/main-server-process.ts';
-import { startMainServer, wrapStores } from '../../../orchestrator/simulation/main-server-process.ts';
-import type { Base, MemoryCloud, RunShape } from './run-stage.ts';
-import { createRun, memoryCloud, takeLock } from './run-stage.ts';
+import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
+import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import type { SimulatedInstance, Treatment } from '../../../orchestrator/simulation/instance.ts';
+import { readMemoryFacts } from '../../../orchestrator/simulation/stores/memory-facts.ts';
+import type { ServerProcess } from '../../../orchestrator/simulation/world.ts';
+import { SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import type { Mortality } from '../../support/mortal.ts';
+import { mortalServer } from '../../support/mortal.ts';
+import type { RunShape } from './run-stage.ts';
+import { newRunOf, productIds } from './run-stage.ts';
 import { SkewedClock } from './skewed-clock.ts';
 
-/** How time moves on between two looks whether everybody waits. */
-const STEP_MS = 10;
+/** From the launch to `running`, and from there to the first hello. */
+const PENDING_MS = 300;
+const BOOT_MS = 200;
 
-export class WholeRun {
-  readonly base: Base;
-  readonly run: NewRun;
-  readonly clock: VirtualClock;
+type Fetch = (product: { n: number; id: string }) => ItemResult;
+
+export class WholeRun extends SimulatedWorld {
   /** The main server's own. */
-  readonly serverClock: SkewedClock;
-  readonly cloud: MemoryCloud;
-  readonly fleet: SimulatedFleet;
-  server: MainServer | null = null;
-  /** What reading robots.txt gives from now on. */
-  robots: RobotsPolicy = ALLOW_ALL;
-  robotsReads = 0;
-  /** The types that the launches of the next main server try. */
-  instanceTypes = ['t4g.nano'];
-  readonly #stop = new AbortController();
-  readonly #lives: Mortality[] = [];
+  readonly serverClock = new SkewedClock(this.clock);
+  /** How the site treats an instance's next request. */
+  mood: (instance: SimulatedInstance) => Treatment = () => 'fine';
+  /** Sees every request to the site. */
+  onRequest: (instance: SimulatedInstance, product: { n: number; id: string }) => void = () => undefined;
+  /** How often each product was fetched. */
+  readonly fetches = new Map<string, number>();
+  /** At which call the newest main server is killed. */
+  life: Mortality = { decide: () => false, dead: false, onDeath: () => undefined };
+  readonly #requests = new Map<SimulatedInstance, number[]>();
 
-  private constructor(base: Base, run: NewRun, fetch: (product: { n: number; id: string }) => ItemResult) {
-    this.base = base;
-    this.run = run;
-    this.clock = new VirtualClock(START_MS);
-    this.serverClock = new SkewedClock(this.clock);
-    this.cloud = memoryCloud(this.clock);
-    const stores = wrapStores(base.stores, this.#newLife());
-    this.fleet = new SimulatedFleet({ clock: this.clock, cloud: this.cloud, stores, runId: run.id, fetch });
+  private constructor(shape: RunShape, fetch: Fetch) {
+    super({
+      run: newRunOf(shape),
+      productIds: productIds(shape.products),
+      cloud: (clock, isHealthy) => {
+        const compute = new MemoryCompute({ clock, pendingMs: PENDING_MS, shuttingDownMs: PENDING_MS });
+        const isRunning = (id: string): boolean => compute.isRunning(id);
+        const balancers = new MemoryLoadBalancer({ clock, isRunning, isHealthy });
+        return { compute, balancers, objects: new MemoryObjectStore(clock) };
+      },
+      site: {
+        pace: () => ({ gapMs: 0, pageMs: 0 }),
+        treat: (instance) => this.mood(instance),
+        onRequest: (instance, product) => {
+          this.requestsOf(instance).push(this.clock.now());
+          this.onRequest(instance, product);
+        },
+        result: (product) => {
+          this.fetches.set(product.id, (this.fetches.get(product.id) ?? 0) + 1);
+          return fetch(product);
+        },
+      },
+      bootMs: () => PENDING_MS + BOOT_MS,
+      roundTripMs: 50,
+      uploadMs: 10,
+    });
+    this.fleet.switchesOff = false;
   }
 
-  static async open(base: Base, shape: RunShape, fetch = usualResult): Promise<WholeRun> {
-    const whole = new WholeRun(base, await createRun(base, shape), fetch);
-    void whole.fleet.run(whole.#stop.signal);
+  static async open(shape: RunShape, fetch: Fetch = usualResult): Promise<WholeRun> {
+    const whole = new WholeRun(shape, fetch);
+    await whole.create();
     return whole;
   }
 
+  /** When it sent requests, refused ones too. */
+  requestsOf(instance: SimulatedInstance): number[] {
+    let times = this.#requests.get(instance);
+    if (times === undefined) this.#requests.set(instance, (times = []));
+    return times;
+  }
+
   /** Starts a main server under a fence of its own; `decide` says at which call it is killed. */
-  async start(decide: Mortality['decide'] = () => false): Promise<MainServer> {
-    const { base, run, cloud, serverClock: clock, fleet } = this;
-    const fence = await takeLock(base.stores);
-    base.fence = fence;
-    const life = this.#newLife(decide);
-    const readRobots = (): Promise<RobotsPolicy> => {
-      this.robotsReads++;
-      return Promise.resolve(this.robots);
-    };
-    const { instanceTypes } = this;
-    const server = startMainServer({
-      run,
-      stores: base.stores,
-      fence,
-      cloud,
-      clock,
-      fleet,
-      life,
-      readRobots,
-      instanceTypes,
-    });
-    this.server = server;
+  async start(decide: Mortality['decide'] = () => false): Promise<ServerProcess> {
+    const life: Mortality = { decide, dead: false, onDeath: () => undefined };
+    this.life = life;
+    const server = await this.startServer({ ...mortalServer(life), clock: this.serverClock });
+    life.onDeath = () => server.kill();
     return server;
   }
 
   /** Lets time pass until this holds; fails after `limitMs` of the run's own time. */
   async until(what: string, over: () => boolean | Promise<boolean>, limitMs = 600_000): Promise<void> {
     const endMs = this.clock.now() + limitMs;
+    await this.clock.settle();
     while (!(await over())) {
-      if (this.clock.now() > endMs) throw new Error(`waited ${limitMs} ms for ${what}`);
       const { ended } = this.server ?? {};
       if (ended?.error) throw ended.error;
       if (this.fleet.faults.length > 0) throw this.fleet.faults[0];
-      do await new Promise<void>((resolve) => setImmediate(resolve));
-      while (this.#lives.some((life) => life.busy > 0));
-      await this.clock.advance(STEP_MS);
+      if (this.clock.now() > endMs || !(await this.clock.step())) throw new Error(`waited ${limitMs} ms for ${what}`);
     }
   }
 
@@ -97,35 +104,31 @@ export class WholeRun {
   }
 
   untilDead(limitMs?: number): Promise<void> {
-    return this.until('the kill', () => this.server!.life.dead || this.server!.ended !== null, limitMs);
+    return this.until('the kill', () => this.server!.isDead || this.server!.ended !== null, limitMs);
   }
 
-  /** Ends the fake fleet. */
-  async close(): Promise<void> {
-    this.#stop.abort();
-    this.server?.kill();
-    await this.clock.advance(1_000);
+  /** Lets this much time pass. */
+  async pass(ms: number): Promise<void> {
+    const endMs = this.clock.now() + ms;
+    this.clock.at(endMs, () => undefined);
+    await this.clock.settle();
+    while (this.clock.now() < endMs) await this.clock.step();
   }
 
-  async record(): Promise<RunRecord> {
-    return (await this.base.stores.runs.get(this.run.id))!;
+  record(): RunRecord {
+    return this.db.run(this.run.id).record;
   }
 
-  async rows(): Promise<Record<string, unknown>[]> {
-    return (await this.base.db.knex(this.run.settings.results.table).orderBy('product_id')) as Record<
-      string,
-      unknown
-    >[];
+  /** Rows of the result table, by product. */
+  rows(): Record<string, unknown>[] {
+    const rows = [...this.db.table(this.run.settings.results.table).values()];
+    return rows.sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
   }
 
   async verdict(): Promise<Verdict> {
-    const { stores } = this.base;
-    const [facts, instances, parts] = await Promise.all([
-      readVerifyFacts(this.base.db, this.run.id),
-      stores.fleet.instances(this.run.id),
-      stores.results.parts(this.run.id),
-    ]);
-    return verifyRun({ run: await this.record(), facts, instances, parts, objects: this.cloud.objects });
+    const { stores, run, db, cloud } = this;
+    const [instances, parts] = await Promise.all([stores.fleet.instances(run.id), stores.results.parts(run.id)]);
+    return verifyRun({ run: this.record(), facts: readMemoryFacts(db, run.id), instances, parts, objects: cloud.objects });
   }
 
   /** `slot.epoch` of every machine EC2 ever gave, sorted. */
@@ -134,12 +137,6 @@ export class WholeRun {
       .all()
       .map((i) => `${i.tags[TAG.slot]}.${i.tags[TAG.epoch]}`)
       .sort();
-  }
-
-  #newLife(decide: Mortality['decide'] = () => false): Mortality {
-    const life: Mortality = { decide, dead: false, onDeath: () => undefined, busy: 0 };
-    this.#lives.push(life);
-    return life;
   }
 }
 

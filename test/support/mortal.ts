@@ -1,12 +1,11 @@
 /** Ports that die with their main server: at a chosen call everything it does stops, as after `kill -9`. */
+import type { ServerOptions } from '../../orchestrator/simulation/world.ts';
 
 export interface Mortality {
   /** Called before every call that changes something: false lets it happen, the others kill around it. */
   decide: (name: string) => false | 'before' | 'after';
   dead: boolean;
   onDeath: () => void;
-  /** Calls under way. */
-  busy: number;
 }
 
 /** Calls that only look. */
@@ -38,7 +37,6 @@ async function carryOut(name: string, perform: () => Promise<unknown>, life: Mor
     die(life);
     return never();
   }
-  life.busy++;
   try {
     const result = await perform();
     if (fate === 'after') die(life);
@@ -46,12 +44,28 @@ async function carryOut(name: string, perform: () => Promise<unknown>, life: Mor
   } catch (error) {
     if (life.dead) return never();
     throw error;
-  } finally {
-    life.busy--;
   }
 }
 
 function die(life: Mortality): void {
   life.dead = true;
   life.onDeath();
+}
+
+/** What stands between a main server and its world, so that it can be killed at any call it makes. */
+export function mortalServer(life: Mortality): Required<Pick<ServerOptions, 'stores' | 'cloud' | 'offers'>> {
+  return {
+    stores: (stores) => ({
+      runs: mortal('runs', stores.runs, life),
+      fleet: mortal('fleet', stores.fleet, life),
+      work: mortal('work', stores.work, life),
+      results: mortal('results', stores.results, life),
+    }),
+    cloud: (cloud) => ({
+      compute: mortal('compute', cloud.compute, life),
+      balancers: mortal('balancers', cloud.balancers, life),
+      objects: mortal('objects', cloud.objects, life),
+    }),
+    offers: (fleet) => mortal('offers', fleet, life),
+  };
 }
