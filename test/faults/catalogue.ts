@@ -40,7 +40,7 @@ const living = (world: FaultWorld): SimulatedInstance[] => world.fleet.instances
 
 function refuse(world: FaultWorld, cause: 'pool' | 'quota' | 'throttled', ms: number, subnet: string | null): void {
   const result: Exclude<LaunchResult, { kind: 'launched' }> = { kind: 'refused', cause, message: `made up: ${cause}` };
-  world.compute.refusal = { result, untilMs: world.clock.now() + ms, subnet };
+  world.cloud.compute.refusal = { result, untilMs: world.clock.now() + ms, subnet };
 }
 
 /** Time limits of the run are prolonged by what the world was away. */
@@ -78,20 +78,20 @@ const boxes = {
   F19: (world: FaultWorld, dice: Dice) => {
     const victim = dice.pick(living(world));
     if (!victim) return;
-    if (dice.chance(0.5)) world.compute.kill(victim.id);
-    else world.compute.stop(victim.id);
+    if (dice.chance(0.5)) world.cloud.compute.kill(victim.id);
+    else world.cloud.compute.stop(victim.id);
   },
   F20: (world: FaultWorld, dice: Dice) => {
     const all = living(world);
-    for (const victim of all.slice(0, dice.between(1, all.length))) world.compute.kill(victim.id);
+    for (const victim of all.slice(0, dice.between(1, all.length))) world.cloud.compute.kill(victim.id);
   },
   F21: (world: FaultWorld, dice: Dice) => dice.pick(living(world))?.crash(dice.between(50, 1_500)),
   F22: (world: FaultWorld, dice: Dice) => {
     const victim = dice.pick(living(world));
     if (!victim) return;
-    victim.frozen = true;
+    victim.freeze();
     world.later(dice.between(1_000, 40_000), () => {
-      victim.frozen = false;
+      victim.thaw();
     });
   },
   F27: (world: FaultWorld, dice: Dice) => dice.pick(living(world))?.crash(dice.between(100, 3_000), dice.between(1, 3)),
@@ -103,9 +103,9 @@ const ON_BOX = ['B', 'R', 'C', 'U', 'K', 'T', 'M'] as const;
 export const FAULTS: Record<string, FaultKind> = {
   F1: {
     moments: ['P', 'L', 'B', 'C', 'U'],
-    act: (world, dice) => void (world.compute.lostReplies += dice.between(1, 3)),
+    act: (world, dice) => void (world.cloud.compute.lostReplies += dice.between(1, 3)),
   },
-  F2: { moments: ['P', 'L'], act: (world) => void (world.compute.lostReplies += 14) },
+  F2: { moments: ['P', 'L'], act: (world) => void (world.cloud.compute.lostReplies += 14) },
   F3: { moments: ALL_MOMENTS, act: (world, dice) => world.kill(dice.between(0, 8_000)) },
   F4: {
     moments: ['P', 'L', 'B', 'C'],
@@ -120,23 +120,23 @@ export const FAULTS: Record<string, FaultKind> = {
   F7: {
     moments: ['P', 'L', 'C', 'T'],
     act: (world, dice) => {
-      world.compute.throttledUntilMs = world.clock.now() + dice.between(1_000, 60_000);
+      world.cloud.compute.throttledUntilMs = world.clock.now() + dice.between(1_000, 60_000);
     },
   },
   F8: {
     moments: ['P', 'L'],
     act: (world, dice) => {
-      world.compute.invisibleMs = dice.between(1_000, 30_000);
+      world.cloud.compute.invisibleMs = dice.between(1_000, 30_000);
     },
   },
   F9: {
     moments: ['L', 'B'],
     act: (world, dice) => {
-      world.compute.lostReplies += 1;
+      world.cloud.compute.lostReplies += 1;
       world.later(dice.between(10, 2_000), () => {
-        const young = world.compute.alive().filter((m) => world.clock.now() - m.launchedAtMs < 5_000);
+        const young = world.cloud.compute.alive().filter((m) => world.clock.now() - m.launchedAtMs < 5_000);
         const victim = dice.pick(young);
-        if (victim) world.compute.kill(victim.id);
+        if (victim) world.cloud.compute.kill(victim.id);
       });
     },
   },
@@ -164,14 +164,14 @@ export const FAULTS: Record<string, FaultKind> = {
     act: (world, dice) => {
       const victim = dice.pick(living(world));
       const untilMs = world.clock.now() + dice.between(1_000, 120_000);
-      world.balancers.unhealthy = { ids: new Set(victim ? [victim.id] : []), untilMs };
+      world.cloud.balancers.unhealthy = { ids: new Set(victim ? [victim.id] : []), untilMs };
     },
   },
-  F14: { moments: ['P', 'R'], act: (world, dice) => void (world.balancers.invalidTargets += dice.between(1, 5)) },
+  F14: { moments: ['P', 'R'], act: (world, dice) => void (world.cloud.balancers.invalidTargets += dice.between(1, 5)) },
   F15: {
     moments: ['R', 'D', 'C'],
     act: (world, dice) => {
-      world.balancers.unhealthy = { ids: null, untilMs: away(world, dice.between(1_000, 20_000)) };
+      world.cloud.balancers.unhealthy = { ids: null, untilMs: away(world, dice.between(1_000, 20_000)) };
     },
   },
   F16: {
@@ -231,21 +231,21 @@ export const FAULTS: Record<string, FaultKind> = {
   F36: {
     moments: ['B', 'C', 'U', 'K', 'M'],
     act: (world, dice) => {
-      world.objects.failsUntilMs = away(world, dice.between(500, 30_000));
+      world.cloud.objects.failsUntilMs = away(world, dice.between(500, 30_000));
     },
   },
   F37: {
     moments: ['P', 'C', 'U', 'K'],
-    act: (world, dice) => void (world.objects.lostPutReplies += dice.between(1, 4)),
+    act: (world, dice) => void (world.cloud.objects.lostPutReplies += dice.between(1, 4)),
   },
   F38: {
     moments: ['U', 'M'],
     act: (world, dice) => {
-      const parts = [...world.objects.objects.keys()].filter((key) => key.endsWith('.ndjson.gz'));
+      const parts = [...world.cloud.objects.objects.keys()].filter((key) => key.endsWith('.ndjson.gz'));
       const victim = dice.pick(parts);
       if (!victim) return;
-      if (dice.chance(0.5)) world.objects.objects.delete(victim);
-      else world.objects.objects.set(victim, Buffer.from('not a part'));
+      if (dice.chance(0.5)) world.cloud.objects.objects.delete(victim);
+      else world.cloud.objects.objects.set(victim, Buffer.from('not a part'));
       world.spoiled.add(victim);
     },
   },
@@ -277,9 +277,9 @@ export const FAULTS: Record<string, FaultKind> = {
     moments: ['P', 'T'],
     act: (world, dice) => {
       const what = dice.between(0, 2);
-      if (what === 0) world.compute.terminateFails = dice.between(1, 4);
-      if (what === 1) world.compute.terminateRepliesLost = dice.between(1, 4);
-      if (what === 2) world.compute.stubbornUntilMs = away(world, dice.between(1_000, 60_000));
+      if (what === 0) world.cloud.compute.terminateFails = dice.between(1, 4);
+      if (what === 1) world.cloud.compute.terminateRepliesLost = dice.between(1, 4);
+      if (what === 2) world.cloud.compute.stubbornUntilMs = away(world, dice.between(1_000, 60_000));
     },
   },
   F44: { moments: ['P', 'L', 'C'], act: (world) => void world.addStranger() },
@@ -298,6 +298,6 @@ export const FAULTS: Record<string, FaultKind> = {
 function rival(world: FaultWorld, dice: Dice): void {
   world.later(dice.between(1, 3_000), async () => {
     if (world.abandoned || world.clock.now() < world.downUntilMs) return;
-    await world.startServer().catch(() => undefined);
+    await world.begin().catch(() => undefined);
   });
 }

@@ -1,8 +1,6 @@
 /**
- * One run in a closed world: the real control core on stores, cloud and fleet in memory, on a clock that jumps. It keeps a
- * history for the invariants, and tells its faults when each moment of the run comes.
+ * One run in a closed world with faults. It keeps a history for the invariants, and calls its faults when each moment of the run comes.
  */
-import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
@@ -24,26 +22,25 @@ import type {
   SeenWrite,
 } from '../../orchestrator/control/verify/invariants/history.ts';
 import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
-import type { NewRun } from '../../orchestrator/control/model/stores.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
-import { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
+import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
+import type { MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
+import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../../orchestrator/simulation/stores/memory-facts.ts';
-import { SimulatedFleet } from '../../orchestrator/simulation/fleet.ts';
-import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
-import type { MainServer } from '../../orchestrator/simulation/main-server-process.ts';
-import { startMainServer } from '../../orchestrator/simulation/main-server-process.ts';
-import type { Mortality } from '../../orchestrator/simulation/mortal.ts';
-import type { MemoryCloud, RunShape, Stores } from '../contract/control/run-stage.ts';
+import type { ServerProcess } from '../../orchestrator/simulation/world.ts';
+import { START_MS, SimulatedWorld } from '../../orchestrator/simulation/world.ts';
+import type { RunShape } from '../contract/control/run-stage.ts';
 import { newRunOf, productIds } from '../contract/control/run-stage.ts';
 import { usualResult } from '../contract/control/whole-run.ts';
-import { ALLOW_ALL, START_MS } from '../unit/control/builders.ts';
-import { EventClock } from '../../orchestrator/simulation/event-clock.ts';
+import type { Mortality } from '../support/mortal.ts';
+import { mortalServer } from '../support/mortal.ts';
 import type { Moment } from './faulty-cloud.ts';
-import { collectGarbage } from './later-runs.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects } from './faulty-cloud.ts';
+import { collectGarbage } from './later-runs.ts';
 
-export interface FaultyCloud extends MemoryCloud {
+export interface FaultyCloud {
   compute: FaultyCompute;
   balancers: FaultyBalancer;
   objects: FaultyObjects;
@@ -51,9 +48,9 @@ export interface FaultyCloud extends MemoryCloud {
 
 /** What a bug switch may put between the core and its world. */
 export interface Wrongs {
-  stores?: (stores: Stores, world: FaultWorld) => Stores;
+  stores?: (stores: MemoryStores, world: FaultWorld) => MemoryStores;
   cloud?: (cloud: FaultyCloud, world: FaultWorld) => FaultyCloud;
-  instance?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
+  instance?: InstanceWrongs;
   /** Machines do not switch themselves off. */
   neverSwitchesOff?: boolean;
   /** No gc follows a run whose main server is gone. */
@@ -62,24 +59,63 @@ export interface Wrongs {
 
 /** Main servers that end with an error are started again after this. */
 const RESTART_MS = 2_000;
+/** From the launch to `running`, and from there to the first hello. */
+const PENDING_MS = 300;
+const BOOT_MS = 200;
+/** Far more than any run takes. */
+const MAX_EVENTS = 400_000;
 
-export class FaultWorld {
-  readonly clock = new EventClock(START_MS);
-  readonly db = new MemoryDatabase();
+/** What is recorded while the run is played; made before the world, whose parts write into it. */
+class Record {
+  readonly requests: SeenRequest[] = [];
+  readonly grants: SeenGrant[] = [];
+  readonly writes: SeenWrite[] = [];
+  readonly machines = new Map<string, SeenMachine>();
+  readonly closedAt = new Map<string, number>();
+  readonly waiting = new Map<Moment, (() => void)[]>();
+  readonly seen = new Set<Moment>();
+
+  /** The moment has come, for the first time or again. */
+  reach(moment: Moment): void {
+    if (this.seen.has(moment)) return;
+    this.seen.add(moment);
+    for (const act of this.waiting.get(moment) ?? []) act();
+  }
+
+  /** Grants and loads are seen where they are decided. */
+  stores(db: MemoryDatabase, clock: EventClock): MemoryStores {
+    const stores = createMemoryStores(db);
+    const { work, results } = stores;
+    const grant = work.grant.bind(work);
+    work.grant = async (runId, slot, epoch, ...rest) => {
+      const granted = await grant(runId, slot, epoch, ...rest);
+      this.noteGrants(clock.now(), { slot, epoch }, granted);
+      return granted;
+    };
+    const load = results.load.bind(results);
+    results.load = async (...call) => {
+      this.reach('M');
+      return load(...call);
+    };
+    return stores;
+  }
+
+  noteGrants(atMs: number, { slot, epoch }: { slot: number; epoch: number }, granted: readonly string[]): void {
+    for (const chunk of granted) {
+      if (this.grants.some((g) => g.chunk === chunk && g.slot === slot && g.epoch === epoch)) continue;
+      this.grants.push({ atMs, chunk, slot, epoch });
+    }
+  }
+}
+
+export class FaultWorld extends SimulatedWorld {
+  declare readonly cloud: FaultyCloud;
   readonly random;
-  readonly run: NewRun;
-  readonly compute: FaultyCompute;
-  readonly balancers: FaultyBalancer;
-  readonly objects: FaultyObjects;
-  readonly fleet: SimulatedFleet;
-  readonly stores: Stores;
-  server: MainServer | null = null;
-  robots: RobotsPolicy = ALLOW_ALL;
   outageMs = 0;
   abandoned = false;
-  /** Nobody starts a main server before this. */
+  /** No main server is started before this. */
   downUntilMs = 0;
-  /** How the site treats an instance: `ban` until then. */
+  /** Until when the site refuses an address; `*` for all. */
   readonly bans = new Map<string, number>();
   /** Nothing on any page can be read. */
   isLayoutChanged = false;
@@ -89,66 +125,54 @@ export class FaultWorld {
   readonly spoiled = new Set<string>();
   readonly intruders: SeenIntruder[] = [];
   readonly texts: string[] = [];
-  readonly secrets: string[] = [];
-  readonly #wrongs: Wrongs;
-  readonly #requests: SeenRequest[] = [];
-  readonly #grants: SeenGrant[] = [];
-  readonly #writes: SeenWrite[] = [];
-  readonly #life: Mortality[] = [];
-  readonly #machines = new Map<string, SeenMachine>();
-  readonly #closedAt = new Map<string, number>();
-  #gcUntilMs: number | null = null;
-  readonly #waiting = new Map<Moment, (() => void)[]>();
-  readonly #seen = new Set<Moment>();
+  readonly secrets: string[];
   /** Effects that the main servers have asked for, in order. */
   readonly effects: string[] = [];
-  /** The effect at which the main server is killed, and on which side of it; -1 for none. */
+  /** The effect at which the main server is killed, and on which side of it. */
   crash: { at: number; side: 'before' | 'after' } | null = null;
+  readonly #wrongs: Wrongs;
+  readonly #record: Record;
+  #gcUntilMs: number | null = null;
 
   constructor(seed: number, shape: RunShape, wrongs: Wrongs) {
-    this.random = seededRandom(seed);
-    this.#wrongs = wrongs;
-    this.run = newRunOf(shape);
-    const { clock } = this;
-    const onMoment = (moment: Moment): void => this.reach(moment);
-    this.compute = new FaultyCompute(clock, onMoment);
-    this.balancers = new FaultyBalancer(clock, this.compute, onMoment);
-    this.objects = new FaultyObjects(clock, onMoment);
-    this.stores = createMemoryStores(this.db);
-    this.#record();
-    this.fleet = new SimulatedFleet({
-      clock,
-      cloud: this.cloud,
-      // Instances read their own user data, whatever the database does.
-      stores: {
-        ...this.stores,
-        fleet: { get: async (...at: [string, number, number]) => this.#claim(...at) } as never,
+    const record = new Record();
+    const onMoment = (moment: Moment): void => record.reach(moment);
+    const run = newRunOf(shape);
+    super({
+      run,
+      productIds: productIds(run.planned),
+      cloud: (clock) => {
+        const compute = new FaultyCompute(clock, onMoment);
+        return { compute, balancers: new FaultyBalancer(clock, compute, onMoment), objects: new FaultyObjects(clock, onMoment) };
       },
-      runId: this.run.id,
-      pollMs: 200,
-      switchesOff: !wrongs.neverSwitchesOff,
-      addressOf: (machine) => this.addressOf(machine),
-      fetch: (product) => this.#fetch(product),
-      ...(wrongs.instance ? { wrongs: wrongs.instance } : {}),
+      stores: (db, clock) => record.stores(db, clock),
+      site: {
+        pace: () => ({ gapMs: 0, pageMs: 0 }),
+        treat: ({ address }) => (this.isBanned(address) ? 'ban' : 'fine'),
+        onRequest: (instance, product) => this.#onRequest(instance, product),
+        result: (product) => this.#result(product),
+      },
+      bootMs: () => PENDING_MS + BOOT_MS,
+      roundTripMs: 50,
+      uploadMs: 10,
+      ...(wrongs.instance === undefined ? {} : { wrongs: wrongs.instance }),
     });
-    this.fleet.boots = (machine) => machine.tags[TAG.run] === this.run.id;
-    this.fleet.mood = (i) => (this.isBanned(i.address) ? 'ban' : 'fine');
-    this.fleet.onRequest = (i, product) => this.#onRequest(i, product);
-    this.fleet.onBoot = () => this.reach('B');
-    this.fleet.onAnswer = (path, callback, status) => {
-      if (path === COMPLETION_PATH) this.reach('K');
+    this.random = seededRandom(seed);
+    this.#record = record;
+    this.#wrongs = wrongs;
+    this.secrets = [run.privateKey];
+    this.cloud.compute.addressOf = (machine) => this.addressOf(machine);
+    const { fleet } = this;
+    fleet.switchesOff = wrongs.neverSwitchesOff !== true;
+    fleet.onBoot = () => this.#record.reach('B');
+    fleet.onAnswer = (path, callback, status) => {
+      if (path === COMPLETION_PATH) this.#record.reach('K');
       this.onAnswered(path, callback, status);
     };
-    const { onOffer } = this.fleet;
-    this.fleet.onOffer = (result) => {
-      this.reach('D');
-      return onOffer(result);
+    fleet.onOffer = (result) => {
+      this.#record.reach('D');
+      return result;
     };
-    this.secrets.push(this.run.privateKey);
-  }
-
-  get cloud(): FaultyCloud {
-    return { compute: this.compute, balancers: this.balancers, objects: this.objects };
   }
 
   /** Another address for each machine, unless a fault says otherwise. */
@@ -163,8 +187,9 @@ export class FaultWorld {
 
   /** Calls back when the moment has first come; at once when it has been. */
   on(moment: Moment, act: () => void): void {
-    if (this.#seen.has(moment)) act();
-    else this.#waiting.set(moment, [...(this.#waiting.get(moment) ?? []), act]);
+    const { seen, waiting } = this.#record;
+    if (seen.has(moment)) act();
+    else waiting.set(moment, [...(waiting.get(moment) ?? []), act]);
   }
 
   /** Does it when so much time has passed; what goes wrong in it ends the run. */
@@ -176,50 +201,49 @@ export class FaultWorld {
     carryOut().catch((error: unknown) => this.fleet.faults.push(error));
   }
 
-  reach(moment: Moment): void {
-    if (this.#seen.has(moment)) return;
-    this.#seen.add(moment);
-    for (const act of this.#waiting.get(moment) ?? []) act();
-  }
-
   /** Somebody else's machine in the same account, without our tags. */
   async addStranger(): Promise<void> {
     const request = { clientToken: 'stranger', instanceType: 't3.nano', imageId: 'ami', subnetId: 'subnet-0000000a' };
     const more = { securityGroupIds: [], instanceProfile: null, userData: '', tags: { Name: 'production' } };
-    await MemoryCompute.prototype.launch.call(this.compute, { ...request, ...more });
+    await MemoryCompute.prototype.launch.call(this.cloud.compute, { ...request, ...more });
   }
 
   /** Kills the main server; another one comes after `downMs`, or never. */
   kill(downMs: number): void {
     this.server?.kill();
-    this.downUntilMs = Math.max(this.downUntilMs, this.clock.now() + downMs);
-    this.outageMs += Number.isFinite(downMs) ? downMs : 0;
+    this.#stayDown(downMs);
+  }
+
+  /** Whoever starts the next main server looks again then, whatever else happens in between. */
+  #stayDown(ms: number): void {
+    this.downUntilMs = Math.max(this.downUntilMs, this.clock.now() + ms);
+    if (!Number.isFinite(ms)) return;
+    this.outageMs += ms;
+    this.clock.at(this.downUntilMs, () => undefined);
   }
 
   /** Runs it to its end. */
   async play(): Promise<void> {
-    const { stores, run, clock } = this;
-    const lock = await stores.runs.acquireLock('planner', clock.now(), 1);
-    if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
-    await stores.runs.create(run, productIds(run.planned), lock.fence, clock.now());
-    const stop = new AbortController();
-    void this.fleet.run(stop.signal);
-    this.reach('P');
+    const { run, clock } = this;
+    await this.create();
+    this.#record.reach('P');
     const lastMs = powerOffAtMs(run) + run.settings.run.graceMs;
-    for (let steps = 0; ; steps++) {
-      if (steps > 400_000) throw new Error(`the run does not come to an end: ${clock.now() - START_MS} ms`);
+    const firstEvents = clock.events;
+    for (;;) {
+      if (clock.events - firstEvents > MAX_EVENTS)
+        throw new Error(`the run does not come to an end: ${clock.now() - START_MS} ms`);
       if (this.fleet.faults.length > 0) throw this.fleet.faults[0];
-      if (await this.#isOver()) break;
-      if (clock.now() > lastMs + this.outageMs) break;
+      if (this.#isOver() || clock.now() > lastMs + this.outageMs) break;
       await this.#keepServed();
       this.#watch();
       if (!(await clock.step())) break;
     }
-    this.reach('Z');
+    this.#record.reach('Z');
     // What is left then must go by itself.
     const goneMs = clock.now() + run.settings.run.graceMs + limitsFor(run.settings.run.deadlineMs).terminateMs;
+    const stop = new AbortController();
     if (this.abandoned && this.#isAnythingLeft() && !this.#wrongs.neverCollects) {
-      void collectGarbage(this, stop.signal);
+      void collectGarbage({ ...this.cloud, clock, stores: this.stores }, stop.signal);
       this.#gcUntilMs = goneMs;
     }
     while (this.#isAnythingLeft() && clock.now() < goneMs + 1_000 && (await clock.step())) this.#watch();
@@ -229,55 +253,44 @@ export class FaultWorld {
   }
 
   #isAnythingLeft(): boolean {
-    return this.compute.alive().some((m) => m.tags[TAG.run] === this.run.id);
+    return this.cloud.compute.alive().some((m) => m.tags[TAG.run] === this.run.id);
   }
 
-  async #isOver(): Promise<boolean> {
+  #isOver(): boolean {
     if (this.abandoned) return this.clock.now() > powerOffAtMs(this.run) + this.run.settings.run.graceMs;
-    return this.server !== null && this.server.ended !== null && this.server.ended.error === null;
+    return this.server?.ended?.error === null;
   }
 
   /** Starts a main server when there is none: what a person or a supervisor does. */
   async #keepServed(): Promise<void> {
     const { server, clock } = this;
-    if (server?.ended?.error && !server.life.dead) {
+    if (server?.ended?.error && !server.isDead) {
       this.texts.push(describeError(server.ended.error));
       this.kill(RESTART_MS);
     }
-    const isDown = server === null || server.life.dead;
+    const isDown = server === null || server.isDead;
     if (!isDown || this.abandoned || clock.now() < this.downUntilMs) return;
     try {
-      await this.startServer();
+      await this.begin();
     } catch {
       // The database does not answer: tried again.
-      this.downUntilMs = clock.now() + RESTART_MS;
-      this.outageMs += RESTART_MS;
-      void clock.sleep(RESTART_MS);
+      this.#stayDown(RESTART_MS);
     }
   }
 
-  /** A main server takes the lock, from a dead one too, and takes the run up. */
-  async startServer(): Promise<MainServer> {
-    const { clock } = this;
-    const first = await this.stores.runs.acquireLock('main', clock.now(), 3_600_000);
-    const lock =
-      'fence' in first ? first : await this.stores.runs.acquireLock('main', clock.now(), 3_600_000, first.heldBy);
-    if (!('fence' in lock)) throw new Error('the lock cannot be taken');
-    const life: Mortality = { decide: (name) => this.#decide(name), dead: false, onDeath: () => undefined, busy: 0 };
-    this.#life.push(life);
+  /** A main server takes the lock, from a living one too, and takes the run up. */
+  async begin(): Promise<void> {
+    const life: Mortality = { decide: (name) => this.#decide(name), dead: false, onDeath: () => undefined };
+    const ports = mortalServer(life);
     const { stores, cloud } = this.#wrongs;
-    this.server = startMainServer({
-      run: this.run,
-      stores: stores ? stores(this.stores, this) : this.stores,
-      fence: lock.fence,
-      cloud: cloud ? cloud(this.cloud, this) : this.cloud,
-      clock,
-      fleet: this.fleet,
-      life,
-      readRobots: () => Promise.resolve(this.robots),
+    this.texts.push(...(this.server?.alarms ?? []));
+    const server: ServerProcess = await this.startServer({
+      ...ports,
+      stores: (given) => ports.stores(stores ? stores(given, this) : given),
+      cloud: () => ports.cloud(cloud ? cloud(this.cloud, this) : this.cloud),
     });
-    this.texts.push(...this.server.alarms);
-    return this.server;
+    life.onDeath = () => server.kill();
+    await this.clock.settle();
   }
 
   /** The next main server is killed at this effect. */
@@ -286,16 +299,11 @@ export class FaultWorld {
     if (this.crash?.at !== this.effects.length - 1) return false;
     const { side } = this.crash;
     this.crash = null;
-    this.downUntilMs = this.clock.now() + RESTART_MS;
-    this.outageMs += RESTART_MS;
+    this.#stayDown(RESTART_MS);
     return side;
   }
 
-  #claim(runId: string, slot: number, epoch: number): unknown {
-    return this.db.run(runId).instances.get(`${slot}.${epoch}`) ?? null;
-  }
-
-  #fetch(product: { n: number; id: string }): ItemResult {
+  #result(product: { n: number; id: string }): ItemResult {
     if (!this.isLayoutChanged) return usualResult(product);
     const { n, id } = product;
     const at = new Date(this.clock.now()).toISOString();
@@ -304,10 +312,10 @@ export class FaultWorld {
   }
 
   #onRequest(instance: SimulatedInstance, product: { n: number; id: string }): void {
-    this.reach('C');
+    this.#record.reach('C');
     const { slot, epoch, address, robots, incident } = instance;
     const { intervalMs } = this.run.settings.site;
-    this.#requests.push({
+    this.#record.requests.push({
       atMs: this.clock.now(),
       address,
       slot,
@@ -319,45 +327,25 @@ export class FaultWorld {
     });
   }
 
-  /** Grants and fences are read where they are decided. */
-  #record(): void {
-    const { work, results } = this.stores;
-    const grant = work.grant.bind(work);
-    work.grant = async (runId, slot, epoch, ...rest) => {
-      const granted = await grant(runId, slot, epoch, ...rest);
-      this.noteGrants(slot, epoch, granted);
-      return granted;
-    };
-    const load = results.load.bind(results);
-    results.load = async (...call) => {
-      this.reach('M');
-      return load(...call);
-    };
-  }
-
   /** A bug switch that grants by itself says so, too. */
   noteGrants(slot: number, epoch: number, granted: readonly string[]): void {
-    const atMs = this.clock.now();
-    for (const chunk of granted) {
-      if (this.#grants.some((g) => g.chunk === chunk && g.slot === slot && g.epoch === epoch)) continue;
-      this.#grants.push({ atMs, chunk, slot, epoch });
-    }
+    this.#record.noteGrants(this.clock.now(), { slot, epoch }, granted);
   }
 
   noteWrite(method: string, fenced: boolean): void {
-    this.#writes.push({ atMs: this.clock.now(), method, fenced });
+    this.#record.writes.push({ atMs: this.clock.now(), method, fenced });
   }
 
   /** Machines come and go, and epochs close, between two events. */
   #watch(): void {
     const now = this.clock.now();
-    for (const machine of this.compute.all()) {
+    for (const machine of this.cloud.compute.all()) {
       const isOver = machine.state === 'terminated' || machine.state === 'shutting-down';
       const isGone = machine.state !== 'pending' && machine.state !== 'running';
-      const known = this.#machines.get(machine.id);
+      const known = this.#record.machines.get(machine.id);
       if (!known) {
         const isOwn = machine.tags[TAG.run] === this.run.id;
-        this.#machines.set(machine.id, {
+        this.#record.machines.set(machine.id, {
           id: machine.id,
           slot: isOwn ? Number(machine.tags[TAG.slot]) : null,
           epoch: isOwn ? Number(machine.tags[TAG.epoch]) : null,
@@ -375,7 +363,7 @@ export class FaultWorld {
     }
     for (const record of this.db.runs.get(this.run.id)?.instances.values() ?? []) {
       const key = `${record.slot}/${record.epoch}`;
-      if (record.manifestKey !== null && isGivenUp(record) && !this.#closedAt.has(key)) this.#closedAt.set(key, now);
+      if (record.manifestKey !== null && isGivenUp(record) && !this.#record.closedAt.has(key)) this.#record.closedAt.set(key, now);
     }
   }
 
@@ -384,8 +372,8 @@ export class FaultWorld {
     // What was done to the database for the sake of a fault is over.
     db.beforeCall = () => undefined;
     db.afterCall = () => undefined;
-    for (const machine of this.#machines.values()) {
-      machine.terminated = this.compute.terminated.has(machine.id);
+    for (const machine of this.#record.machines.values()) {
+      machine.terminated = this.cloud.compute.terminated.has(machine.id);
       machine.timer &&= this.fleet.armed.has(machine.id);
     }
     const facts = readMemoryFacts(db, run.id);
@@ -395,11 +383,11 @@ export class FaultWorld {
       outageMs: this.outageMs,
       abandoned: this.abandoned,
       gcUntilMs: this.#gcUntilMs,
-      machines: [...this.#machines.values()],
-      requests: this.#requests,
-      grants: this.#grants,
+      machines: [...this.#record.machines.values()],
+      requests: this.#record.requests,
+      grants: this.#record.grants,
       intruders: this.intruders,
-      writes: this.#writes,
+      writes: this.#record.writes,
       products: this.#products(),
       objects: this.#objectsInTime(),
       texts,
@@ -431,11 +419,11 @@ export class FaultWorld {
   }
 
   #objectsInTime(): string[] {
-    return [...this.objects.objects.keys()].filter((key) => {
+    return [...this.cloud.objects.objects.keys()].filter((key) => {
       const name = parsePartKey(this.run.id, key);
       if (!name || this.spoiled.has(key)) return false;
-      const closedMs = this.#closedAt.get(`${name.slot}/${name.epoch}`);
-      return closedMs === undefined || (this.objects.writtenAtMs(key) ?? 0) < closedMs - 1_000;
+      const closedMs = this.#record.closedAt.get(`${name.slot}/${name.epoch}`);
+      return closedMs === undefined || (this.cloud.objects.writtenAtMs(key) ?? 0) < closedMs - 1_000;
     });
   }
 }
