@@ -228,6 +228,8 @@ export class FaultWorld extends SimulatedWorld {
     await this.create();
     this.#record.reach('P');
     const lastMs = powerOffAtMs(run) + run.settings.run.graceMs;
+    // Of a run without a main server nothing else may come.
+    clock.at(lastMs + 1, () => undefined);
     const firstEvents = clock.events;
     for (;;) {
       if (clock.events - firstEvents > MAX_EVENTS)
@@ -246,6 +248,7 @@ export class FaultWorld extends SimulatedWorld {
       void collectGarbage({ ...this.cloud, clock, stores: this.stores }, stop.signal);
       this.#gcUntilMs = goneMs;
     }
+    clock.at(goneMs + 1_000, () => undefined);
     while (this.#isAnythingLeft() && clock.now() < goneMs + 1_000 && (await clock.step())) this.#watch();
     this.#watch();
     this.server?.kill();

@@ -2,7 +2,7 @@
 import type { GcMark, GcMarkStore, GcOptions } from '../../orchestrator/control/gc/gc.ts';
 import { collect } from '../../orchestrator/control/gc/gc.ts';
 import { SECOND_LOOK_MS } from '../../orchestrator/control/gc/gc-rules.ts';
-import { OWNER } from '../contract/control/run-stage.ts';
+import { OWNER } from '../../orchestrator/simulation/world.ts';
 
 type GcWorld = Pick<GcOptions, 'compute' | 'balancers' | 'clock'> & { stores: Pick<GcOptions, 'runs'> };
 
