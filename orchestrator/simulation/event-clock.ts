@@ -61,8 +61,10 @@ export class EventClock implements Clock {
     });
   }
 
-  /** Jumps to the next event, makes it happen, and lets everything run that follows from it; false when none is left. */
+  /** Lets run what can, jumps to the next event, makes it happen, and lets everything run that follows from it; false when none is left. */
   async step(): Promise<boolean> {
+    // What was begun between two steps may be due before the next event.
+    await this.settle();
     for (;;) {
       const next = this.#pop();
       if (next === undefined) return false;
