@@ -3,7 +3,7 @@ import { seededRandom } from '../../shared/adapters/random.ts';
 import { defaultsFor } from '../../orchestrator/plan/defaults.ts';
 import type { PlanInput } from '../../orchestrator/plan/plan.ts';
 import { planRun } from '../../orchestrator/plan/plan-run.ts';
-import { EventQueue } from '../../orchestrator/simulation/event-queue.ts';
+import { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import { scenarioOf } from '../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../orchestrator/simulation/simulation.ts';
 
@@ -17,11 +17,11 @@ export interface CaseFigures {
 const [mode, products, instances, events] = process.argv.slice(2);
 const before = process.cpuUsage();
 const done =
-  mode === 'skeleton' ? skeleton(Number(events), Number(instances)) : play(Number(products), Number(instances));
+  mode === 'skeleton' ? await skeleton(Number(events), Number(instances)) : await play(Number(products), Number(instances));
 const { user, system } = process.cpuUsage(before);
 process.stdout.write(JSON.stringify({ cpuMs: (user + system) / 1_000, ...done } satisfies CaseFigures));
 
-function play(count: number, fleet: number): Omit<CaseFigures, 'cpuMs'> {
+async function play(count: number, fleet: number): Promise<Omit<CaseFigures, 'cpuMs'>> {
   const input: PlanInput = {
     products: count,
     deadlineMs: 4 * 3_600_000,
@@ -39,19 +39,17 @@ function play(count: number, fleet: number): Omit<CaseFigures, 'cpuMs'> {
     instanceTypes: ['t4g.nano'],
   };
   const plan = planRun(input, seededRandom(1));
-  const result = simulate(scenarioOf(input, plan), seededRandom(1));
+  const result = await simulate(scenarioOf(input, plan), seededRandom(1));
   if (plan.instances !== fleet || result.exitCode !== 0) throw new Error(`the run ended with ${result.exitCode}`);
   return result.effort;
 }
 
-/** The same number of events through the same queue, each of which puts in the next one and does nothing else. */
-function skeleton(count: number, fleet: number): Omit<CaseFigures, 'cpuMs'> {
-  const queue = new EventQueue<{ slot: number }>();
+/** The same number of events on the same clock, each of which puts in the next one and does nothing else. */
+async function skeleton(count: number, fleet: number): Promise<Omit<CaseFigures, 'cpuMs'>> {
+  const clock = new EventClock(0);
   const random = seededRandom(1);
-  for (let slot = 0; slot < fleet; slot++) queue.add(random.next() * 15_000, { slot });
-  for (let taken = 0; taken < count; taken++) {
-    const nowMs = queue.nextMs;
-    queue.add(nowMs + 15_000, queue.take());
-  }
+  const tick = (): void => void clock.at(clock.now() + 15_000, tick);
+  for (let slot = 0; slot < fleet; slot++) clock.at(random.next() * 15_000, tick);
+  while (clock.events < count) await clock.step();
   return { events: count, decisions: 0 };
 }

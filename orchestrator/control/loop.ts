@@ -54,7 +54,8 @@ export class ControlLoop implements LoopLink {
   }
 
   wake(): void {
-    this.#wake.abort();
+    // Without a reason Node makes an exception with a stack each time.
+    this.#wake.abort('woken');
   }
 
   /** Until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */

@@ -1,6 +1,7 @@
 /** Measures how long the products of a lost instance wait for new owners. */
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import { isGivenUp } from '../control/model/world.ts';
 import type { MemoryDatabase } from './stores/memory-database.ts';
 import { MemoryWorkStore } from './stores/memory-work-store.ts';
 
@@ -34,7 +35,8 @@ export class LossTrackingStore extends MemoryWorkStore {
     const owned = chunks.filter((c) => c.state === 'granted' && c.slot === slot && c.epoch === epoch);
     const products = await super.returnChunks(...call);
     const returned = owned.filter((c) => c.state === 'waiting');
-    if (record?.phase === 'lost' && returned.length > 0) {
+    // One that serves still, or is through, gives back what it was not to crawl.
+    if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {
       const lastHeardMs = record.lastHeartbeatAtMs ?? this.#clock.now();
       const loss: Loss = { lastHeardMs, waiting: returned.length, reassignedAtMs: null };
       this.#losses.push(loss);

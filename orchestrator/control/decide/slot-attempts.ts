@@ -59,9 +59,10 @@ export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | 
   return isOpenNow(world, slot) || (!isTooLateToBoot(world) && nextPool(world, slot).kind !== 'none');
 }
 
-/** `mayFill`, and the money is there. */
+/** `mayFill`, and the money is there, or will be once EC2 has ended the machine that makes room: until then both are counted. */
 export function canFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
-  return mayFill(world, slot, record) && canAfford(world);
+  const makesRoom = record?.reason === LOSS_REASON.rotated && record.phase !== 'terminated';
+  return mayFill(world, slot, record) && (makesRoom || canAfford(world));
 }
 
 /** True when a given-up slot may be filled again. */

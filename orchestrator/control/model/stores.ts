@@ -410,7 +410,8 @@ export interface PublishEnd {
 export interface ResultStore {
   /** Enters parts into the ledger as `seen`; known ones are left as they are. */
   register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void>;
-  parts(runId: string): Promise<PartRecord[]>;
+  /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
+  parts(runId: string, only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
    * the ledger row to `loaded`. Loading it again changes nothing. A product goes in with all of its rows: one that the

@@ -34,7 +34,7 @@ export async function confirmManifest(core: Core, run: RunRecord, slot: number, 
     await core.fleet.patch(run.id, slot, epoch, { manifestSha256: sha256 }, core.fence);
   await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
   // What it was granted but did not finish goes back before the epoch counts as closed; its results first, or they would go back too.
-  await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
+  await loadParts(core, { slot, epoch });
   await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
   // The reason lets the slot be filled again, if something waits. Whether that is what has just been released must not matter:
   // this may be the second try, after one that released it and came no further.
@@ -46,8 +46,7 @@ export async function confirmManifest(core: Core, run: RunRecord, slot: number, 
 }
 
 async function hasUnreadable(core: Core, runId: string, slot: number, epoch: number): Promise<boolean> {
-  const parts = await core.results.parts(runId);
-  return parts.some((p) => p.slot === slot && p.epoch === epoch && p.state === 'failed');
+  return (await core.results.parts(runId, { slot, epoch, state: 'failed' })).length > 0;
 }
 
 async function readOwnManifest(
@@ -132,7 +131,7 @@ export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
   await core.results.register(run.id, slot, epoch, await findParts(core, record, found), core.fence);
-  await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
+  await loadParts(core, { slot, epoch });
   const returned = await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
   await core.fleet.patch(run.id, slot, epoch, { manifestKey: key, manifestSha256: sha256Hex(stored) }, core.fence);
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');

@@ -1,4 +1,5 @@
 /** Parts from the bucket into staging: fetched, checked against their hash, loaded one transaction each. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
@@ -28,14 +29,14 @@ export async function readPart(objects: ObjectStore, part: PartName): Promise<It
 }
 
 /** Loads every part that is in the ledger but not in staging. A part that cannot be read is put aside with an alarm. */
-export function loadParts(core: Core, only?: (part: PartRecord) => boolean): Promise<void> {
+export function loadParts(core: Core, only?: EpochId): Promise<void> {
   return core.oneAtATime(() => loadSeen(core, only));
 }
 
-async function loadSeen(core: Core, only?: (part: PartRecord) => boolean): Promise<void> {
+async function loadSeen(core: Core, only?: EpochId): Promise<void> {
   const startedMs = core.clock.now();
   const limit = new ConcurrencyLimit(LANES);
-  const parts = (await core.results.parts(core.runId)).filter((p) => p.state === 'seen' && (only?.(p) ?? true));
+  const parts = await core.results.parts(core.runId, { ...only, state: 'seen' });
   for await (const [part, read] of readAhead(parts, (p) => readPart(core.objects, p))) {
     if ('error' in read) {
       if (!(read.error instanceof AppError)) throw read.error;

@@ -247,7 +247,7 @@ async function manifestOf(
 }
 
 async function ownManifest(core: RecoverCore, run: RunRecord, { slot, epoch }: BucketEpoch): Promise<Manifest> {
-  const parts = (await core.results.parts(run.id)).filter((p) => p.slot === slot && p.epoch === epoch);
+  const parts = await core.results.parts(run.id, { slot, epoch });
   return {
     version: 1,
     run: run.id,

@@ -14,7 +14,7 @@ export async function reassignProducts(core: Core, world: World, slot: number, e
   // A result that is still on its way would be crawled twice. That costs a page, waiting for ever would cost the run.
   const patienceMs = record.incident.atMs + world.limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
-  await loadParts(core, (p) => p.slot === slot && p.epoch === epoch);
+  await loadParts(core, { slot, epoch });
   const returned = await core.work.returnChunks(world.run.id, slot, epoch, core.fence, core.clock.now());
   await core.fleet.recordReturned(world.run.id, slot, epoch, core.fence, core.clock.now());
   core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');
@@ -23,7 +23,7 @@ export async function reassignProducts(core: Core, world: World, slot: number, e
 /** True when the ledger has parts for every outcome that the instance counts. */
 async function isAllUploaded(core: Core, record: InstanceRecord): Promise<boolean> {
   const { stored, gone, failed } = record.progress ?? { stored: 0, gone: 0, failed: 0 };
-  const parts = await core.results.parts(core.runId);
-  const own = parts.filter((p) => p.slot === record.slot && p.epoch === record.epoch);
-  return own.reduce((sum, p) => sum + p.products, 0) >= stored + gone + failed;
+  const { slot, epoch } = record;
+  const parts = await core.results.parts(core.runId, { slot, epoch });
+  return parts.reduce((sum, p) => sum + p.products, 0) >= stored + gone + failed;
 }

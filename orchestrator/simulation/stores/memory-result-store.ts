@@ -43,9 +43,12 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  parts(runId: string): Promise<PartRecord[]> {
+  parts(runId: string, { slot, epoch, state }: Parameters<ResultStore['parts']>[1] = {}): Promise<PartRecord[]> {
+    const isWanted = (part: MemoryPart): boolean =>
+      (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
     return this.#db.call('results.parts', () =>
       [...(this.#db.runs.get(runId)?.parts.values() ?? [])]
+        .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
         .map(({ rows: _rows, detail: _detail, marks: _marks, ...part }) => part),
     );

@@ -7,6 +7,7 @@ import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts'
 import { ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
 import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
+import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
 import { rotations } from '../../../orchestrator/control/decide/address-rotation.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
@@ -160,6 +161,18 @@ describe('after a refusal for the quota', () => {
     held.notedKeys.add('rotations wait');
     expect(rotations(held)).toEqual([]);
     expect(rotations(hourOld({ instances: held.instances, nowMs: START_MS + MINUTE }))).toEqual([]);
+  });
+
+  it('the share of a rotated slot waits for its successor while the cap counts both machines', () => {
+    const makesRoom = { reason: LOSS_REASON.rotated, phase: 'terminating', manifestKey: 'm' } as const;
+    const instances = Array.from({ length: FLEET }, (_, i) => crawling(i, i === 0 ? makesRoom : {}));
+    const work = { chunks: 60, waiting: 60, granted: 0, bySlot: [] };
+    const open = hourOld({ instances, work });
+    const { committed } = spendingOf(open);
+    const { settings } = open.run;
+    const maxCost = committed + 0.000_1;
+    const run = { ...open.run, settings: { ...settings, run: { ...settings.run, maxCost } } };
+    expect(chunkLimit({ ...open, run })).toBe(6);
   });
 
   it('the share of a rotated slot waits for its successor, whose place in the quota it has left', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { PlanInput } from '../../../orchestrator/plan/plan.ts';
 import { planRun } from '../../../orchestrator/plan/plan-run.ts';
+import type { SimResult } from '../../../orchestrator/simulation/result.ts';
 import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { summarize, wasteOf } from '../../../orchestrator/simulation/summary.ts';
@@ -10,34 +11,34 @@ import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
 import { HOUR, plan, planInput } from '../plan/plan-input.ts';
 import { MINUTE, play } from './play.ts';
 
-function summaryOf(change: Partial<PlanInput>, runs: number) {
+async function summaryOf(change: Partial<PlanInput>, runs: number) {
   const input = planInput(change);
   const scenario = scenarioOf(input, planRun(input, seededRandom(1)));
-  return summarize(
-    scenario,
-    Array.from({ length: runs }, (_, i) => simulate(scenario, seededRandom(1 + 1_000_003 * i))),
-  );
+  const results: SimResult[] = [];
+  for (let i = 0; i < runs; i++) results.push(await simulate(scenario, seededRandom(1 + 1_000_003 * i)));
+  return summarize(scenario, results);
 }
 
 describe('a calm day', () => {
-  it('stores every product in time, on the planned instances, and leaves none behind', () => {
-    const result = play({});
+  it('stores every product in time, on the planned instances, and leaves none behind', async () => {
+    const result = await play({});
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true, reason: null });
     expect(result.products).toEqual({ planned: 30_000, stored: 29_700, gone: 300, failed: 0 });
     expect(result.instances).toEqual({ planned: plan().instances, launched: plan().instances, replaced: 0, banned: 0 });
     expect(result.reassignedAfterMs).toEqual([]);
   });
 
-  it('is the same for the same seed, and another for another', () => {
-    const [a, b, c] = [play({ seed: 5 }), play({ seed: 5 }), play({ seed: 6 })];
+  it('is the same for the same seed, and another for another', async () => {
+    const [a, b, c] = [await play({ seed: 5 }), await play({ seed: 5 }), await play({ seed: 6 })];
     expect(b).toEqual(a);
     expect(c.endMs).not.toBe(a.endMs);
   });
 
-  it('costs what the plan says', () => {
+  it('costs what the plan says', async () => {
     const planned = plan().cost.total;
-    expect(play({}).cost).toBeGreaterThan(0.9 * planned);
-    expect(play({}).cost).toBeLessThan(1.1 * planned);
+    const { cost } = await play({});
+    expect(cost).toBeGreaterThan(0.9 * planned);
+    expect(cost).toBeLessThan(1.1 * planned);
   });
 
   it.each([
@@ -46,8 +47,8 @@ describe('a calm day', () => {
     ['a short run on this machine', { ...defaultsFor('sandbox'), products: 200, deadlineMs: 10 * MINUTE }],
     ['two pages each', { products: 2_000, pagesEach: 2 }],
     ['pages longer than the interval', { products: 2_000, intervalMs: 500, pageP50Ms: 2_000, deadlineMs: HOUR }],
-  ])('comes to its end with %s', (_, input) => {
-    expect(play({ input })).toMatchObject({ state: 'completed', exitCode: 0 });
+  ])('comes to its end with %s', async (_, input) => {
+    expect(await play({ input })).toMatchObject({ state: 'completed', exitCode: 0 });
   });
 });
 
@@ -58,8 +59,8 @@ describe('the simulator and the planner', () => {
     ['slow and uneven pages', { products: 5_000, intervalMs: 1_000, pageP50Ms: 1_500, deadlineMs: HOUR }],
   ])(
     'agree on when a run ends: %s',
-    (_, change) => {
-      const { endMs, plannedEndMs } = summaryOf(change, 15);
+    async (_, change) => {
+      const { endMs, plannedEndMs } = await summaryOf(change, 15);
       // The plan counts with a full tail; loading and publishing of a small run take seconds.
       const tail = planInput(change).tailMs;
       expect(Math.abs(endMs.p50 - (plannedEndMs.p50 - tail / 2))).toBeLessThan(tail + 0.02 * plannedEndMs.p50);
@@ -67,9 +68,9 @@ describe('the simulator and the planner', () => {
     60_000,
   );
 
-  it('agree on how much one day differs from another', () => {
+  it('agree on how much one day differs from another', async () => {
     // Without a balancer's start, which hides slow boots, and with a shop as slow as the interval.
-    const { endMs, plannedEndMs } = summaryOf(
+    const { endMs, plannedEndMs } = await summaryOf(
       { products: 1_000, minInstances: 10, maxInstances: 10, balancerMs: 0, intervalMs: 1_000, pageP50Ms: 900 },
       40,
     );
@@ -81,11 +82,11 @@ describe('the simulator and the planner', () => {
   it(
     'hold the plan of 30,000 products at 10 s in 4 hours: on time 999 times in 1,000, at 1.10 of the lower bound',
     { timeout: 60_000, tags: ['nightly'] },
-    () => {
+    async () => {
       const p = plan();
       expect(wasteOf(p, 1)).toBeLessThanOrEqual(1.1);
       expect(p.onTimeProbability).toBeGreaterThanOrEqual(0.999);
-      const summary = summaryOf({}, 20);
+      const summary = await summaryOf({}, 20);
       expect(summary.onTimeShare).toBe(1);
       expect(summary.costUsd.p95).toBeLessThan(1.2 * p.cost.total);
     },

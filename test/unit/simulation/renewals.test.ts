@@ -1,5 +1,6 @@
 /** Fresh addresses on the way (`aws.recycle_every`), on whole runs. */
 import { describe, expect, it } from 'vitest';
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { planRun } from '../../../orchestrator/plan/plan-run.ts';
 import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
@@ -10,15 +11,18 @@ import { MINUTE, play } from './play.ts';
 const NIGHT = { products: 3_000, deadlineMs: 4 * HOUR, recycleEveryMs: 20 * MINUTE };
 
 /** The largest age any address came to while it crawled, and the most slots without one at any moment after the first boots. */
-function watch(change: Parameters<typeof planInput>[0], seed: number) {
+async function watch(change: Parameters<typeof planInput>[0], seed: number) {
   const input = planInput(change);
   let oldestMs = 0;
   let mostLeaving = 0;
-  const result = simulate(scenarioOf(input, planRun(input, seededRandom(1))), seededRandom(seed), {
-    onStep: ({ world, machines, nowMs }) => {
-      for (const machine of machines)
-        if (machine.isCrawling) oldestMs = Math.max(oldestMs, nowMs - (machine.record.launchedAtMs ?? nowMs));
-      const leaving = world.instances.filter((r) => r.rotateAtMs !== null && r.manifestKey === null).length;
+  const result = await simulate(scenarioOf(input, planRun(input, seededRandom(1))), seededRandom(seed), {
+    onStep: ({ db, run, fleet, clock }) => {
+      const { instances } = db.run(run.id);
+      for (const { slot, epoch, isCrawling } of fleet.instances) {
+        const launchedMs = instances.get(epochKey({ slot, epoch }))!.launchedAtMs;
+        if (isCrawling) oldestMs = Math.max(oldestMs, clock.now() - (launchedMs ?? Infinity));
+      }
+      const leaving = [...instances.values()].filter((r) => r.rotateAtMs !== null && r.manifestKey === null).length;
       mostLeaving = Math.max(mostLeaving, leaving);
     },
   });
@@ -26,49 +30,49 @@ function watch(change: Parameters<typeof planInput>[0], seed: number) {
 }
 
 describe('a night with fresh addresses', () => {
-  it.each([1, 2, 3, 4, 5])('ends on time with every product once, seed %i', (seed) => {
-    const result = play({ input: NIGHT, seed });
+  it.each([1, 2, 3, 4, 5])('ends on time with every product once, seed %i', async (seed) => {
+    const result = await play({ input: NIGHT, seed });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.products).toEqual({ planned: 3_000, stored: 2_970, gone: 30, failed: 0 });
     expect(result.instances.replaced).toBeGreaterThan(2 * result.instances.planned);
   });
 
-  it('does so for 30,000 products, a fifth of the fleet at a time', () => {
-    const { result, oldestMs, mostLeaving } = watch({ recycleEveryMs: HOUR }, 1);
+  it('does so for 30,000 products, a fifth of the fleet at a time', async () => {
+    const { result, oldestMs, mostLeaving } = await watch({ recycleEveryMs: HOUR }, 1);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.instances.replaced).toBeGreaterThan(2 * result.instances.planned);
     expect(mostLeaving).toBeLessThanOrEqual(Math.ceil(result.instances.planned / 5));
     expect(oldestMs).toBeLessThan(1.25 * HOUR);
   });
 
-  it('costs what the plan says', () => {
+  it('costs what the plan says', async () => {
     const planned = plan(NIGHT);
-    const { cost } = play({ input: NIGHT });
+    const { cost } = await play({ input: NIGHT });
     expect(cost).toBeGreaterThan(0.85 * planned.cost.total);
     expect(cost).toBeLessThan(1.1 * planned.cost.total);
   });
 
-  it('works for a fleet of one', () => {
-    const result = play({ input: { ...NIGHT, products: 600, recycleEveryMs: HOUR } });
+  it('works for a fleet of one', async () => {
+    const result = await play({ input: { ...NIGHT, products: 600, recycleEveryMs: HOUR } });
     expect(result).toMatchObject({ state: 'completed', onTime: true });
     expect(result.instances).toMatchObject({ planned: 1 });
     expect(result.instances.replaced).toBeGreaterThanOrEqual(1);
   });
 
-  it('stays within the cap of money', () => {
+  it('stays within the cap of money', async () => {
     const least = plan({ ...NIGHT, maxCost: 0.01 })
       .remedies.join(' ')
       .match(/run\.max_cost: ([\d.]+)/)?.[1];
     const maxCost = Number(least);
     expect(plan({ ...NIGHT, maxCost }).verdict).toBe('feasible');
-    const result = play({ input: { ...NIGHT, maxCost } });
+    const result = await play({ input: { ...NIGHT, maxCost } });
     expect(result).toMatchObject({ state: 'completed', onTime: true });
     expect(result.cost).toBeLessThanOrEqual(maxCost);
   });
 
-  it('survives losses, boots that never come and a main server that is away', () => {
+  it('survives losses, boots that never come and a main server that is away', async () => {
     for (const seed of [1, 2, 3]) {
-      const result = play({
+      const result = await play({
         input: { ...NIGHT, minInstances: 8 },
         scenario: {
           chances: { loss: 0.1, ban: 0, slow: 0.05, bootFailure: 0.05 },
@@ -80,8 +84,8 @@ describe('a night with fresh addresses', () => {
     }
   });
 
-  it.each([1, 2])('makes no run late that began late and has no minute left to give, seed %i', (seed) => {
-    const result = play({
+  it.each([1, 2])('makes no run late that began late and has no minute left to give, seed %i', async (seed) => {
+    const result = await play({
       input: { ...NIGHT, minInstances: 3, maxInstances: 3 },
       scenario: { faults: [{ kind: 'dry', atMs: 0, forMs: 50 * MINUTE }] },
       seed,
@@ -90,16 +94,16 @@ describe('a night with fresh addresses', () => {
     expect(result.products.failed).toBe(0);
   });
 
-  it('goes on renewing, one address at a time, when EC2 gives one instance less for the quota', () => {
+  it('goes on renewing, one address at a time, when EC2 gives one instance less for the quota', async () => {
     const fleet = { products: 12_000, deadlineMs: 4 * HOUR, recycleEveryMs: HOUR, minInstances: 13, maxInstances: 13 };
     const { vcpus } = plan(fleet);
-    const result = play({ input: fleet, scenario: { outside: { vcpuQuota: vcpus - vcpus / 13 } } });
+    const result = await play({ input: fleet, scenario: { outside: { vcpuQuota: vcpus - vcpus / 13 } } });
     expect(result).toMatchObject({ state: 'completed', onTime: true });
     expect(result.instances.replaced).toBeGreaterThan(12);
   });
 
-  it('renews nothing while EC2 has no machines, and goes on with what it has', () => {
-    const result = play({
+  it('renews nothing while EC2 has no machines, and goes on with what it has', async () => {
+    const result = await play({
       input: NIGHT,
       scenario: { faults: [{ kind: 'dry', atMs: 15 * MINUTE, forMs: 30 * MINUTE }] },
     });
