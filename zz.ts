@@ -8,6 +8,7 @@ const [products, deadlineH, interval, inst] = process.argv.slice(2).map(Number);
 const input = planInput({ products: products!, deadlineMs: deadlineH! * 3_600_000, intervalMs: interval!, ...(inst ? { minInstances: inst, maxInstances: inst } : {}) });
 const plan = planRun(input, seededRandom(1));
 console.log(plan.instances, plan.chunkSize);
+await simulate(scenarioOf(input, plan), seededRandom(2));
 const t = process.cpuUsage();
 const r = await simulate(scenarioOf(input, plan), seededRandom(1));
 const u = process.cpuUsage(t);
