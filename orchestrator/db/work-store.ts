@@ -54,7 +54,7 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  waiting(runId: string, limit: number, except: ReadonlySet<string>): Promise<OpenChunk[]> {
+  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
     return inQuery(this.#db, async (knex) => {
       const rows = await rowsOf<ChunkRow>(
         knex(CHUNKS)

@@ -7,7 +7,7 @@
  * Usage: main.ts FOLDER, with the pipe as stdin. Ends by itself.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { findMarked, markOf } from '../supervisor/marked-processes.ts';
+import { findMarked, markOf } from './marked-processes.ts';
 
 /** A process between fork and exec does not show the mark yet: only several looks without a find are proof. */
 const CLEAN_LOOKS = 4;

@@ -339,7 +339,7 @@ export interface WorkCounts {
 export interface WorkStore {
   counts(runId: string): Promise<WorkCounts>;
   /** Chunks nobody owns, in order, with their products that have no outcome; at most `limit`, none of `except`. */
-  waiting(runId: string, limit: number, except: ReadonlySet<string>): Promise<OpenChunk[]>;
+  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
   /**
    * Gives each chunk to (slot, epoch) unless somebody has it or its generation is past. Returns the ids that are now (or
    * were already) its own; `limitChunks` is the most it may own in all.

@@ -66,9 +66,9 @@ export class Dispatcher {
     let cutOff = false;
     // Shares may have become smaller since: then what is taken is dropped again, and only another look at the world helps.
     const taken = new Set<string>();
+    this.#forgetOld();
     while (!signal.aborted) {
-      this.#forgetOld();
-      const chunks = await core.work.waiting(run.id, BATCH, new Set(this.#offeredUntil.keys()));
+      const chunks = await core.work.waiting(run.id, BATCH, this.#offeredUntil);
       if (chunks.length === 0) return false;
       const queue = [...chunks];
       const offerNext = async (): Promise<void> => {

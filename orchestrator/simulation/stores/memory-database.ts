@@ -70,10 +70,13 @@ export interface MemoryRun {
   events: RunEvent[];
   /** No chunk before this place waits. */
   firstWaiting: number;
-  /** Kept up by the stores; null when they have to be counted again. */
+  /** Null when they have to be counted again. */
   counts: WorkCounts | null;
-  totals: (OutcomeCounts & { seen: number; loaded: number }) | null;
+  /** Kept up by the store of results. */
+  totals: OutcomeCounts & { seen: number; loaded: number };
 }
+
+export const NO_TOTALS: MemoryRun['totals'] = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 
 export const partPlace = (part: EpochId & { seq: number }): string => `${part.slot}/${part.epoch}/${part.seq}`;
 

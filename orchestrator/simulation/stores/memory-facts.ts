@@ -3,7 +3,7 @@ import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcom
 import type { VerifyFacts } from '../../control/verify/verify-facts.ts';
 import { noDifference, note } from '../../control/verify/verify-facts.ts';
 import { noRows } from '../../db/verify-rows.ts';
-import type { MemoryDatabase, MemoryItem, MemoryRun } from '../../simulation/stores/memory-database.ts';
+import type { MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
 import { winnersOver } from './memory-fills.ts';
 
 type PartCounts = OutcomeCounts & { rows: number };

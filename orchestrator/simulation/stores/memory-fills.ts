@@ -3,7 +3,7 @@ import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { settledRows } from './memory-numbers.ts';
 import { PUBLISHED } from '../../db/newer-runs.ts';
-import type { MemoryRow, MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
+import type { MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
 
 /** Share of staged rows with a value, by field. */
 export function fillOf(run: MemoryRun): FillRates['fields'] {

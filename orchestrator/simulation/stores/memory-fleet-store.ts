@@ -15,7 +15,7 @@ import type {
   IncidentReport,
   AddressIncident,
 } from '../../control/model/stores.ts';
-import type { MemoryDatabase, MemoryRun, MemoryIncident } from '../../simulation/stores/memory-database.ts';
+import type { MemoryDatabase, MemoryRun, MemoryIncident } from './memory-database.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryFleetStore implements FleetStore {

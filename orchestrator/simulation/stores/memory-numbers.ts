@@ -6,7 +6,7 @@ import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import { decideMark } from '../../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../../control/model/report.ts';
 import { NO_MARKS, findUnread, numberPlaces, settle, sumMarks } from '../../db/settled-values.ts';
-import type { MemoryRow, MemoryRun } from '../../simulation/stores/memory-database.ts';
+import type { MemoryRow, MemoryRun } from './memory-database.ts';
 
 interface NumberField {
   field: string;

@@ -7,10 +7,10 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { PartRecord, PublishEnd, ResultStore } from '../../control/model/stores.ts';
-import type { MemoryItem, MemoryPart, MemoryRow, MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
-import { partPlace } from '../../simulation/stores/memory-database.ts';
-import { earlierFills, fillOf, newerThan, settledBy } from '../../simulation/stores/memory-fills.ts';
-import { noteNumbers, settledRows } from '../../simulation/stores/memory-numbers.ts';
+import type { MemoryItem, MemoryPart, MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
+import { NO_TOTALS, partPlace } from './memory-database.ts';
+import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
+import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
 import { countMarks } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
@@ -38,8 +38,8 @@ export class MemoryResultStore implements ResultStore {
         const { seq, key, sha256, sizeBytes, products } = part;
         const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null, marks: {} } as const;
         run.parts.set(place, { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing });
+        run.totals = { ...run.totals, seen: run.totals.seen + 1 };
       }
-      run.totals = null;
     });
   }
 
@@ -70,8 +70,17 @@ export class MemoryResultStore implements ResultStore {
           `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
         );
       if (known.state !== 'loaded') {
+        // One that could not be read counts as seen again.
+        const seen = run.totals.seen + (known.state === 'failed' ? 1 : 0);
         Object.assign(known, loadResults(run, part, results), { state: 'loaded', detail: null });
-        run.totals = null;
+        const { totals } = run;
+        run.totals = {
+          seen,
+          loaded: totals.loaded + 1,
+          stored: totals.stored + known.stored,
+          gone: totals.gone + known.gone,
+          failed: totals.failed + known.failed,
+        };
       }
       return { stored: known.stored, gone: known.gone, failed: known.failed };
     });
@@ -83,16 +92,13 @@ export class MemoryResultStore implements ResultStore {
       const known = run.parts.get(partPlace(part));
       if (known?.state !== 'seen') return;
       Object.assign(known, { state: 'failed', detail });
-      run.totals = null;
+      run.totals = { ...run.totals, seen: run.totals.seen - 1 };
     });
   }
 
   totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }> {
     return this.#db.call('results.totals', () => {
-      const run = this.#db.runs.get(runId);
-      if (!run) return { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
-      run.totals ??= sum([...run.parts.values()]);
-      return run.totals;
+      return this.#db.runs.get(runId)?.totals ?? NO_TOTALS;
     });
   }
 
@@ -216,17 +222,4 @@ function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): 
       run.staging.set(place, { product_id, ...keyed, ...row, url, crawled_at });
   }
   return new Set(result.rows.map((r) => r.key)).size;
-}
-
-function sum(parts: readonly MemoryPart[]): OutcomeCounts & { seen: number; loaded: number } {
-  const totals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
-  for (const part of parts) {
-    if (part.state !== 'failed') totals.seen++;
-    if (part.state !== 'loaded') continue;
-    totals.loaded++;
-    totals.stored += part.stored;
-    totals.gone += part.gone;
-    totals.failed += part.failed;
-  }
-  return totals;
 }

@@ -9,7 +9,8 @@ import type { ListedRun } from '../../control/model/report.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/model/stores.ts';
 import { PUBLISHED } from '../../db/newer-runs.ts';
-import type { MemoryRun, MemoryDatabase } from '../../simulation/stores/memory-database.ts';
+import type { MemoryRun, MemoryDatabase } from './memory-database.ts';
+import { NO_TOTALS } from './memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
   readonly #db: MemoryDatabase;
@@ -209,6 +210,6 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,
     counts: null,
-    totals: null,
+    totals: NO_TOTALS,
   };
 }

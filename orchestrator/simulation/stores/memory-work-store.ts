@@ -4,7 +4,7 @@ import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcom
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
 import { parseChunkId } from '../../db/chunk-rows.ts';
-import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from '../../simulation/stores/memory-database.ts';
+import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryWorkStore implements WorkStore {
@@ -23,7 +23,7 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  waiting(runId: string, limit: number, except: ReadonlySet<string>): Promise<OpenChunk[]> {
+  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
     return this.#db.call('work.waiting', () => {
       const run = this.#db.runs.get(runId);
       if (!run) return [];
