@@ -53,7 +53,7 @@ describe('instances that die', () => {
 describe('launches that fail', () => {
   it('F5: no capacity anywhere for ten minutes: it waits, launches then, and is in time', async () => {
     const faults = [{ kind: 'dry' as const, atMs: 0, forMs: 10 * MINUTE }];
-    const result = await play({ input: { products: 5_000 }, scenario: { faults } });
+    const result = await play({ scenario: { faults } });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     const refusals = result.timeline.filter((t) => t.text.includes('EC2 refuses'));
     expect(refusals.length).toBeGreaterThan(0);
@@ -63,7 +63,7 @@ describe('launches that fail', () => {
 
   it('F5: no capacity in one zone: the other one takes them all', async () => {
     const faults = [{ kind: 'dry' as const, atMs: 0, forMs: 4 * HOUR, subnets: ['subnet-a'] }];
-    expect(await play({ input: { products: 5_000 }, scenario: { faults } })).toMatchObject({ exitCode: 0, onTime: true });
+    expect(await play({ scenario: { faults } })).toMatchObject({ exitCode: 0, onTime: true });
   });
 
   it(
@@ -78,22 +78,22 @@ describe('launches that fail', () => {
   );
 
   it('F6: a quota for half of the fleet: those that run crawl what they can, and the rest is told', async () => {
-    const result = await play({ scenario: { outside: { vcpuQuota: 22 } } });
-    expect(result.instances.launched).toBe(11);
+    const result = await play({ scenario: { outside: { vcpuQuota: 4 } } });
+    expect(result.instances.launched).toBe(2);
     expect(result.exitCode).toBe(15);
-    expect(result.products.stored).toBeGreaterThan(14_000);
+    expect(result.products.stored).toBeGreaterThan(2_400);
     expect(result.endMs).toBeLessThan(4 * HOUR + MINUTE);
   }, 60_000);
 
   it('F7: EC2 throttles every launch for a minute', async () => {
     const faults = [{ kind: 'throttle' as const, atMs: 0, forMs: MINUTE }];
-    const result = await play({ input: { products: 5_000 }, scenario: { faults } });
+    const result = await play({ scenario: { faults } });
     expect(result).toMatchObject({ exitCode: 0, onTime: true });
     expect(result.instances.replaced).toBe(0);
   });
 
-  it('F10: every fifth boot says nothing: those are replaced', async () => {
-    const result = await play({ input: ROOMY, scenario: { chances: { bootFailure: 0.2 } } });
+  it('F10: two of five boots say nothing: those are replaced', async () => {
+    const result = await play({ input: ROOMY, scenario: { chances: { bootFailure: 0.4 } } });
     expect(result).toMatchObject({ exitCode: 0, onTime: true });
     expect(result.instances.replaced).toBeGreaterThan(0);
   }, 60_000);
@@ -118,7 +118,7 @@ describe('bans', () => {
     const faults = [{ kind: 'ban' as const, atMs: AT, whom: 'all' as const }];
     const result = await play({ input: ROOMY, scenario: { faults } });
     expect(result).toMatchObject({ state: 'banned', exitCode: 18 });
-    expect(result.products.stored).toBeGreaterThan(5_000);
+    expect(result.products.stored).toBeGreaterThan(1_000);
     expect(result.products.failed).toBeGreaterThan(0);
     expect(result.endMs).toBeLessThan(AT + 10 * MINUTE);
   });
@@ -149,7 +149,7 @@ describe('the main server', () => {
     ['near the end', 215 * MINUTE, 10 * MINUTE],
   ])('F41: is gone %s, and the next one takes the run up', async (_, atMs, forMs) => {
     const faults = [{ kind: 'main-server-down' as const, atMs, forMs }];
-    const result = await play({ input: { ...ROOMY, minInstances: 24 }, scenario: { faults } });
+    const result = await play({ input: { minInstances: 6 }, scenario: { faults } });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.instances.replaced).toBe(0);
   });
@@ -158,8 +158,8 @@ describe('the main server', () => {
     const faults = [{ kind: 'main-server-down' as const, atMs: AT, forMs: 6 * HOUR }];
     const result = await play({ input: ROOMY, scenario: { faults } });
     expect(result).toMatchObject({ state: 'completed', exitCode: 15, onTime: false });
-    expect(result.products.stored).toBeGreaterThan(5_000);
-    expect(result.instanceMs).toBeLessThan(32 * (4 * HOUR + 11 * MINUTE));
+    expect(result.products.stored).toBeGreaterThan(1_000);
+    expect(result.instanceMs).toBeLessThan(10 * (4 * HOUR + 11 * MINUTE));
   });
 });
 
@@ -168,7 +168,7 @@ describe('everything at once', () => {
     'ends by the deadline with every product accounted for, within its money (seed %i)',
     async (seed) => {
       const chances = { loss: 0.15, ban: 0.1, slow: 0.1, bootFailure: 0.1 };
-      const maxCost = 2.5;
+      const maxCost = 0.8;
       const result = await play({ input: { ...ROOMY, maxCost }, scenario: { chances }, seed });
       expect(result.state).not.toBe('failed');
       expect(result.endMs).toBeLessThan(4 * HOUR + MINUTE);

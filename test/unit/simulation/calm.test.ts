@@ -9,7 +9,7 @@ import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { summarize, wasteOf } from '../../../orchestrator/simulation/summary.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
 import { HOUR, plan, planInput } from '../plan/plan-input.ts';
-import { MINUTE, play } from './play.ts';
+import { MINUTE, PRODUCTS, play } from './play.ts';
 
 async function summaryOf(change: Partial<PlanInput>, runs: number) {
   const input = planInput(change);
@@ -23,8 +23,9 @@ describe('a calm day', () => {
   it('stores every product in time, on the planned instances, and leaves none behind', async () => {
     const result = await play({});
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true, reason: null });
-    expect(result.products).toEqual({ planned: 30_000, stored: 29_700, gone: 300, failed: 0 });
-    expect(result.instances).toEqual({ planned: plan().instances, launched: plan().instances, replaced: 0, banned: 0 });
+    expect(result.products).toEqual({ planned: PRODUCTS, stored: 0.99 * PRODUCTS, gone: 0.01 * PRODUCTS, failed: 0 });
+    const { instances } = plan({ products: PRODUCTS });
+    expect(result.instances).toEqual({ planned: instances, launched: instances, replaced: 0, banned: 0 });
     expect(result.reassignedAfterMs).toEqual([]);
   });
 
@@ -35,7 +36,7 @@ describe('a calm day', () => {
   });
 
   it('costs what the plan says', async () => {
-    const planned = plan().cost.total;
+    const planned = plan({ products: PRODUCTS }).cost.total;
     const { cost } = await play({});
     expect(cost).toBeGreaterThan(0.9 * planned);
     expect(cost).toBeLessThan(1.1 * planned);
@@ -54,9 +55,9 @@ describe('a calm day', () => {
 
 describe('the simulator and the planner', () => {
   it.each([
-    ['30,000 products in 4 hours', {}],
-    ['8,000 in two hours on more instances than it takes', { products: 8_000, deadlineMs: 4 * HOUR, minInstances: 12 }],
-    ['slow and uneven pages', { products: 5_000, intervalMs: 1_000, pageP50Ms: 1_500, deadlineMs: HOUR }],
+    ['6,000 products in 4 hours', { products: PRODUCTS }],
+    ['4,000 in two hours on more instances than it takes', { products: 4_000, deadlineMs: 4 * HOUR, minInstances: 6 }],
+    ['slow and uneven pages', { products: 3_000, intervalMs: 1_000, pageP50Ms: 1_500, deadlineMs: HOUR }],
   ])(
     'agree on when a run ends: %s',
     async (_, change) => {
@@ -72,7 +73,7 @@ describe('the simulator and the planner', () => {
     // Without a balancer's start, which hides slow boots, and with a shop as slow as the interval.
     const { endMs, plannedEndMs } = await summaryOf(
       { products: 1_000, minInstances: 10, maxInstances: 10, balancerMs: 0, intervalMs: 1_000, pageP50Ms: 900 },
-      40,
+      30,
     );
     const planned = plannedEndMs.p95 - plannedEndMs.p50;
     expect(endMs.p95 - endMs.p50).toBeGreaterThan(0.4 * planned);
