@@ -17,7 +17,9 @@ export interface CaseFigures {
 const [mode, products, instances, events] = process.argv.slice(2);
 const before = process.cpuUsage();
 const done =
-  mode === 'skeleton' ? await skeleton(Number(events), Number(instances)) : await play(Number(products), Number(instances));
+  mode === 'skeleton'
+    ? await skeleton(Number(events), Number(instances))
+    : await play(Number(products), Number(instances));
 const { user, system } = process.cpuUsage(before);
 process.stdout.write(JSON.stringify({ cpuMs: (user + system) / 1_000, ...done } satisfies CaseFigures));
 

@@ -73,7 +73,11 @@ export class KnexResultStore implements ResultStore {
 
   parts(runId: string, only: Parameters<ResultStore['parts']>[1] = {}): Promise<PartRecord[]> {
     return inQuery(this.#db, async (knex) => {
-      const rows = await rowsOf<PartRow>(knex(PARTS).where({ run_id: runId, ...only }).orderBy(['slot', 'epoch', 'seq']));
+      const rows = await rowsOf<PartRow>(
+        knex(PARTS)
+          .where({ run_id: runId, ...only })
+          .orderBy(['slot', 'epoch', 'seq']),
+      );
       return rows.map(toRecord);
     });
   }

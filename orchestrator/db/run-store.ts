@@ -9,14 +9,30 @@ import type { Balancer } from '../cloud/load-balancer.ts';
 import type { ListedRun } from '../control/model/report.ts';
 import type { RunReport } from '../control/model/report.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
-import type { LockGuard, LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../control/model/stores.ts';
+import type {
+  LockGuard,
+  LockHolder,
+  NewRun,
+  RunEvent,
+  RunRecord,
+  StopRequest,
+  RunStore,
+} from '../control/model/stores.ts';
 import type { NumberReport } from '../control/model/report.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { acquireLock, assertFence, createLockGuard, releaseLock, renewLock, throwIfFenced, underFence } from './locks.ts';
+import {
+  acquireLock,
+  assertFence,
+  createLockGuard,
+  releaseLock,
+  renewLock,
+  throwIfFenced,
+  underFence,
+} from './locks.ts';
 import { readListedRuns } from './product-lists.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';

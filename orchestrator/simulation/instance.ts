@@ -509,7 +509,12 @@ export class SimulatedInstance {
       bundleSha256: settings.bundle.sha256,
       clock: new Date(clock.now() + this.skewMs).toISOString(),
     });
-    const envelope = { path: HELLO_PATH, counter: null, body, sign: (e: Envelope) => macMessage(settings.token, e, body) };
+    const envelope = {
+      path: HELLO_PATH,
+      counter: null,
+      body,
+      sign: (e: Envelope) => macMessage(settings.token, e, body),
+    };
     this.#post(envelope, (reply) => {
       this.#ready ||= reply?.status === 200;
       if (reply?.status === 401 || reply?.status === 409) return this.#fence();
@@ -632,13 +637,25 @@ export class SimulatedInstance {
 
   /** `then` gets null without an answer. */
   #post(
-    { path, counter, body, sign }: { path: string; counter: number | null; body: string; sign: (e: Envelope) => string },
+    {
+      path,
+      counter,
+      body,
+      sign,
+    }: { path: string; counter: number | null; body: string; sign: (e: Envelope) => string },
     then: (reply: CallbackReply | null) => void,
   ): void {
     const { settings, signatures } = this.#o;
     const { run, slot, epoch } = settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
-    const callback: Callback = { run, slot, epoch, counter, signature: sign(envelope), body: async () => Buffer.from(body) };
+    const callback: Callback = {
+      run,
+      slot,
+      epoch,
+      counter,
+      signature: sign(envelope),
+      body: async () => Buffer.from(body),
+    };
     this.#isCalling = true;
     this.#await(this.#o.call(path, callback), (failure, reply) => {
       this.#isCalling = false;

@@ -30,7 +30,10 @@ export interface SimResult {
   effort: { events: number; decisions: number };
 }
 
-export function resultOf({ db, run: { id }, cloud, clock, server }: SimulatedWorld, losses: LossTrackingStore): SimResult {
+export function resultOf(
+  { db, run: { id }, cloud, clock, server }: SimulatedWorld,
+  losses: LossTrackingStore,
+): SimResult {
   const { record, instances, items, events } = db.run(id);
   const used = [...instances.values()].filter((r) => r.instanceId !== null);
   const finishedAtMs = record.finishedAtMs ?? clock.now();

@@ -74,7 +74,11 @@ class Stage {
       cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
       stores: (db, clock) => {
         losses = new LossTrackingStore(db, clock);
-        return { ...createMemoryStores(db), work: losses, results: new PublishingStore(db, clock, outside.publishRowsPerSecond) };
+        return {
+          ...createMemoryStores(db),
+          work: losses,
+          results: new PublishingStore(db, clock, outside.publishRowsPerSecond),
+        };
       },
       site: this.#site(),
       bootMs: (machine) => Math.max(outside.pendingMs, this.#fateOf(machine.id).bootMs),

@@ -161,7 +161,14 @@ export class SimulatedWorld {
       alarm: async (detail: string, at?: EpochId) => {
         alarms.push(detail);
         const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-        await stores.runs.addEvent(run.id, { atMs: clock.now(), kind: 'alarm', ...place, from: null, to: null, detail });
+        await stores.runs.addEvent(run.id, {
+          atMs: clock.now(),
+          kind: 'alarm',
+          ...place,
+          from: null,
+          to: null,
+          detail,
+        });
       },
       privateKey: run.privateKey,
       robots: {

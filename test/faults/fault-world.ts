@@ -143,7 +143,11 @@ export class FaultWorld extends SimulatedWorld {
       productIds: productIds(run.planned),
       cloud: (clock) => {
         const compute = new FaultyCompute(clock, onMoment);
-        return { compute, balancers: new FaultyBalancer(clock, compute, onMoment), objects: new FaultyObjects(clock, onMoment) };
+        return {
+          compute,
+          balancers: new FaultyBalancer(clock, compute, onMoment),
+          objects: new FaultyObjects(clock, onMoment),
+        };
       },
       stores: (db, clock) => record.stores(db, clock),
       site: {
@@ -366,7 +370,8 @@ export class FaultWorld extends SimulatedWorld {
     }
     for (const record of this.db.runs.get(this.run.id)?.instances.values() ?? []) {
       const key = `${record.slot}/${record.epoch}`;
-      if (record.manifestKey !== null && isGivenUp(record) && !this.#record.closedAt.has(key)) this.#record.closedAt.set(key, now);
+      if (record.manifestKey !== null && isGivenUp(record) && !this.#record.closedAt.has(key))
+        this.#record.closedAt.set(key, now);
     }
   }
 

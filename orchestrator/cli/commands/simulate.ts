@@ -73,7 +73,11 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   output.line();
   if (options.runs === 1 && only) output.line(`${renderTimeline(only)}\n`);
   output.line(renderSummary(summary));
-  output.document({ seed: options.seed, ...summary, ...(options.runs === 1 && only ? { timeline: only.timeline } : {}) });
+  output.document({
+    seed: options.seed,
+    ...summary,
+    ...(options.runs === 1 && only ? { timeline: only.timeline } : {}),
+  });
   return summary.exitCode;
 }
 

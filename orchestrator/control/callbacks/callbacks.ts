@@ -15,11 +15,7 @@ import {
 } from '../../../shared/wire/callbacks.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
-import {
-  importPrivateKey,
-  importPublicKey,
-  verifyMac,
-} from '../../../shared/wire/signature.ts';
+import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../alarm-once.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
 import { isRoutine, parseBody } from './callback-body.ts';

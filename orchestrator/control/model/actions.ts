@@ -69,8 +69,8 @@ export function actionKey(action: Action): string {
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
 }
 /** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
-export const NOTED_KINDS=['forecast','decision'] as const;
-export type NotedKind=(typeof NOTED_KINDS)[number];
+export const NOTED_KINDS = ['forecast', 'decision'] as const;
+export type NotedKind = (typeof NOTED_KINDS)[number];
 export interface Note {
   /** Stands in the event's `to`: the same key is noted once in a run. */
   key: string;

@@ -41,26 +41,19 @@ export interface Core {
   processState: ProcessState;
 }
 
-export type OfferResult={ kind: 'taken'; receipt: Receipt; }|
-{ kind: 'refused'; refusal: Refusal; }
+export type OfferResult =
+  | { kind: 'taken'; receipt: Receipt }
+  | { kind: 'refused'; refusal: Refusal }
   /** No instance is ready behind the balancer (503), or the one that was asked is not. */
-  |
-
-{ kind: 'not-ready'; message: string; }
+  | { kind: 'not-ready'; message: string }
   /** No connection to the balancer: nothing was delivered. */
-  |
-
-{ kind: 'unreachable'; message: string; }
+  | { kind: 'unreachable'; message: string }
   /** No answer, or one that is not ours: an instance may hold the chunk. */
-  |
-
-{ kind: 'unknown'; message: string; }
+  | { kind: 'unknown'; message: string }
   /** The instance calls the offer malformed or unsigned: a fault of ours. */
-  |
-
-{ kind: 'invalid'; message: string; };
+  | { kind: 'invalid'; message: string };
 export interface OfferSender {
-  send(balancerUrl: string,run: { id: string; privateKey: string; },offer: Offer): Promise<OfferResult>;
+  send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
 }
 /** What is the same for every launch of a run. */
 
@@ -70,12 +63,12 @@ export interface LaunchTemplate {
   subnets: SubnetInfo[];
   securityGroupIds: string[];
   /** How the balancer is made; left out: internal, in the groups of the instances. */
-  balancer?: { existing: string|null; scheme: BalancerScheme; securityGroupIds: string[]; };
+  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
   /** For the start-up lines. */
   notes?: string[];
   /** Types to try, in order; all of the image's architecture. */
   instanceTypes: string[];
-  bundle: { key: string; sha256: string; };
+  bundle: { key: string; sha256: string };
 }
 /** Resolves when a call may be made. */
 

@@ -1,13 +1,12 @@
 /** Calls that AWS refuses for want of keys or rights, as the main server remembers them. */
 
-
 /** The calls by which it is noticed: RunInstances, the look at EC2, the making of the balancer. */
 
-export type RightsCall='launch'|'look'|'balancer';
+export type RightsCall = 'launch' | 'look' | 'balancer';
 /** A row of refusals without an answer between them. */
 
 export interface Refused {
-  cause: 'credentials'|'denied';
+  cause: 'credentials' | 'denied';
   message: string;
   sinceMs: number;
   lastMs: number;
@@ -15,24 +14,24 @@ export interface Refused {
 }
 /** By call; null while AWS lets it through. */
 
-export type Rights=Record<RightsCall,Refused|null>;
-export const allRights=(): Rights => ({ launch: null,look: null,balancer: null });
+export type Rights = Record<RightsCall, Refused | null>;
+export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
 /** Longer apart, two refusals are two matters. */
-export const SAME_ROW_MS=300000;
+export const SAME_ROW_MS = 300000;
 /** Notes a refusal of the call. */
 
 export function noteRefused(
   rights: Rights,
   call: RightsCall,
-  { cause,message,nowMs }: Pick<Refused,'cause'|'message'>&{ nowMs: number; }
+  { cause, message, nowMs }: Pick<Refused, 'cause' | 'message'> & { nowMs: number },
 ): void {
-  const known=rights[call];
-  const goesOn=known!==null&&nowMs>=known.lastMs&&nowMs-known.lastMs<=SAME_ROW_MS;
-  rights[call]={
+  const known = rights[call];
+  const goesOn = known !== null && nowMs >= known.lastMs && nowMs - known.lastMs <= SAME_ROW_MS;
+  rights[call] = {
     cause,
     message,
-    sinceMs: goesOn? known.sinceMs:nowMs,
+    sinceMs: goesOn ? known.sinceMs : nowMs,
     lastMs: nowMs,
-    count: goesOn? known.count+1:1,
+    count: goesOn ? known.count + 1 : 1,
   };
 }

@@ -5,7 +5,15 @@
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
-import type { InstanceRecord, LockHolder, PartRecord, RunEvent, RunRecord, AddressIncident, WorkCounts } from '../../control/model/stores.ts';
+import type {
+  InstanceRecord,
+  LockHolder,
+  PartRecord,
+  RunEvent,
+  RunRecord,
+  AddressIncident,
+  WorkCounts,
+} from '../../control/model/stores.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import type { ShownCounts } from '../../db/settled-values.ts';

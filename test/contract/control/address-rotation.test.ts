@@ -19,7 +19,6 @@ const RENEWED: RunShape = {
 
 let whole: WholeRun;
 
-
 async function expectAllStored(): Promise<void> {
   const { products } = whole.run.plan;
   expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });

@@ -10,7 +10,6 @@ const WORDS =
 
 let whole: WholeRun;
 
-
 /** What is made comes into being, and the call fails all the same, until `over`. */
 function breakEnsure(error: AppError, over: () => boolean = () => false): void {
   const { balancers } = whole.cloud;

@@ -20,7 +20,6 @@ function shape(onBan: 'cool-down' | 'replace' | 'stop', change: Partial<RunShape
 
 let whole: WholeRun;
 
-
 async function expectAllStored(): Promise<void> {
   const { products } = whole.run.plan;
   expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
@@ -60,7 +59,8 @@ const lastRequest = (instance: SimulatedInstance): number => instance.lastReques
 const refuse = (...slots: number[]) => {
   whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
-const report = () => buildReport({ ...whole.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
+const report = () =>
+  buildReport({ ...whole.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
 
 describe('one banned address of three', () => {
   it('stops at once; the others crawl its products, each once, and everything is stored', async () => {
@@ -73,7 +73,9 @@ describe('one banned address of three', () => {
     expect(whole.requestsOf(whole.fleet.of(1))).toHaveLength(before);
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
-    expect(whole.server!.alarms).toEqual([expect.stringMatching(/slot 1: the site has banned 198.51.* \(status-403\)/)]);
+    expect(whole.server!.alarms).toEqual([
+      expect.stringMatching(/slot 1: the site has banned 198.51.* \(status-403\)/),
+    ]);
     expect((await report()).bans).toEqual([
       expect.objectContaining({
         slot: 1,

@@ -8,7 +8,6 @@ const LIMITS = limitsFor(480_000);
 
 let whole: WholeRun;
 
-
 async function expectComplete(): Promise<void> {
   expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   const verdict = await whole.verdict();

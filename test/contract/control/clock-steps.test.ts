@@ -8,7 +8,6 @@ const SHAPE = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, dea
 
 let whole: WholeRun;
 
-
 describe('a wall clock that is set', () => {
   it.each([1_200_000, -1_200_000])('F12: by %i ms costs no instance, and is told', async (byMs) => {
     whole = await WholeRun.open(SHAPE);

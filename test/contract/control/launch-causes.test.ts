@@ -17,7 +17,6 @@ const PATIENCE_MS = 60_000;
 
 let whole: WholeRun;
 
-
 const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 const refused = (cause: Extract<LaunchFailure, { kind: 'refused' }>['cause'], message: string): LaunchFailure => ({
   kind: 'refused',

@@ -22,7 +22,6 @@ const VISIBLE_MS = 60_000;
 
 let whole: WholeRun;
 
-
 /** I1, I2, I3 and I7, and the exit code 0. */
 async function expectComplete(): Promise<void> {
   expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
@@ -350,7 +349,8 @@ describe('an instance that does not come into service', () => {
       callbacks.hello = async (callback) => {
         const { slot, epoch } = callback;
         // EC2 has not shown this one's address yet: the source is all there is, also when the hello is repeated.
-        if (slot === 0) await whole.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, whole.server!.fence);
+        if (slot === 0)
+          await whole.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, whole.server!.fence);
         const answer = await hello({ ...callback, source: '104.16.1.1' });
         await hello({ ...callback, source: '104.16.1.1' });
         return answer;

@@ -5,7 +5,6 @@ import { WholeRun } from './whole-run.ts';
 
 let whole: WholeRun;
 
-
 it('F36: a run that is taken up after its bucket is gone ends with what the database has, and says what it lacks', async () => {
   whole = await WholeRun.open({ products: 60, instances: 2, chunkSize: 3, deadlineMs: 60_000 });
   await whole.start();
@@ -23,7 +22,11 @@ it('F36: a run that is taken up after its bucket is gone ends with what the data
   expect(ended).toMatchObject({ phase: 'completed', finishedAtMs: expect.any(Number) as number });
   expect(whole.clock.now() - takenUpMs).toBeLessThan(120_000);
   const { stored, gone, failed, open } = await whole.stores.work.outcomes(whole.run.id);
-  expect({ open, all: stored + gone + failed, some: stored > 5 && failed > 0 }).toEqual({ open: 0, all: 60, some: true });
+  expect({ open, all: stored + gone + failed, some: stored > 5 && failed > 0 }).toEqual({
+    open: 0,
+    all: 60,
+    some: true,
+  });
   const alarms = whole.server!.alarms.filter((a) => a.includes('cannot be looked for'));
   expect(alarms.length).toBeGreaterThan(0);
   expect(new Set(alarms).size).toBe(alarms.length);

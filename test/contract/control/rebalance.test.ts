@@ -11,7 +11,6 @@ const SLOW_PAGE_MS = 10_000;
 
 let whole: WholeRun;
 
-
 /** Every product accounted for, fetched once, nothing left running. */
 async function expectComplete({ fetchedOnce = true } = {}): Promise<void> {
   const { products } = whole.run.plan;

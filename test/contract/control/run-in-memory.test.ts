@@ -17,7 +17,6 @@ const LOST_MS = limitsFor(480_000).lostMs;
 
 let whole: WholeRun;
 
-
 /** I1, I2, I3 and I7: every product accounted for once, every row there once, nothing left running. */
 async function expectComplete(run: WholeRun): Promise<void> {
   const { products } = run.run.plan;

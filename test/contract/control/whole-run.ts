@@ -128,7 +128,13 @@ export class WholeRun extends SimulatedWorld {
   async verdict(): Promise<Verdict> {
     const { stores, run, db, cloud } = this;
     const [instances, parts] = await Promise.all([stores.fleet.instances(run.id), stores.results.parts(run.id)]);
-    return verifyRun({ run: this.record(), facts: readMemoryFacts(db, run.id), instances, parts, objects: cloud.objects });
+    return verifyRun({
+      run: this.record(),
+      facts: readMemoryFacts(db, run.id),
+      instances,
+      parts,
+      objects: cloud.objects,
+    });
   }
 
   /** `slot.epoch` of every machine EC2 ever gave, sorted. */

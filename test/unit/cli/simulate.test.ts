@@ -44,8 +44,8 @@ describe('orchestrator simulate', () => {
 
   it('tells the story of a single run in the order of time', async () => {
     const { text, document } = await run({ runs: 1, chances: { loss: 1 } });
-    expect(text).toMatch(/^0:00:00 {2}the run is launching$/m);
-    expect(text).toMatch(/dies/);
+    expect(text).toMatch(/^0:00:00 {2}launching begins$/m);
+    expect(text).toMatch(/fell silent|ec2-terminated/);
     const timeline = document.timeline as { atMs: number }[];
     expect(timeline.map((t) => t.atMs)).toEqual(timeline.map((t) => t.atMs).sort((a, b) => a - b));
   });

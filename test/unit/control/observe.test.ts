@@ -9,7 +9,13 @@ import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-com
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { noteLoad } from '../../../orchestrator/control/model/process-state.ts';
 import { Observer } from '../../../orchestrator/control/observe/observe.ts';
-import type { FleetStore, InstanceRecord, ResultStore, RunStore, WorkStore } from '../../../orchestrator/control/model/stores.ts';
+import type {
+  FleetStore,
+  InstanceRecord,
+  ResultStore,
+  RunStore,
+  WorkStore,
+} from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';
 import { START_MS, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';

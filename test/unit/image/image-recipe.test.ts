@@ -2,7 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../../../orchestrator/cli/image/prune-images.ts';
+import {
+  imagesInUse,
+  keptImages,
+  refusalOf,
+  removeImages,
+  supersededImages,
+} from '../../../orchestrator/cli/image/prune-images.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

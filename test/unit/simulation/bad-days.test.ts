@@ -136,7 +136,11 @@ describe('slow instances', () => {
     const faults = [{ kind: 'slow' as const, atMs: 20 * MINUTE, whom: { count: 3 }, factor }];
     const input = { products: 2_000, deadlineMs: HOUR, maxInstances: 7 };
     let chunks: readonly { generation: number }[] = [];
-    const result = await play({ input, scenario: { faults }, watch: ({ db, run }) => void (chunks = db.run(run.id).chunks) });
+    const result = await play({
+      input,
+      scenario: { faults },
+      watch: ({ db, run }) => void (chunks = db.run(run.id).chunks),
+    });
     expect(result).toMatchObject({ state: 'completed', exitCode: 15 });
     expect(Math.max(...chunks.map((chunk) => chunk.generation))).toBeLessThanOrEqual(5);
   });
