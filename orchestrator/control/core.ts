@@ -1,4 +1,4 @@
-/** What the control core works with: ports, and the number under which this main server holds the lock. */
+/** What the control core works with: ports, and the fence under which this main server holds the lock. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -36,15 +36,17 @@ export interface Core {
   launchTurn: LaunchTurn;
   /** What every launch needs, prepared on first use. */
   launchTemplate(): Promise<LaunchTemplate>;
-  /** Ends an alarm's silence: written as an event and to the log. */
+  /** Raises an alarm: writes it as an event and to the log. */
   alarm(detail: string, at?: EpochId): Promise<void>;
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Marks of time for the report. */
   processState: ProcessState;
 }
 
-/** What one main server remembers of its own time: when things happened, in the clock's wall milliseconds; null when it did not see it. */
+/**
+ * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
+ * event.
+ */
 export interface ProcessState {
   firstLaunchMs: number | null;
   lastLaunchMs: number | null;
@@ -56,26 +58,28 @@ export interface ProcessState {
   /** How long the last parts took to load, by the monotonic clock. */
   lastLoadsMs: number[];
   publishMs: number | null;
-  /** When chunks that an instance gave back were last taken. */
+  /** When an instance last returned chunks in a transfer. */
   lastTransferMs: number | null;
-  /** `slot.epoch` of those that were asked for chunks long enough without giving any: they have begun something of each. */
+  /** `slot.epoch` of instances that were long asked for chunks without returning any: they have begun all of them. */
   nothingToGive: Set<string>;
   /** The last time that EC2 refused a launch for the account's quota. */
   quotaRefusedMs: number | null;
-  /** Where instances may be launched, from the first preparation of a launch. */
+  /** Where instances may be launched; known once the first launch is prepared. */
   pools: Pools | null;
-  /** Calls that AWS refuses for want of keys or rights. */
+  /** Calls that AWS refuses for lack of keys or rights. */
   rights: Rights;
-  /** ELBv2 refuses to make the balancer, and no further try will change that. */
+  /** ELBv2 refuses to create the balancer, and no retry will change that. */
   balancerRefused: boolean;
-  /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the monotonic clock. */
+  /**
+   * First failure to create the balancer, and first failure to remove its remains (monotonic ms); null while healthy.
+   */
   balancerFailingMs: number | null;
   sweepFailingMs: number | null;
-  /** ELBv2 may have something under the run's name that its row does not name: true until it was looked for. */
+  /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
   balancerMayRemain: boolean;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null;
-  /** What keeps the run from getting on, as far as it is known and not over. */
+  /** Known causes that keep the run from making progress now. */
   stallCauses: Map<StallCause, ActiveStallCause>;
   /** Alarms that are raised once, by their keys. */
   raisedAlarms: Set<string>;
@@ -114,15 +118,17 @@ export const newProcessState = (): ProcessState => ({
   raisedAlarms: new Set(),
 });
 
-/** So many loads say what the next will take; a restart of the database among them is forgotten with them. */
+/**
+ * Number of recent loads from which the next is estimated; outliers, such as a database restart, drop out with them.
+ */
 const LOADS_KEPT = 20;
 
-/** Keeps how long a part took to load. */
+/** Records how long a part took to load. */
 export function noteLoad(processState: Pick<ProcessState, 'lastLoadsMs'>, ms: number): void {
   processState.lastLoadsMs = [...processState.lastLoadsMs, ms].slice(-LOADS_KEPT);
 }
 
-/** A queue of one: each piece of work starts when the one before it has ended, well or badly. */
+/** Runs one piece of work at a time: each starts when the one before it has settled. */
 export function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

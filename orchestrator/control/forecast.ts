@@ -1,6 +1,6 @@
 /**
- * What the observer works out once a heartbeat, because it costs a look at every place: when the fleet will be through, and whether
- * it is even. Between two of them `decide` and the heartbeats go by the last one.
+ * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
+ * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
 import { chunkLimit } from './decide.ts';
 import type { Balance } from './rebalance.ts';
@@ -13,11 +13,11 @@ export interface Forecast {
   atMs: number;
   end: EndForecast;
   balance: Balance;
-  /** True when equal shares of what waits would leave somebody behind. */
+  /** True when equal shares of the waiting chunks would leave a worker behind. */
   byTime: boolean;
 }
 
-/** @param nothingToGive `slot.epoch` of those that have nothing to give */
+/** @param nothingToGive `slot.epoch` of the workers that have nothing to give */
 export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {
   return {
     atMs: world.nowMs,

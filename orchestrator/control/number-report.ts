@@ -1,4 +1,4 @@
-/** What became of the numbers of a run that their own texts did not decide. */
+/** How the ambiguous numbers of a run were read. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { MarkCounts } from '../../shared/domain/unread-number.ts';
 
@@ -8,7 +8,7 @@ export interface NumberReport {
   mark: DecimalMark | null;
   /** Products whose numbers show each mark beyond doubt. */
   shown: MarkCounts;
-  /** Values that were read by it. */
+  /** Values that were read by that mark. */
   decided: number;
   /** Values that were left empty. */
   empty: number;

@@ -1,17 +1,22 @@
-/** Whether the product list of a run is as long as its products usually are. A list that has shrunk is a fault far more often than a shop that has. Pure. */
+/**
+ * Whether the product list of a run is as long as usual. A shrunken list is far more often a fault than a shrunken
+ * shop. Pure.
+ */
 import { sha256Hex } from '../../shared/wire/signature.ts';
 import { percent } from './guard.ts';
 
-/** How many earlier runs a list is compared with. */
+/** Maximum earlier runs a list is compared with. */
 export const LIST_RUNS = 5;
 
-/** What a run over the whole of `products.query` keeps of its list. Runs of other products (a retry) keep none: they are no measure. */
+/**
+ * What a run over the whole of `products.query` records about its list. Runs over other products (a retry) record none.
+ */
 export interface ListRecord {
   /** Runs with the same key are compared with each other. */
   key: string;
-  /** How many products there were in earlier runs, on average; null where there was none. */
+  /** Mean number of products in earlier runs; null without any. */
   usual: number | null;
-  /** A person has said that this length is right: earlier runs are no measure any more. */
+  /** The user has accepted this length: runs before this one no longer count. */
   accepted: boolean;
 }
 
@@ -23,7 +28,7 @@ export interface ListedRun {
 
 export interface ListLimits {
   minRows: number;
-  /** Share by which a list may be shorter than usual; null: by any. */
+  /** Maximum share by which a list may be shorter than usual; null: no limit. */
   maxDrop: number | null;
 }
 
@@ -32,7 +37,7 @@ export function listKeyOf(query: string, productUrl: string): string {
   return sha256Hex(JSON.stringify([query.trim(), new URL(productUrl.replaceAll('{id}', 'x')).host]));
 }
 
-/** The mean of these runs, newest first, back to the last one whose length a person has accepted; null without any. */
+/** The mean of these runs, newest first, back to the last one whose length the user has accepted; null without any. */
 export function usualLength(earlier: readonly ListedRun[]): number | null {
   const accepted = earlier.findIndex((run) => run.accepted);
   const counted = earlier.slice(0, accepted < 0 ? LIST_RUNS : Math.min(LIST_RUNS, accepted + 1));
@@ -50,11 +55,11 @@ export function dropOf(products: number, usual: number | null): { share: number;
 export interface ListFaults {
   /** One sentence each; empty when the list is long enough. */
   faults: string[];
-  /** What makes a run go on with this list, all of it together. */
+  /** Settings and flags that, all together, let a run go on with this list. */
   remedies: string[];
 }
 
-/** An accepted drop is none; `minRows` holds all the same. */
+/** An accepted drop is no fault; `minRows` applies all the same. */
 export function findListFaults(
   products: number,
   list: Pick<ListRecord, 'usual' | 'accepted'>,
@@ -66,7 +71,7 @@ export function findListFaults(
     found.remedies.push(`products.min_rows: ${products}`);
   }
   const drop = dropOf(products, list.usual);
-  // Sums of shares are off by some 1e-16: exactly half of the usual is not more than half fewer.
+  // Sums of shares are off by some 1e-16: a drop of exactly `maxDrop` must pass.
   if (drop !== null && maxDrop !== null && !list.accepted && drop.share > maxDrop + 1e-9) {
     found.faults.push(
       `products.query yields ${plural(products)}, ${drop.text} (mean of the last whole runs, at most ${LIST_RUNS}); products.max_drop is ${percent(maxDrop)}`,

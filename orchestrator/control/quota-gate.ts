@@ -1,4 +1,4 @@
-/** Launches after EC2 has refused one for the account's quota: more of them would only be refused as well. Pure. */
+/** Launches after EC2 has refused one for the account's quota: further ones would be refused as well. Pure. */
 import type { LaunchGate } from './launch-gate.ts';
 import { perFleet } from './per-fleet.ts';
 import type { World } from './world.ts';

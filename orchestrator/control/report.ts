@@ -33,7 +33,7 @@ export interface RunReport {
   onTime: boolean;
   products: {
     planned: number;
-    /** How many there were in the last whole runs, on average; null where there was none to compare with. */
+    /** Mean number in the last whole runs; null without a run to compare with. */
     usual: number | null;
     duplicates: number;
     stored: number;
@@ -44,12 +44,12 @@ export interface RunReport {
   instances: { planned: number; launched: number; replaced: number; terminated: number };
   shards: ShardReport[];
   politeness: {
-    /** As it was kept in the end: planned, or what robots.txt asks for where that is longer. */
+    /** The interval at the end: planned, or the Crawl-delay of robots.txt where that is longer. */
     intervalMs: number;
     minGapMs: number | null;
     /** Requests of all instances, canaries among them. */
     requests: number;
-    /** Requests for canary pages, asked again in doubt. */
+    /** Requests for canary pages. */
     canaries: number;
     /** Null when the main server that wrote the report never read it. */
     robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;
@@ -66,18 +66,18 @@ export interface RunReport {
     loadMs: number | null;
     publishMs: number | null;
   };
-  /** Fields with numbers that their own texts do not decide; reports of earlier versions have none. */
+  /** Fields with ambiguous numbers; reports of earlier versions have none. */
   numbers?: readonly NumberReport[];
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
 }
 
-/** How the note of finish.ts begins that says what to do about held rows. */
+/** Prefix of the note in finish.ts about held rows. */
 const HELD_NOTE = 'nothing was published: ';
 
 /**
- * The run's stored report. A crash between the end of a held run and its report leaves one that still says `held`: how the
- * run ended is then taken from its row.
+ * The run's stored report. A crash between the end of a held run and its report leaves a report with the state `held`:
+ * then the end of the run is taken from its row.
  */
 export function reportOf(run: RunRecord): RunReport | null {
   const { report, phase, reason, exitCode, finishedAtMs } = run;

@@ -1,21 +1,26 @@
-/** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
+/** Notes that a run makes once: stored as events, so that a main server that resumes the run does not repeat them. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './core.ts';
 import type { World } from './world.ts';
 
-/** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
+/**
+ * `forecast`: the run is late or stalled; an alarm has the same text. `decision`: something was done that the plan did
+ * not foresee.
+ */
 const NOTED_KINDS = ['forecast', 'decision'] as const;
 export type NotedKind = (typeof NOTED_KINDS)[number];
 
 export interface Note {
-  /** Stands in the event's `to`: the same key is noted once in a run. */
+  /** Stored in the event's `to`: the same key is noted once in a run. */
   key: string;
   event: NotedKind;
   detail: string;
   at?: EpochId;
 }
 
-/** More than any run notes: a few for each slot. Moves, transfers and alarms are many times as many. */
+/**
+ * More than the notes of any run, which has a few for each slot. Moves, transfers and alarms are many times as many.
+ */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
@@ -24,7 +29,9 @@ export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<str
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
-/** Writes the event unless it is known, then logs it, or raises it as an alarm, which logs it too. True when it is new. */
+/**
+ * Writes the event unless its key is known, then logs it, or raises an alarm, which logs it too. True when it is new.
+ */
 export async function note(
   core: Core,
   world: Pick<World, 'notedKeys'>,

@@ -246,7 +246,7 @@ describe('EC2 that is slow to know', () => {
     await whole.start();
     await whole.untilEnd();
     await expectComplete();
-    expect(alarms()).toMatch(/was told to end and EC2 still shows it as running; it is told again/);
+    expect(alarms()).toMatch(/was terminated, but EC2 still shows it as running; TerminateInstances is retried/);
   });
 });
 
@@ -399,7 +399,7 @@ describe('the end of a machine', () => {
     const [first] = whole.fleet.instances;
     whole.cloud.compute.protected.add(first!.id);
     await whole.until('the alarm', () => alarms().includes('OperationNotPermitted'));
-    expect(alarms()).toContain(`${first!.id} cannot be ended`);
+    expect(alarms()).toContain(`${first!.id} cannot be terminated`);
     await whole.until('the results', async () => (await whole.record()).phase === 'completed', 120_000);
     expect(whole.clock.now()).toBeLessThan(whole.run.deadlineAtMs - 60_000);
     expect(whole.cloud.compute.isRunning(first!.id)).toBe(true);

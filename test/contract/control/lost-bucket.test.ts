@@ -29,7 +29,7 @@ it('F36: a run that is taken up after its bucket is gone ends with what the data
   expect(whole.clock.now() - takenUpMs).toBeLessThan(120_000);
   const { stored, failed, open } = await base.stores.work.outcomes(whole.run.id);
   expect({ open, all: stored + failed, some: stored > 5 && failed > 0 }).toEqual({ open: 0, all: 60, some: true });
-  const alarms = whole.server!.alarms.filter((a) => a.includes('cannot be looked for'));
+  const alarms = whole.server!.alarms.filter((a) => a.includes('cannot be searched for'));
   expect(alarms.length).toBeGreaterThan(0);
   expect(new Set(alarms).size).toBe(alarms.length);
 });

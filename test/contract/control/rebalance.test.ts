@@ -188,7 +188,7 @@ describe('instances beside the plan', () => {
     await whole.untilEnd();
     await expectComplete();
     expect(whole.machines().length).toBeGreaterThan(2);
-    expect((await eventsOf('decision')).join('\n')).toMatch(/launched beside the plan of 2/);
+    expect((await eventsOf('decision')).join('\n')).toMatch(/launched in addition to the plan of 2/);
     expect(elapsedMs()).toBeLessThan(100_000);
   });
 

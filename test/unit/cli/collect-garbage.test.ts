@@ -28,7 +28,7 @@ describe('what somebody who starts a run is told', () => {
     expiresAt: '2026-11-21T06:10:00.000Z',
     unknownRun: false,
     action: 'kept',
-    detail: 'its time is not past',
+    detail: 'it has not expired',
     ...change,
   });
   const told = (...items: GcItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
