@@ -210,7 +210,7 @@ describe('orchestrator doctor', () => {
       'encryption that may not be asked',
       'bucket-settings',
       denied('GetBucketEncryption'),
-      /encryption could not be asked/,
+      /encryption could not be read/,
     ],
     ['a quota that may not be asked', 'quota', denied('GetServiceQuota', 1, 'AccessDeniedException'), /not allowed/],
     [
@@ -284,7 +284,7 @@ describe('orchestrator doctor', () => {
     await stage.fault({ what: 'error', action: 'GetBucketLocation', code: 'InternalError', status: 500, count: 9 });
     const found = await stage.doctor();
     expect(found).toMatchObject({ failed: ['bucket'], exitCode: EXIT.capacity });
-    expect(found.of('bucket')[0]!.text).toContain('could not be looked at');
+    expect(found.of('bucket')[0]!.text).toContain('could not be checked');
     expect(found.of('bucket')[0]!.remedy).toContain('some minutes');
   });
 
@@ -292,7 +292,7 @@ describe('orchestrator doctor', () => {
     await stage.be({ defaultRoute: 'nat-gateway' });
     const found = await stage.doctor({ aws: 'bucket: null' });
     expect(found.failed).toEqual(['settings', 'subnets']);
-    expect(found.of('bucket')[0]!.text).toBe('not looked at: aws.bucket is not set');
+    expect(found.of('bucket')[0]!.text).toBe('not checked: aws.bucket is not set');
   });
 
   it('does not take an instance that is gone for a setting that is wrong', async () => {
@@ -398,7 +398,7 @@ describe('orchestrator run', () => {
     await stage.fault({ what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', status: 503, count: 9 });
     const error = await refusal();
     expect(error).toMatchObject({ code: 'aws-unanswered', exitCode: EXIT.capacity });
-    expect(error.message).toMatch(/^EC2 rights: could not be looked at: .*RequestLimitExceeded/);
+    expect(error.message).toMatch(/^EC2 rights: could not be checked: .*RequestLimitExceeded/);
     expect(await stage.instances()).toEqual([]);
   });
 
@@ -413,7 +413,7 @@ describe('orchestrator run', () => {
       await stage.fault(denied('GetBucketEncryption'));
       const place = { config, target, environment: { ...KEYS }, database: checked.database, plan, products };
       const lines = (await checkBeforeLaunch(place)).join('\n');
-      expect(lines).toMatch(/^encryption and access of the bucket: its encryption could not be asked/m);
+      expect(lines).toMatch(/^encryption and access of the bucket: its encryption could not be read/m);
       expect(lines).not.toMatch(/load balancer rights|TerminateInstances/);
     } finally {
       await checked.database.close();

@@ -186,7 +186,7 @@ describe('a database with tables of an earlier version', () => {
 });
 
 describe('a wish that comes too late', () => {
-  it('changes nothing, and says that the run has ended meanwhile', async () => {
+  it('changes nothing, and says that the run has ended already', async () => {
     const { id } = await aRun('loading');
     const run = (await bench.stores.runs.get(id))!;
     await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
