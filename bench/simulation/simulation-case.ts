@@ -8,7 +8,7 @@ import { scenarioOf } from '../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../orchestrator/simulation/simulation.ts';
 
 export interface CaseFigures {
-  /** Of the loop alone, without the start of the process. */
+  /** For the loop only, without the start of the process. */
   cpuMs: number;
   events: number;
   decisions: number;
@@ -44,7 +44,7 @@ function play(count: number, fleet: number): Omit<CaseFigures, 'cpuMs'> {
   return result.effort;
 }
 
-/** The same number of events through the same queue, each of which puts in the next one and does nothing else. */
+/** The same number of events through the same queue; each only enqueues the next. */
 function skeleton(count: number, fleet: number): Omit<CaseFigures, 'cpuMs'> {
   const queue = new EventQueue<{ slot: number }>();
   const random = seededRandom(1);

@@ -76,7 +76,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
   const isPlayed = target.kind === 'sandbox';
   const standInFor = profile !== null && needsStandIn(profile) ? { endpoint: profile.endpoint, runId } : null;
   if (!isPlayed && standInFor === null) return (await launchOn(options, bundle, null)).exitCode;
-  if (isPlayed) output.line('EC2, ELBv2 and S3 are played by the sandbox on this machine.');
+  if (isPlayed) output.line('The sandbox on this machine provides EC2, ELBv2 and S3.');
   const sandboxOptions = {
     bundles: [bundle.sha256],
     endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,

@@ -1,6 +1,6 @@
 /**
- * EC2 in memory, for unit tests and simulation: keeps state, follows the clock it is given, records its calls, and can be
- * told to fail in the ways EC2 does.
+ * EC2 in memory, for unit tests and simulation: keeps state, follows the given clock, records its calls, and fails in
+ * the ways EC2 does when configured to.
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -15,7 +15,7 @@ import type {
   SubnetInfo,
 } from './compute.ts';
 
-/** What the next launch does instead of succeeding. */
+/** Fault of the next launch. */
 export type LaunchFault =
   | LaunchFailure
   /** It launches, but the reply is lost. */
@@ -23,17 +23,17 @@ export type LaunchFault =
 
 export interface MemoryComputeOptions {
   clock: Clock;
-  /** From launch to `running`. Default 0: running at the next look. */
+  /** From launch to `running`. Default 0: running at the next call. */
   pendingMs?: number;
   /** From the terminate call to `terminated`. Default 0. */
   shuttingDownMs?: number;
-  /** A fresh instance is missing from list() for so long, as its tags may be on EC2. Default 0. */
+  /** How long a new instance is missing from list(), as its tags may be on EC2. Default 0. */
   invisibleMs?: number;
-  /** A fresh instance is unknown to terminate() for so long: the call does nothing, as EC2's NotFound. Default 0. */
+  /** How long terminate() does not know a new instance: the call does nothing, as with EC2's NotFound. Default 0. */
   unknownMs?: number;
-  /** Most instances alive at once; further launches are refused for `quota`. Default: no limit. */
+  /** Maximum instances alive at once; further launches are refused for `quota`. Default: no limit. */
   quota?: number;
-  /** From an instance's end to the quota knowing of it. Default 0. */
+  /** Delay from an instance's end until the quota stops counting it. Default 0. */
   quotaLagMs?: number;
   subnets?: SubnetInfo[];
 }
@@ -50,13 +50,13 @@ interface Machine {
   /** The request as JSON: the same token with another one is a mismatch. */
   request: string;
   changesAtMs: number;
-  /** When it was asked to end or ended by itself. */
+  /** When termination was requested, or the instance ended on its own. */
   endedAtMs: number | null;
-  /** Why it does not come up; null for one that does. */
+  /** Why it dies while pending; null for one that starts normally. */
   death: StateReason | null;
 }
 
-/** A rule for launches in some pools: `until` is exclusive, Infinity for good. */
+/** A rule for launches in some pools: `until` is exclusive, Infinity means permanently. */
 interface DryRule {
   where: { subnetId?: string; instanceType?: string };
   untilMs: number;
@@ -73,24 +73,24 @@ export class MemoryCompute implements Compute {
   readonly calls: MemoryCall[] = [];
   /** Taken from the front, one per launch; null lets that launch through. */
   readonly launchFaults: (LaunchFault | null)[] = [];
-  /** What consoleOutput gives, by instance id. */
+  /** What consoleOutput returns, by instance id. */
   readonly consoles = new Map<string, string>();
   /** Instances that terminate() is refused for: EC2's termination protection. */
   readonly protected = new Set<string>();
   /** Until when the calls that change something (`writes`) or all of them are throttled. */
   readonly throttle = { writesUntilMs: -Infinity, allUntilMs: -Infinity };
-  /** The public address of an instance; two may be given one, as behind a NAT. */
+  /** The public address of an instance; several may share one, as behind a NAT. */
   addressOf: (instance: CloudInstance) => string = (i) => `198.51.100.${(numberOf(i.id) % 254) + 1}`;
   /** Group ids by `tag:KEY=VALUE`. */
   readonly taggedGroups = new Map<string, string>();
   /** Why a launch is refused; null lets it through. */
   refusalOf: (request: LaunchRequest) => LaunchFailure | null = () => null;
-  /** Instances launched from now on end while they are pending, for this reason; null for none. */
+  /** Why instances launched from now on end while pending; null for none. */
   deathAtLaunch: StateReason | null = null;
   /** Called before every call; throw from it to make the call fail. */
   onCall: (call: MemoryCall) => void = () => {};
 
-  /** How it behaves from now on: the options it was made with, changeable. */
+  /** Current behaviour: the constructor's options, changeable. */
   readonly behaviour: Required<Omit<MemoryComputeOptions, 'clock'>>;
   readonly #clock: Clock;
   readonly #machines = new Map<string, Machine>();
@@ -216,29 +216,29 @@ export class MemoryCompute implements Compute {
     });
   }
 
-  /** Those that cost money or crawl: neither shutting down nor terminated. */
+  /** Instances that are billed or crawl: neither shutting down nor terminated. */
   alive(): CloudInstance[] {
     return this.all().filter((i) => i.state !== 'shutting-down' && i.state !== 'terminated');
   }
 
-  /** True when it can be a target: for MemoryLoadBalancer. */
+  /** True when it can be a target of MemoryLoadBalancer. */
   isRunning(instanceId: string): boolean {
     const machine = this.#machines.get(instanceId);
     if (machine) this.#settle(machine);
     return machine?.instance.state === 'running';
   }
 
-  /** The pools that match have no machine until then; without `where` none has. */
+  /** Matching pools have no capacity until then; without `where`, all pools. */
   dryOut(untilMs: number, where: DryRule['where'] = {}): void {
     this.#dry.push({ where, untilMs });
   }
 
-  /** The instance dies by itself, at once: retired, or its own dead-man switch. */
+  /** The instance dies on its own, at once: retired, or by its dead-man switch. */
   kill(instanceId: string): void {
     this.#end(instanceId, 'terminated');
   }
 
-  /** Somebody stops it, or EC2 retires its host. */
+  /** A person stops it, or EC2 retires its host. */
   stop(instanceId: string): void {
     this.#end(instanceId, 'stopped');
   }
@@ -270,7 +270,7 @@ export class MemoryCompute implements Compute {
     if (instance.state === 'shutting-down') instance.state = 'terminated';
   }
 
-  /** What the quota counts: those alive, and for a while those that were. */
+  /** Instances the quota counts: the alive ones and, for a while, ended ones. */
   #counted(): number {
     const sinceMs = this.#clock.now() - this.behaviour.quotaLagMs;
     return [...this.#machines.values()].filter((m) => m.endedAtMs === null || m.endedAtMs > sinceMs).length;

@@ -1,4 +1,4 @@
-/** ELBv2 in memory, for unit tests and simulation: keeps state, records its calls, and can be told to fail. */
+/** ELBv2 in memory, for unit tests and simulation: keeps state, records its calls, and fails when configured to. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { TAG } from './compute.ts';
@@ -41,7 +41,7 @@ interface State {
 
 export class MemoryLoadBalancer implements LoadBalancer {
   readonly calls: MemoryBalancerCall[] = [];
-  /** Health that a target shows instead of its own, by instance id. */
+  /** Overrides a target's health, by instance id. */
   readonly forcedHealth = new Map<string, TargetHealth>();
   /** Zones that `find` shows as enabled. */
   zones: string[] = ['ap-northeast-1a', 'ap-northeast-1c'];
@@ -166,7 +166,7 @@ export class MemoryLoadBalancer implements LoadBalancer {
     this.#balancers.delete(owned.name);
   }
 
-  /** Names of what exists: empty when nothing was left behind. */
+  /** Names of existing resources: empty when nothing was left behind. */
   names(): string[] {
     return [...this.#balancers.keys()];
   }
@@ -175,7 +175,7 @@ export class MemoryLoadBalancer implements LoadBalancer {
     return [...this.#balancers.values()].find((s) => s.balancer.targetGroupArn === balancer.targetGroupArn);
   }
 
-  /** A balancer with a name of its own: not the target group of a run behind somebody else's. */
+  /** A load balancer of our own, not a run's target group behind the user's. */
   #named(nameOrArn: string): State | undefined {
     return [...this.#balancers.values()].find(
       (s) => !s.balancer.shared && (s.request.name === nameOrArn || s.balancer.loadBalancerArn === nameOrArn),

@@ -1,7 +1,6 @@
 /**
- * Makes and updates our own tables. Migrations are code, numbered, and the same for both engines; each table is made and
- * each column added only if it is missing, because MySQL commits every DDL statement by itself and a migration may have
- * died half-way.
+ * Creates and updates our own tables. Migrations are numbered code, the same for both engines. Tables and columns are
+ * added only if missing, because MySQL commits every DDL statement separately and a migration may have died half-way.
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
@@ -29,12 +28,15 @@ export interface Migration {
   tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
   /** Columns added to tables of earlier migrations, by table and name. */
   columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
-  /** New names by old ones; columns by the new name of their table. Renamed only while the old name is there and the new one is not. */
+  /**
+   * New names by old ones; columns by the new name of their table. Renamed only if the old name exists and the new one
+   * does not.
+   */
   renamedTables?: Record<string, string>;
   renamedColumns?: Record<string, Record<string, string>>;
-  /** True: an upgrade is refused while a run of the earlier version is under way. */
+  /** True: the upgrade is refused while a run of an earlier version is in progress. */
   refusesOpenRuns?: boolean;
-  /** First rows, or values of what was added; must be repeatable. */
+  /** Initial rows, or values of added columns; must be repeatable. */
   fill?(knex: Knex): Promise<void>;
 }
 
@@ -55,18 +57,24 @@ const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
-/** Brings the tables up to date; safe beside another process doing the same. Throws `database-schema` when they are newer than this program. */
+/**
+ * Brings the tables up to date; safe when several processes do so. Throws `database-schema` when they are newer than
+ * this program.
+ */
 export async function migrate(db: Database): Promise<void> {
   if (await isMigrated(db)) return;
   await (db.engine === 'sqlite' ? migrateSqlite(db) : migrateMysql(db));
 }
 
-/** True when the tables are there and up to date. Throws `database-schema` when they are newer than this program. */
+/** True when the tables exist and are up to date. Throws `database-schema` when they are newer than this program. */
 export async function isMigrated(db: Database): Promise<boolean> {
   return (await knownVersion(db)) === LATEST;
 }
 
-/** True when there are tables of ours, also of an earlier version. Throws `database-schema` when they are newer than this program. */
+/**
+ * True when our tables exist, in this or an earlier version. Throws `database-schema` when they are newer than this
+ * program.
+ */
 export async function hasTables(db: Database): Promise<boolean> {
   return (await knownVersion(db)) > 0;
 }
@@ -96,7 +104,7 @@ function migrateSqlite(db: Database): Promise<void> {
 async function migrateMysql(db: Database): Promise<void> {
   const lock = `crawlfleet_migrations_${db.schema}`.slice(0, 64);
   try {
-    // A transaction only to keep one connection: GET_LOCK belongs to it.
+    // A transaction only to keep one connection, which GET_LOCK is bound to.
     await db.knex.transaction(async (trx) => {
       const [rows] = (await trx
         .raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S])
@@ -153,7 +161,10 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   }
 }
 
-/** Throws `database-schema` while machines of a run that an earlier version started may be at work: until its deadline and grace are over. */
+/**
+ * Throws `database-schema` while instances of a run of an earlier version may be running: until its deadline and grace
+ * are over.
+ */
 async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
   const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
   const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(
@@ -165,7 +176,7 @@ async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void
   if (run === undefined) return;
   throw new AppError(
     'database-schema',
-    `${db.label}: run ${run.id} is under way, and this version renames its tables`,
+    `${db.label}: run ${run.id} is in progress, and this version renames its tables`,
     {
       hint: `Let it end, or end it with the version that started it (orchestrator stop ${run.id}); then start this version again.`,
     },

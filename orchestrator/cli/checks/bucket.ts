@@ -47,7 +47,7 @@ export const bucket: Check = {
         return [
           failed(
             'aws-invalid',
-            `the bucket ${name} is not in ${region}, or its name is no bucket name`,
+            `the bucket ${name} is not in ${region}, or its name is not a valid bucket name`,
             'Correct aws.bucket or aws.region',
           ),
         ];

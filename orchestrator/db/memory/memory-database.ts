@@ -1,6 +1,6 @@
 /**
- * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
- * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
+ * A database in memory, for simulation and fault tests: the contents of the tables, and one transaction at a time. A
+ * body checks before it changes anything, so a method is atomic; tests can make it fail before or after its commit.
  */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -47,7 +47,7 @@ export interface MemoryChunk {
 export interface MemoryPart extends PartRecord {
   rows: number;
   detail: string | null;
-  /** The decimal marks that its numbers show. */
+  /** The decimal marks shown by its numbers. */
   marks: ShownCounts;
 }
 
@@ -59,26 +59,28 @@ export interface MemoryIncident extends AddressIncident {
 
 export type MemoryRow = Record<string, unknown> & { product_id: string };
 
-/** What the tables hold of one run. Records are replaced, never changed, so that they can be handed out as they are. */
+/**
+ * The tables' contents for one run. Records are replaced, never changed, so that they can be returned without copying.
+ */
 export interface MemoryRun {
   record: RunRecord;
   items: MemoryItem[];
   chunks: MemoryChunk[];
   /** By `<slot>.<epoch>`. */
   instances: Map<string, InstanceRecord>;
-  /** The same in order; null when it has to be made again. */
+  /** The same in order; null when it has to be rebuilt. */
   ordered: InstanceRecord[] | null;
   incidents: MemoryIncident[];
   /** By `<slot>/<epoch>/<seq>`. */
   parts: Map<string, MemoryPart>;
-  /** By product and key, numbers that are not read yet among the values; null once it is dropped. */
+  /** By product and key; values may be unread numbers; null once the table is dropped. */
   staging: Map<string, MemoryRow> | null;
-  /** What it was measured at; left out before that. */
+  /** Its fill rates; left out before they are measured. */
   fill?: FillRates;
   events: RunEvent[];
-  /** No chunk before this place waits. */
+  /** No chunk before this index waits. */
   firstWaiting: number;
-  /** Kept up by the stores; null when they have to be counted again. */
+  /** Maintained by the stores; null when they have to be recounted. */
   counts: WorkCounts | null;
   totals: (OutcomeCounts & { seen: number; loaded: number }) | null;
 }
@@ -90,9 +92,9 @@ export class MemoryDatabase {
   /** The user's result tables: rows by product and key. */
   readonly tables = new Map<string, Map<string, MemoryRow>>();
   lease: { fence: number; holder: LockHolder | null } = { fence: 0, holder: null };
-  /** Called before a method does anything; throw from it and nothing has happened. */
+  /** Called before a method does anything; throwing from it makes the method fail without effect. */
   beforeCall: (method: string) => void = () => undefined;
-  /** Called when a method has happened; throw from it and the caller does not know. */
+  /** Called after a method took effect; throwing from it hides that from the caller. */
   afterCall: (method: string) => void = () => undefined;
 
   /** One call without a fence. */
@@ -103,7 +105,7 @@ export class MemoryDatabase {
     return result;
   }
 
-  /** One transaction under a fence; throws `lock-held` when it is past. */
+  /** One transaction under a fence; throws `lock-held` when the fence is outdated. */
   write<T>(method: string, fence: number, body: () => T): Promise<T> {
     return this.call(method, () => {
       this.assertFence(fence);
@@ -123,7 +125,7 @@ export class MemoryDatabase {
     return run;
   }
 
-  /** The rows of a result table, which is made when it is not there. */
+  /** The rows of a result table, which is created when it does not exist. */
   table(name: string): Map<string, MemoryRow> {
     let table = this.tables.get(name);
     if (!table) {

@@ -29,7 +29,7 @@ describe('ensureBucket at an endpoint that misbehaves', () => {
   ])('says that the bucket is somebody else’s when %s', async (_, answers) => {
     await expect(ensure(answers)).rejects.toMatchObject({
       code: 'aws-denied',
-      message: expect.stringContaining('shop-bucket belongs to somebody else'),
+      message: expect.stringContaining('shop-bucket belongs to another account'),
       hint: expect.stringContaining('aws.bucket'),
     });
   });

@@ -165,7 +165,7 @@ describe('a server that has no robots.txt to give', () => {
     const { url } = await serveRaw(act);
     const { access, source } = await read(url.slice(0, -1));
     expect(access).toBe('none');
-    expect(source).toMatch(/robots\.txt cannot be had: ./);
+    expect(source).toMatch(/robots\.txt is unavailable: ./);
   });
 
   it('is not crawled when nobody listens, and when its name is unknown', async () => {

@@ -167,7 +167,7 @@ eachEngine('Migrating', (database) => {
     await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.dropColumn('leave_at'));
   });
 
-  it('renames tables and columns of an earlier version, and refuses to while a run of it is under way', async () => {
+  it('renames tables and columns of an earlier version, and refuses to while a run of it is in progress', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await migrate(db);
@@ -205,7 +205,7 @@ eachEngine('Migrating', (database) => {
 
     await expect(migrate(db)).rejects.toMatchObject({
       code: 'database-schema',
-      message: expect.stringContaining(`run ${run} is under way`) as string,
+      message: expect.stringContaining(`run ${run} is in progress`) as string,
       hint: expect.stringContaining(`orchestrator stop ${run}`) as string,
     });
     expect(await db.knex.schema.hasTable('crawlfleet_troubles')).toBe(true);

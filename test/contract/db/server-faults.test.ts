@@ -127,7 +127,7 @@ describe('a database server that fails in the middle of a load', () => {
     try {
       await expect(checkRights(bench.db)).rejects.toMatchObject({
         code: 'database-failed',
-        message: expect.stringMatching(/takes no writes.*read-only/) as string,
+        message: expect.stringMatching(/accepts no writes.*read-only/) as string,
       });
       const refused = refusals(bench);
       const load = loadPart(bench, id);
@@ -159,7 +159,7 @@ describe('a database server that fails in the middle of a load', () => {
       }
       await expect(openDatabase(bench.url)).rejects.toMatchObject({
         code: 'database-unreachable',
-        message: expect.stringContaining('takes no more connections') as string,
+        message: expect.stringContaining('accepts no more connections') as string,
       });
       const refused = refusals(bench);
       const load = loadPart(bench, id);
