@@ -71,7 +71,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const instanceFolder = join(dataDir, 'instances', randomBytes(4).toString('hex'));
   mkdirSync(instanceFolder, { recursive: true, mode: 0o700 });
   const log = openLog(join(dataDir, 'sandbox.log'), clock);
-  const keeper = startSupervisor(instanceFolder, (message) => log.write('keeper', { message }));
+  const supervisor = startSupervisor(instanceFolder, (message) => log.write('supervisor', { message }));
 
   const faults = new FaultBook();
   const conditions = new ConditionBoard();
@@ -118,7 +118,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     await standIn?.close();
     await Promise.all([fleet.close(), registry.close()]);
     host.close();
-    await keeper.close();
+    await supervisor.close();
     await network.release();
     await lock.release();
     await log.close();

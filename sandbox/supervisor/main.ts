@@ -35,7 +35,7 @@ async function killAll(mark: string): Promise<void> {
 }
 
 const [folder] = process.argv.slice(2);
-if (!folder) throw new Error('usage: keeper/main.ts FOLDER');
+if (!folder) throw new Error('usage: supervisor/main.ts FOLDER');
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.stdin.resume();
 process.stdin.on('error', () => {});

@@ -15,7 +15,7 @@ export interface SupervisorProcess {
 /** @param folder the parent of all instance folders */
 export function startSupervisor(folder: string, onLost: (message: string) => void): SupervisorProcess {
   // Beside this file in both forms: .ts in a checkout, .js in the built package.
-  const script = fileURLToPath(import.meta.url).replace(/start-keeper(\.\w+)$/, 'main$1');
+  const script = fileURLToPath(import.meta.url).replace(/start-supervisor(\.\w+)$/, 'main$1');
   let closing = false;
   let starts = 0;
   let child: ChildProcess;

@@ -206,10 +206,10 @@ function freezeSandbox(random: Random): Fault {
 
 function killKeeper(): Fault {
   return {
-    text: "kill -9 the sandbox's keeper",
+    text: "kill -9 the sandbox's supervisor",
     allows: {},
     async apply(stage) {
-      stage.keepers().forEach((pid) => signalQuietly(pid, 'SIGKILL'));
+      stage.supervisors().forEach((pid) => signalQuietly(pid, 'SIGKILL'));
     },
   };
 }

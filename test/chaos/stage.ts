@@ -54,7 +54,7 @@ export interface Stage {
   killSandbox(): Promise<void>;
   restartSandbox(): Promise<void>;
   /** Pids of the processes that see to it that no instance outlives its sandbox. */
-  keepers(): number[];
+  supervisors(): number[];
   heal(): void;
   /** Ends every process of this round; the folder stays with `keep`. */
   close(keep: boolean): Promise<void>;
@@ -141,15 +141,15 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await sandbox.kill();
     },
     restartSandbox: startSandboxHere,
-    keepers: () =>
+    supervisors: () =>
       findLeftovers(data)
-        .filter(({ command }) => command.includes('keeper/main'))
+        .filter(({ command }) => command.includes('supervisor/main'))
         .map(({ pid }) => pid),
     heal: () => Object.values(links).forEach((link) => link.heal()),
     async close(keep) {
       closed.abort();
       await sandbox.stop();
-      // The keeper of a sandbox that was killed ends by itself, a moment later.
+      // The supervisor of a sandbox that was killed ends by itself, a moment later.
       await waitFor(() => findLeftovers(dir).length === 0, { what: 'the end', timeoutMs: 2_000 }).catch(
         () => undefined,
       );

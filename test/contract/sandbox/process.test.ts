@@ -47,11 +47,11 @@ async function pidOf(sandbox: TestSandbox, id: string): Promise<number> {
 }
 
 /** Pid of the process that watches over a sandbox's instances. */
-function keeperOf(sandbox: TestSandbox): number | null {
+function supervisorOf(sandbox: TestSandbox): number | null {
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
-      if (command.includes('keeper/main') && command.includes(sandbox.dataDir)) return Number(name);
+      if (command.includes('supervisor/main') && command.includes(sandbox.dataDir)) return Number(name);
     } catch {
       // It ended while we looked.
     }
@@ -78,15 +78,15 @@ describe('ending', () => {
     for (const pid of pids) await gone(pid);
   });
 
-  it('by SIGKILL takes the instances along even when their keeper was killed before', async () => {
+  it('by SIGKILL takes the instances along even when their supervisor was killed before', async () => {
     const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
     const { id } = await boot(clients, await uploadBundle(clients));
     const pid = await pidOf(sandbox, id);
-    const first = keeperOf(sandbox)!;
+    const first = supervisorOf(sandbox)!;
     process.kill(first, 'SIGKILL');
-    await eventually('another keeper', async () => {
-      const keeper = keeperOf(sandbox);
-      return keeper !== null && keeper !== first ? true : null;
+    await eventually('another supervisor', async () => {
+      const supervisor = supervisorOf(sandbox);
+      return supervisor !== null && supervisor !== first ? true : null;
     });
     await sandbox.kill();
     await gone(pid);
