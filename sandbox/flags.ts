@@ -31,7 +31,8 @@ export function readFlags(args: readonly string[]): SandboxFlags {
     throw usage(`--port must be 0 to 65535, not '${values.port}'`);
   if (!values.data) throw usage('--data DIR is missing: the folder for buckets, instances and the log');
   const region = values.region ?? 'ap-northeast-1';
-  if (!/^[a-z]{2}(-[a-z]+)+-\d$/.test(region)) throw usage(`--region '${region}' is not a region such as ap-northeast-1`);
+  if (!/^[a-z]{2}(-[a-z]+)+-\d$/.test(region))
+    throw usage(`--region '${region}' is not a region such as ap-northeast-1`);
   const bundles = values['allow-bundle'] ?? [];
   const bad = bundles.find((hash) => !/^[0-9a-f]{64}$/.test(hash));
   if (bad !== undefined) throw usage(`--allow-bundle takes a SHA-256 of 64 small hex digits, not '${bad}'`);

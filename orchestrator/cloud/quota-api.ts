@@ -137,8 +137,7 @@ async function askVcpusInUse(options: AwsOptions, code: string): Promise<number>
           ...(token ? { NextToken: token } : {}),
         }),
       );
-      if (!reply.Reservations)
-        throw new AppError('aws-failed', 'DescribeInstances answered without a list');
+      if (!reply.Reservations) throw new AppError('aws-failed', 'DescribeInstances answered without a list');
       for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []))
         if (isCounted(instance, code)) found.set(instance.InstanceId!, vcpusOf(instance));
       token = reply.NextToken;

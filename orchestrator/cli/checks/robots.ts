@@ -23,7 +23,11 @@ export const robots: Check = {
     const { warnings, fault } = robotsFindings(policy, about, products.ids);
     if (fault !== null)
       return [
-        failed('infeasible', fault, 'Other products, or permission from the site; site.robots: ignore only with that permission'),
+        failed(
+          'infeasible',
+          fault,
+          'Other products, or permission from the site; site.robots: ignore only with that permission',
+        ),
       ];
     return warnings.length > 0 ? warnings.map((text) => warning(text)) : [ok(policy.source)];
   },

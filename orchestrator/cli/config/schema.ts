@@ -163,7 +163,12 @@ const run = z.strictObject({
     .describe('Maximum cost of a run, in USD; no cap by default.'),
   grace: duration().prefault('10m').describe('After the deadline plus this, every instance powers itself off.'),
   min_instances: z.int().min(1).default(1).describe('Fewest instances.'),
-  max_instances: z.int().min(1).max(1_000).default(100).describe('Maximum number of instances; a target group takes 1,000.'),
+  max_instances: z
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(100)
+    .describe('Maximum number of instances; a target group takes 1,000.'),
   site_wait: duration()
     .prefault('10m')
     .describe(
@@ -262,9 +267,7 @@ const schedule = z.strictObject({
   if_running: z
     .enum(['skip', 'queue'])
     .default('skip')
-    .describe(
-      'When a run is due during another one: skip it, or start it after that one. At most one waits.',
-    ),
+    .describe('When a run is due during another one: skip it, or start it after that one. At most one waits.'),
   catch_up: duration()
     .prefault('1h')
     .describe(

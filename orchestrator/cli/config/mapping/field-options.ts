@@ -58,10 +58,7 @@ const processOptions = {
   url: flag().exactOptional().describe('Make a link absolute.'),
   first: flag().exactOptional().describe('Take the first value that the other steps can use.'),
   all: flag().exactOptional().describe('Keep every value, as a JSON array.'),
-  join: z
-    .string({ error: 'must be a text' })
-    .exactOptional()
-    .describe('Join the values, with this text between them.'),
+  join: z.string({ error: 'must be a text' }).exactOptional().describe('Join the values, with this text between them.'),
   default: scalar().exactOptional().describe('The value if the page has none.'),
   then: z
     .array(z.unknown(), { error: 'must be a list of steps such as [trim, { split: "," }, integer]' })
