@@ -285,7 +285,7 @@ describe('orchestrator doctor', () => {
     const found = await stage.doctor();
     expect(found).toMatchObject({ failed: ['bucket'], exitCode: EXIT.capacity });
     expect(found.of('bucket')[0]!.text).toContain('could not be checked');
-    expect(found.of('bucket')[0]!.remedy).toContain('some minutes');
+    expect(found.of('bucket')[0]!.remedy).toContain('a few minutes');
   });
 
   it('looks at everything that does not need the bucket when none is set', async () => {

@@ -121,7 +121,7 @@ describe('the vCPU quota', () => {
     instances = ec2Error('UnauthorizedOperation', 403);
     const found = await ask();
     expect(found).toMatchObject({ vcpus: 64, inUse: null });
-    expect(found.note).toContain('not taken off');
+    expect(found.note).toContain('not subtracted');
   });
 });
 

@@ -25,7 +25,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     await fleet.recordIncident(id, 0, 1, SUSPECT, fence, NOW);
     await fleet.recordIncident(id, 0, 1, SUSPECT, fence, NOW + 1);
     const suspect = { verdict: 'suspect', rule: 'required-missing', atMs: NOW, untilMs: null };
-    expect(await incident()).toEqual({ ...suspect, releasedAtMs: null, overAtMs: null });
+    expect(await incident()).toEqual({ ...suspect, returnedAtMs: null, overAtMs: null });
 
     await fleet.recordIncident(id, 0, 1, { ...BANNED, atMs: NOW + 5 }, fence, NOW + 5);
     await fleet.recordReturned(id, 0, 1, fence, NOW + 7);
@@ -33,7 +33,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     await fleet.recordIncident(id, 0, 1, null, fence, NOW + 9);
     await fleet.recordIncident(id, 0, 1, null, fence, NOW + 10);
     const over = { verdict: 'banned', rule: 'status-403', atMs: NOW, untilMs: NOW + 60_000 } as const;
-    expect(await incident()).toEqual({ ...over, releasedAtMs: NOW + 7, overAtMs: NOW + 9 });
+    expect(await incident()).toEqual({ ...over, returnedAtMs: NOW + 7, overAtMs: NOW + 9 });
     expect((await fleet.instances(id))[0]!.incident).toEqual(await incident());
   });
 
