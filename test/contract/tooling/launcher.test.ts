@@ -168,7 +168,8 @@ describe('under npm', () => {
     symlinkSync(launcher, folder.file('node_modules/.bin/orchestrator'));
     // The Node of the tests runs the program, whatever else is on the PATH.
     symlinkSync(process.execPath, folder.file('node_modules/.bin/node'));
-    const env = { [MARKER_VARIABLE]: marker, npm_lifecycle_script: undefined };
+    // Tests that were started by nohup pass its name on in `_`, and what nohup starts is to outlive npm.
+    const env = { [MARKER_VARIABLE]: marker, npm_lifecycle_script: undefined, _: undefined };
     return startCommand('npm', ['run', '--silent', 'crawl'], { cwd: folder.path, env });
   }
 
