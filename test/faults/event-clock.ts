@@ -1,4 +1,4 @@
-/** A clock that jumps from one sleeper's time to the next: nothing is looked at in between, because nothing happens there. */
+/** A clock that jumps from one sleeper's time to the next: nothing happens in between. */
 import type { Clock } from '../../shared/ports/clock.ts';
 
 interface Sleeper {
@@ -49,9 +49,9 @@ export class EventClock implements Clock {
     });
   }
 
-  /** Lets everything run that can, then jumps to the next sleeper and wakes it; false when nobody sleeps. */
+  /** Runs everything that is ready, then jumps to the next sleeper and wakes it; false when there is none. */
   async step(): Promise<boolean> {
-    // All there is in this world waits on promises: one turn of the event loop carries out every one that is ready.
+    // All work in this world waits on promises: one turn of the event loop runs every one that is ready.
     await new Promise<void>((resolve) => setImmediate(resolve));
     for (;;) {
       const next = this.#pop();

@@ -1,6 +1,6 @@
 /**
- * One run in a closed world: the real control core on stores, cloud and fleet in memory, on a clock that jumps. It keeps a
- * history for the invariants, and tells its faults when each moment of the run comes.
+ * One run in a closed world: the real control core on stores, cloud and fleet in memory, on a clock that jumps. It
+ * keeps a history for the invariants, and triggers its faults at each moment of the run.
  */
 import type { RobotsPolicy } from '../../shared/domain/robots.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -60,7 +60,7 @@ export interface Wrongs {
   neverCollects?: boolean;
 }
 
-/** Main servers that end with an error are started again after this. */
+/** Delay before a main server that ended with an error is started again. */
 const RESTART_MS = 2_000;
 
 export class FaultWorld {
@@ -77,15 +77,15 @@ export class FaultWorld {
   robots: RobotsPolicy = ALLOW_ALL;
   outageMs = 0;
   abandoned = false;
-  /** Nobody starts a main server before this. */
+  /** No main server is started before this. */
   downUntilMs = 0;
-  /** How the site treats an instance: `ban` until then. */
+  /** How the site treats an instance: it is banned until this time. */
   readonly bans = new Map<string, number>();
-  /** Nothing on any page can be read. */
+  /** No field of any page can be read. */
   isLayoutChanged = false;
   /** Called for each callback that was answered. */
   onAnswered: (path: string, callback: Callback, status: number) => void = () => undefined;
-  /** Parts that were damaged in the bucket: the ledger says so, and they count as not uploaded. */
+  /** Parts that were damaged in the bucket: the ledger marks them, and they count as not uploaded. */
   readonly spoiled = new Set<string>();
   readonly intruders: SeenIntruder[] = [];
   readonly texts: string[] = [];
@@ -100,7 +100,7 @@ export class FaultWorld {
   #gcUntilMs: number | null = null;
   readonly #waiting = new Map<Moment, (() => void)[]>();
   readonly #seen = new Set<Moment>();
-  /** Effects that the main servers have asked for, in order. */
+  /** Effects that the main servers have requested, in order. */
   readonly effects: string[] = [];
   /** The effect at which the main server is killed, and on which side of it; -1 for none. */
   crash: { at: number; side: 'before' | 'after' } | null = null;
@@ -119,7 +119,7 @@ export class FaultWorld {
     this.fleet = new FakeFleet({
       clock,
       cloud: this.cloud,
-      // Instances read their own user data, whatever the database does.
+      // Instances read their own user data, even if the database fails.
       stores: {
         ...this.stores,
         fleet: { get: async (...at: [string, number, number]) => this.#claim(...at) } as never,
@@ -151,7 +151,7 @@ export class FaultWorld {
     return { compute: this.compute, balancers: this.balancers, objects: this.objects };
   }
 
-  /** Another address for each machine, unless a fault says otherwise. */
+  /** Another address for each machine, unless a fault changes it. */
   addressOf: (machine: CloudInstance) => string = (machine) => {
     const number = Number.parseInt(machine.id.slice(2), 16);
     return `198.51.${number >> 8}.${number & 255}`;
@@ -161,13 +161,13 @@ export class FaultWorld {
     return (this.bans.get(address) ?? this.bans.get('*') ?? 0) > this.clock.now();
   }
 
-  /** Calls back when the moment has first come; at once when it has been. */
+  /** Calls back when the moment first occurs; at once if it already has. */
   on(moment: Moment, act: () => void): void {
     if (this.#seen.has(moment)) act();
     else this.#waiting.set(moment, [...(this.#waiting.get(moment) ?? []), act]);
   }
 
-  /** Does it when so much time has passed; what goes wrong in it ends the run. */
+  /** Runs `act` after this delay; an error in it ends the run. */
   later(ms: number, act: () => unknown): void {
     const carryOut = async (): Promise<void> => {
       await this.clock.sleep(ms);
@@ -182,21 +182,21 @@ export class FaultWorld {
     for (const act of this.#waiting.get(moment) ?? []) act();
   }
 
-  /** Somebody else's machine in the same account, without our tags. */
+  /** A machine of another owner in the same account, without our tags. */
   async addStranger(): Promise<void> {
     const request = { clientToken: 'stranger', instanceType: 't3.nano', imageId: 'ami', subnetId: 'subnet-0000000a' };
     const more = { securityGroupIds: [], instanceProfile: null, userData: '', tags: { Name: 'production' } };
     await MemoryCompute.prototype.launch.call(this.compute, { ...request, ...more });
   }
 
-  /** Kills the main server; another one comes after `downMs`, or never. */
+  /** Kills the main server; a successor starts after `downMs`, or never. */
   kill(downMs: number): void {
     this.server?.kill();
     this.downUntilMs = Math.max(this.downUntilMs, this.clock.now() + downMs);
     this.outageMs += Number.isFinite(downMs) ? downMs : 0;
   }
 
-  /** Runs it to its end. */
+  /** Plays the run to its end. */
   async play(): Promise<void> {
     const { stores, run, clock } = this;
     const lock = await stores.runs.acquireLock('planner', clock.now(), 1);
@@ -207,7 +207,7 @@ export class FaultWorld {
     this.reach('P');
     const lastMs = powerOffAtMs(run) + run.settings.run.graceMs;
     for (let steps = 0; ; steps++) {
-      if (steps > 400_000) throw new Error(`the run does not come to an end: ${clock.now() - START_MS} ms`);
+      if (steps > 400_000) throw new Error(`the run does not end: ${clock.now() - START_MS} ms`);
       if (this.fleet.faults.length > 0) throw this.fleet.faults[0];
       if (await this.#isOver()) break;
       if (clock.now() > lastMs + this.outageMs) break;
@@ -216,7 +216,7 @@ export class FaultWorld {
       if (!(await clock.step())) break;
     }
     this.reach('Z');
-    // What is left then must go by itself.
+    // Whatever is left then must end on its own.
     const goneMs = clock.now() + run.settings.run.graceMs + limitsFor(run.settings.run.deadlineMs).terminateMs;
     if (this.abandoned && this.#isAnythingLeft() && !this.#wrongs.neverCollects) {
       void collectGarbage(this, stop.signal);
@@ -237,7 +237,7 @@ export class FaultWorld {
     return this.server !== null && this.server.ended !== null && this.server.ended.error === null;
   }
 
-  /** Starts a main server when there is none: what a person or a supervisor does. */
+  /** Starts a main server when there is none, as a person or a supervisor does. */
   async #keepServed(): Promise<void> {
     const { server, clock } = this;
     if (server?.ended?.error && !server.life.dead) {
@@ -249,14 +249,14 @@ export class FaultWorld {
     try {
       await this.startServer();
     } catch {
-      // The database does not answer: tried again.
+      // The database does not answer: retry.
       this.downUntilMs = clock.now() + RESTART_MS;
       this.outageMs += RESTART_MS;
       void clock.sleep(RESTART_MS);
     }
   }
 
-  /** A main server takes the lock, from a dead one too, and takes the run up. */
+  /** A main server takes the lock, even from a dead one, and resumes the run. */
   async startServer(): Promise<MainServer> {
     const { clock } = this;
     const first = await this.stores.runs.acquireLock('main', clock.now(), 3_600_000);
@@ -319,7 +319,7 @@ export class FaultWorld {
     });
   }
 
-  /** Grants and fences are read where they are decided. */
+  /** Grants and fences are recorded where they are decided. */
   #record(): void {
     const { work, results } = this.stores;
     const grant = work.grant.bind(work);
@@ -335,7 +335,7 @@ export class FaultWorld {
     };
   }
 
-  /** A bug switch that grants by itself says so, too. */
+  /** Also called by a bug switch that grants on its own. */
   noteGrants(slot: number, epoch: number, granted: readonly string[]): void {
     const atMs = this.clock.now();
     for (const chunk of granted) {
@@ -348,7 +348,7 @@ export class FaultWorld {
     this.#writes.push({ atMs: this.clock.now(), method, fenced });
   }
 
-  /** Machines come and go, and epochs close, between two events. */
+  /** Machines appear and vanish, and epochs close, between two events. */
   #watch(): void {
     const now = this.clock.now();
     for (const machine of this.compute.all()) {
@@ -381,7 +381,7 @@ export class FaultWorld {
 
   async history(): Promise<History> {
     const { run, clock, db } = this;
-    // What was done to the database for the sake of a fault is over.
+    // Undo the faults injected into the database.
     db.beforeCall = () => undefined;
     db.afterCall = () => undefined;
     for (const machine of this.#machines.values()) {

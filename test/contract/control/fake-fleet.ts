@@ -1,4 +1,4 @@
-/** A fleet in memory: boots an instance for each machine EC2 shows, and plays the balancer in front of them. */
+/** A fleet in memory: boots an instance for each machine in EC2, and acts as the load balancer in front of them. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
@@ -14,7 +14,7 @@ import type { MemoryCloud, Stores } from './run-stage.ts';
 
 /** From `running` to the first hello. */
 const BOOT_MS = 200;
-/** An instance takes a callback for lost after this; more than any answer takes without a fault. */
+/** After this an instance takes a callback for lost; more than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
@@ -23,9 +23,9 @@ export interface FleetOptions {
   stores: Stores;
   runId: string;
   fetch: (product: { n: number; id: string }) => ItemResult;
-  /** How often EC2 is looked at for new machines. Default 50 ms. */
+  /** How often EC2 is polled for new machines. Default 50 ms. */
   pollMs?: number;
-  /** Machines switch themselves off when their time is over, and when they are fenced. Default: they never do. */
+  /** Machines switch themselves off when their time is over, and when they are fenced. Default: never. */
   switchesOff?: boolean;
   /** The address of a machine. Default: by its slot. */
   addressOf?: (machine: CloudInstance) => string;
@@ -36,34 +36,34 @@ export interface FleetOptions {
 export interface Delivery {
   lose?: 'request' | 'reply';
   delayMs?: number;
-  /** Copies of it arrive after so long each. */
+  /** Delay of each duplicate of it. */
   copiesAfterMs?: number[];
 }
 
 export class FakeFleet implements OfferSender {
   readonly instances: FakeInstance[] = [];
-  /** Faults that the fake met: a reply with a wrong signature, orders it cannot follow. */
+  /** Faults that the fake observed: a reply with a wrong signature, orders it cannot follow. */
   readonly faults: unknown[] = [];
   /** How often each product was fetched. */
   readonly fetches = new Map<string, number>();
-  /** How the site treats an instance's next request. */
+  /** How the site answers an instance's next request. */
   mood: FakeInstanceOptions['mood'] = () => 'fine';
-  /** Changes the answer to an offer that was delivered, as a balancer between may. */
+  /** Changes the answer to a delivered offer, as a load balancer on the way may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
-  /** Called when a callback was answered, before its instance goes on. */
+  /** Called when a callback was answered, before its instance continues. */
   onAnswer: (path: string, callback: Callback, status: number) => void = () => undefined;
   /** What the network does to the next callback. */
   network: (path: string, instance: { slot: number; epoch: number }) => Delivery | null = () => null;
   /** Sees every request to the site. */
   onRequest: NonNullable<FakeInstanceOptions['onRequest']> = () => undefined;
-  /** Who gets the next offer of those that take any; round robin. */
+  /** Chooses the target of the next offer among those that accept one; round robin. */
   route: (targets: readonly FakeInstance[], turn: number) => FakeInstance | undefined = (targets, turn) =>
     targets[turn % Math.max(1, targets.length)];
   /** False: the user data of this machine never runs. */
   boots: (machine: CloudInstance) => boolean = () => true;
-  /** Called with each instance before its first word. */
+  /** Called with each instance before its first callback. */
   onBoot: (instance: FakeInstance) => void = () => undefined;
-  /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
+  /** Machines whose user data ran: their timer is armed, whatever happens afterwards. */
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
   readonly #known = new Set<string>();
@@ -147,7 +147,7 @@ export class FakeFleet implements OfferSender {
     }
   }
 
-  /** The timer that is armed first thing at boot. A machine that is stopped has none. */
+  /** The timer that user data arms first at boot. A stopped machine has none. */
   async #switchOff(id: string, atMs: number): Promise<void> {
     const { clock, cloud } = this.#o;
     await clock.sleep(atMs - clock.now());
@@ -166,7 +166,7 @@ export class FakeFleet implements OfferSender {
     return delivery.lose === 'reply' ? answer.then(() => timeout) : Promise.race([answer, timeout]);
   }
 
-  /** What is under way when the main server dies gets no answer. */
+  /** Callbacks in progress when the main server dies get no answer. */
   async deliver(path: string, callback: Callback): Promise<CallbackReply | null> {
     const server = this.#server;
     if (!server || server.died.aborted) return null;
@@ -179,7 +179,7 @@ export class FakeFleet implements OfferSender {
           : path === COMPLETION_PATH
             ? callbacks.completion(callback)
             : Promise.reject(new Error(`no route ${path}`));
-    // A failing database is a 500 to an instance: it says it again.
+    // A failing database is a 500 to an instance, which retries.
     const reply = await Promise.race([answer.catch(() => null), death]);
     if (reply) this.onAnswer(path, callback, reply.status);
     return reply;

@@ -1,6 +1,6 @@
 /**
- * One instance of the fake fleet: takes offers, crawls what it is granted, uploads parts, closes its epoch. What a real one
- * journals before it acts on it survives a crash: keys, chunks, results, parts as they were cut, the last start.
+ * One instance of the fake fleet: takes offers, crawls what it is granted, uploads parts, closes its epoch. What a
+ * real one journals first survives a crash: keys, chunks, results, parts as they were cut, the last start.
  */
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
@@ -33,7 +33,7 @@ import {
 import type { OfferResult } from '../../../orchestrator/control/dispatch.ts';
 import type { Callback, CallbackReply } from '../../../orchestrator/control/callbacks.ts';
 
-/** How an instance reaches whatever main server there is: null when there is none, or it died before it answered. */
+/** How an instance reaches the current main server: null when there is none, or it died before it answered. */
 export type Call = (path: string, callback: Callback) => Promise<CallbackReply | null>;
 
 export interface FakeInstanceOptions {
@@ -42,19 +42,19 @@ export interface FakeInstanceOptions {
   clock: Clock;
   objects: ObjectStore;
   call: Call;
-  /** What becomes of a product. */
+  /** The outcome of a product. */
   fetch: (product: { n: number; id: string }) => ItemResult;
-  /** How the site treats the next request of this instance. */
+  /** How the site answers the next request of this instance. */
   mood: (instance: FakeInstance) => Mood;
-  /** The address it says it has, and crawls from. */
+  /** The address it reports, and crawls from. */
   address?: string;
-  /** Sees every request to the site, also one whose page never comes. */
+  /** Sees every request to the site, including those whose page never arrives. */
   onRequest?: (instance: FakeInstance, product: { n: number; id: string }) => void;
-  /** What an instance does wrong, to see whether anybody notices. */
+  /** Faults of an instance, to test whether they are noticed. */
   wrongs?: { forgetsPace?: boolean; keepsCrawlingBanned?: boolean };
 }
 
-/** `ban`: refused with a definite signature; `odd`: canary pages are unreadable too; `down`: a server error, the product stays. */
+/** `ban`: definitely refused; `odd`: canary pages are unreadable, too; `down`: a server error, the product stays. */
 export type Mood = 'fine' | 'ban' | 'odd' | 'down';
 
 interface OwnIncident {
@@ -64,9 +64,9 @@ interface OwnIncident {
   untilMs: number | null;
 }
 
-/** Between two tries of what did not succeed: a hello, an upload, a completion. */
+/** Delay before a failed hello, upload or completion is retried. */
 const RETRY_MS = 250;
-/** It acts only at multiples of this; one that can do nothing looks as often whether it can. */
+/** It acts only at multiples of this, and checks at each whether it can act. */
 const GRID_MS = 50;
 
 interface Held {
@@ -79,7 +79,7 @@ export class FakeInstance {
   readonly slot: number;
   readonly epoch: number;
   readonly address: string;
-  /** Ends for good, with what it knew. */
+  /** Ends permanently and loses its memory. */
   dead = false;
   /** Does nothing until it is thawed, as a stopped process. */
   frozen = false;
@@ -88,7 +88,7 @@ export class FakeInstance {
   pageMs = 0;
   /** How far its own clock is off. */
   skewMs = 0;
-  /** When it sent requests, refused ones too. */
+  /** When it sent requests, refused ones included. */
   readonly requestsAt: number[] = [];
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
@@ -101,11 +101,11 @@ export class FakeInstance {
   #maxProducts: number | null = null;
   readonly #queue: Offer['products'] = [];
   #results: { result: ItemResult; product: Offer['products'][number] }[] = [];
-  /** A part as it was cut, until the bucket has it. */
+  /** A part as it was cut, until it is in the bucket. */
   #cut: { seq: number; results: ItemResult[] } | null = null;
   readonly #parts: PartRef[] = [];
   readonly #progress: Progress = { ...NO_PROGRESS };
-  /** The page under way, lost in a crash. */
+  /** The page being fetched, lost in a crash. */
   #page: { product: Offer['products'][number]; doneAtMs: number } | null = null;
   #acked = -1;
   #counter = 0;
@@ -125,7 +125,7 @@ export class FakeInstance {
   #lastRightMs: number | null = null;
   #release = false;
   #damaged = false;
-  /** Counts its processes: what an earlier one still waits for never comes back to it. */
+  /** Counts the processes: what an earlier process awaits never resolves in a later one. */
   #life = 0;
   #wake = new AbortController();
   #fail: (error: unknown) => void = () => undefined;
@@ -149,7 +149,7 @@ export class FakeInstance {
     return this.#progress.requests;
   }
 
-  /** Its manifest is written and the main server knows. */
+  /** Its manifest is written and the main server has confirmed it. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -167,7 +167,7 @@ export class FakeInstance {
     return this.#receipt(offer.chunk);
   }
 
-  /** Lives until it is dead or fenced. */
+  /** Runs until it is dead or fenced. */
   run(): Promise<void> {
     this.#nextPartMs = this.#o.clock.now() + this.#o.settings.partMs;
     return new Promise((resolve, reject) => {
@@ -177,7 +177,7 @@ export class FakeInstance {
   }
 
   /**
-   * `kill -9` and a restart after `downMs` on the same box. `lost`: results whose records did not reach the disk whole;
+   * `kill -9` and a restart after `downMs` on the same box. `lost`: results whose records never fully reached the disk;
    * their products are crawled again.
    */
   crash(downMs: number, lost = 0): void {
@@ -213,7 +213,7 @@ export class FakeInstance {
     live().then(ended, this.#fail);
   }
 
-  /** Until something is due, or somebody pokes. */
+  /** Until something is due, or the instance is poked. */
   async #pause(): Promise<void> {
     const { clock, settings } = this.#o;
     const now = clock.now();
@@ -227,7 +227,7 @@ export class FakeInstance {
     if (this.incident?.untilMs != null) due.push(this.incident.untilMs);
     const dueMs = this.#poked ? now : Math.min(...due);
     this.#wake = new AbortController();
-    // On a grid, and never at once: all act in step, and what stays overdue for a reason does not spin.
+    // On a grid and never immediately: all instances act in step, and an item that stays overdue does not spin.
     await clock.sleep(Math.ceil(Math.max(now + 1, dueMs) / GRID_MS) * GRID_MS - now, this.#wake.signal);
     await clock.sleep(Math.ceil(clock.now() / GRID_MS) * GRID_MS - clock.now());
   }
@@ -237,7 +237,7 @@ export class FakeInstance {
     this.#wake.abort('poked');
   }
 
-  /** What it gives, unless this process has been killed meanwhile: then nothing ever again. A frozen one goes on when it is thawed. */
+  /** The promise's result, or never if this process was killed since. A frozen process continues when it is thawed. */
   async #wait<T>(promise: Promise<T>): Promise<T> {
     const life = this.#life;
     const result = await promise;
@@ -290,7 +290,7 @@ export class FakeInstance {
     if (this.pageMs === 0) this.#settle(now);
   }
 
-  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts as in a real one. */
+  /** By the pace in force now, whatever it was at the last request; Crawl-delay counts as in a real instance. */
   get #nextFetchMs(): number {
     if (this.#lastFetchMs === null) return 0;
     return this.#lastFetchMs + Math.max(this.#orderedIntervalMs, this.robots?.crawlDelayMs ?? 0);
@@ -322,7 +322,7 @@ export class FakeInstance {
     this.#poked = true;
   }
 
-  /** Uploads what it has and forgets the rest, as it is told. */
+  /** Uploads its results and drops the rest, as ordered. */
   async #giveBack(): Promise<void> {
     if (this.#results.length > 0 || this.#cut) await this.#upload();
     if (this.#results.length > 0 || this.#cut) return;
@@ -358,7 +358,7 @@ export class FakeInstance {
     try {
       await this.#wait(objects.putIfAbsent(key, bytes, 'application/gzip'));
     } catch {
-      // The bucket does not answer: what is in the journal waits.
+      // The bucket does not answer: the journal keeps the results.
       this.#problem = 'the bucket does not take results';
       this.#nextUploadMs = clock.now() + RETRY_MS * 4;
       return;
@@ -394,7 +394,7 @@ export class FakeInstance {
     this.#closed = (await this.#signed(COMPLETION_PATH, this.#completion))?.status === 200;
   }
 
-  /** Until the bucket has it. */
+  /** Until it is in the bucket. */
   #manifest: Uint8Array | null = null;
 
   async #hello(): Promise<void> {
@@ -469,7 +469,7 @@ export class FakeInstance {
     if (orders.drain && this.#page) this.#page = null;
   }
 
-  /** Gives a chunk back of which nothing was begun. */
+  /** Returns a chunk of which no product was begun. */
   #transfer(id: string): void {
     const held = this.#held.get(id);
     if (!held?.granted || this.#drain) return;
@@ -487,7 +487,7 @@ export class FakeInstance {
     return this.#post(path, ++this.#counter, body, (e) => signMessage(this.#keys.privateKey, e, body));
   }
 
-  /** Null without an answer. Throws when the main server's own key did not sign it. */
+  /** Null without an answer. Throws when the signature is not by the main server's own key. */
   async #post(
     path: string,
     counter: number | null,

@@ -1,4 +1,4 @@
-/** A run whose bucket is gone for good: it ends, and the next one can begin. */
+/** A run whose bucket is gone permanently: it ends, and the next one can begin. */
 import { afterEach, expect, it } from 'vitest';
 import { powerOffAtMs } from '../../../orchestrator/control/run-deadlines.ts';
 import type { Base } from './run-stage.ts';
@@ -11,7 +11,7 @@ let whole: WholeRun;
 useBase((made) => (base = made));
 afterEach(() => whole?.close());
 
-it('F36: a run that is taken up after its bucket is gone ends with what the database has, and says what it lacks', async () => {
+it('F36: a run resumed after its bucket is gone ends with what the database has, and reports what is missing', async () => {
   whole = await WholeRun.open(base, { products: 60, instances: 2, chunkSize: 3, deadlineMs: 60_000 });
   await whole.start();
   await whole.until('some rows', async () => (await base.stores.work.outcomes(whole.run.id)).stored > 5);

@@ -32,9 +32,9 @@ export interface MainServerOptions {
   clock: Clock;
   fleet: FakeFleet;
   life: Mortality;
-  /** What reading robots.txt gives. */
+  /** The result of reading robots.txt. */
   readRobots: () => Promise<RobotsPolicy>;
-  /** Other types than the usual one, in the order in which they are tried. */
+  /** Overrides the usual instance types, in the order in which they are tried. */
   instanceTypes?: string[];
 }
 

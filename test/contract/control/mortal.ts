@@ -1,15 +1,15 @@
-/** Ports that die with their main server: at a chosen call everything it does stops, as after `kill -9`. */
+/** Ports that die with their main server: at a chosen call everything stops, as after `kill -9`. */
 
 export interface Mortality {
-  /** Called before every call that changes something: false lets it happen, the others kill around it. */
+  /** Called before every call that changes something: false lets it pass, the other values kill before or after it. */
   decide: (name: string) => false | 'before' | 'after';
   dead: boolean;
   onDeath: () => void;
-  /** Calls under way. */
+  /** Calls in progress. */
   busy: number;
 }
 
-/** Calls that only look. */
+/** Read-only calls. */
 const LOOKS =
   /^(runs\.(get|list|events)|fleet\.(get|instances)|work\.(counts|waiting|outcomes|outcomesBySlot)|results\.(parts|totals|resultRows)|compute\.(list|consoleOutput|subnets|securityGroups|image)|balancers\.(isActive|health)|objects\.(get|presignGet))$/;
 

@@ -1,4 +1,4 @@
-/** A whole run on a virtual clock: main servers that can be killed and followed by others, and the fake fleet they drive. */
+/** A whole run on a virtual clock: main servers that can be killed and succeeded, and the fake fleet they drive. */
 import { VirtualClock } from '../../../shared/adapters/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
@@ -16,22 +16,22 @@ import type { Base, MemoryCloud, RunShape } from './run-stage.ts';
 import { createRun, memoryCloud, takeLock } from './run-stage.ts';
 import { SkewedClock } from './skewed-clock.ts';
 
-/** How time moves on between two looks whether everybody waits. */
+/** How far time advances between two checks whether all actors wait. */
 const STEP_MS = 10;
 
 export class WholeRun {
   readonly base: Base;
   readonly run: NewRun;
   readonly clock: VirtualClock;
-  /** The main server's own. */
+  /** The main server's own clock. */
   readonly serverClock: SkewedClock;
   readonly cloud: MemoryCloud;
   readonly fleet: FakeFleet;
   server: MainServer | null = null;
-  /** What reading robots.txt gives from now on. */
+  /** The result of reading robots.txt from now on. */
   robots: RobotsPolicy = ALLOW_ALL;
   robotsReads = 0;
-  /** The types that the launches of the next main server try. */
+  /** The instance types that the next main server tries. */
   instanceTypes = ['t4g.nano'];
   readonly #stop = new AbortController();
   readonly #lives: Mortality[] = [];
@@ -52,7 +52,7 @@ export class WholeRun {
     return whole;
   }
 
-  /** Starts a main server under a fence of its own; `decide` says at which call it is killed. */
+  /** Starts a main server under its own fence; `decide` chooses the call at which it is killed. */
   async start(decide: Mortality['decide'] = () => false): Promise<MainServer> {
     const { base, run, cloud, serverClock: clock, fleet } = this;
     const fence = await takeLock(base.stores);
@@ -78,7 +78,7 @@ export class WholeRun {
     return server;
   }
 
-  /** Lets time pass until this holds; fails after `limitMs` of the run's own time. */
+  /** Advances time until `over` holds; fails after `limitMs` of the run's own time. */
   async until(what: string, over: () => boolean | Promise<boolean>, limitMs = 600_000): Promise<void> {
     const endMs = this.clock.now() + limitMs;
     while (!(await over())) {
@@ -128,7 +128,7 @@ export class WholeRun {
     return verifyRun({ run: await this.record(), facts, instances, parts, objects: this.cloud.objects });
   }
 
-  /** `slot.epoch` of every machine EC2 ever gave, sorted. */
+  /** `slot.epoch` of every machine that EC2 ever launched, sorted. */
   machines(): string[] {
     return this.cloud.compute
       .all()
@@ -143,7 +143,7 @@ export class WholeRun {
   }
 }
 
-/** Every tenth product is gone, the seventh fails, the others give a row. */
+/** Every tenth product is gone, the seventh fails, the rest give a row. */
 export function usualResult({ n, id }: { n: number; id: string }): ItemResult {
   const common = { n, id, url: `https://shop.example/item/${id}`, at: '2026-01-01T00:00:00.000Z', attempts: 1 };
   if (n % 10 === 0) return { ...common, outcome: 'gone', status: 404 };

@@ -64,7 +64,7 @@ onBothEngines('The result table', (bench, engine) => {
     }
   });
 
-  it('is refused by name when it holds something else, such as the table that products.query reads', async () => {
+  it('is refused by name when it serves another purpose, such as the one that products.query reads', async () => {
     const id = engine === 'mysql' ? 'id varchar(100) primary key' : 'id text primary key';
     await make('products', `${id}, title text, active int`);
     const error = await check('products').catch((e: unknown) => e as Error & { hint: string });
@@ -75,7 +75,7 @@ onBothEngines('The result table', (bench, engine) => {
     expect((error as { hint: string }).hint).not.toContain('ALTER');
   });
 
-  it('is refused when another unique key covers what we write', async () => {
+  it('is refused when another unique key covers columns that we write', async () => {
     const key = engine === 'mysql' ? 'product_id varchar(100) primary key' : 'product_id text primary key';
     const title = engine === 'mysql' ? 'title varchar(100) unique' : 'title text unique';
     await make('two_keys', `${key}, ${title}, ${others}`);
@@ -85,7 +85,7 @@ onBothEngines('The result table', (bench, engine) => {
     });
   });
 
-  it('may be keyed without regard to case as long as no two products are the same to it', async () => {
+  it('may have a case-insensitive key as long as no two products collide in it', async () => {
     const key =
       engine === 'mysql'
         ? 'product_id varchar(100) character set utf8mb4 collate utf8mb4_general_ci primary key'
@@ -134,7 +134,7 @@ onBothEngines('The result table', (bench, engine) => {
       });
     });
 
-    it('cannot be the table of a mapping without rows as it is', async () => {
+    it('cannot be the table of a mapping without rows', async () => {
       await createResultTable(bench().db, 'plain', MAPPING);
       const error = (await checkRows('plain').catch((e: unknown) => e)) as Error & { hint: string };
       expect(error).toMatchObject({ code: 'results-schema' });
@@ -163,7 +163,7 @@ onBothEngines('The result table', (bench, engine) => {
       expect(await checkRows('merging')).toEqual({ exists: true });
     });
 
-    it('may have its key as a unique one beside another primary key, and further ones that hold it', async () => {
+    it('may have its key as a unique one beside another primary key, and further ones that include it', async () => {
       const id = engine === 'mysql' ? 'id int auto_increment primary key' : 'id integer primary key autoincrement';
       await make(
         'beside',
@@ -219,7 +219,7 @@ onBothEngines('The result table', (bench, engine) => {
       });
     });
 
-    it('may stand in another schema', async () => {
+    it('may be in another schema', async () => {
       const name = `${bench().db.schema}.elsewhere`;
       await createResultTable(bench().db, name, MAPPING);
       expect(await check(name)).toEqual({ exists: true });

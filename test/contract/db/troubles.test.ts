@@ -14,7 +14,7 @@ const ODD = { ...EVIDENCE, rule: 'required-missing', status: 200 };
 const SUSPECT = { verdict: 'suspect', atMs: NOW, untilMs: null, evidence: ODD } as const;
 
 onEveryEngine('FleetStore, incidents', (bench) => {
-  it('enters an incident once, brings it up to date, and ends it', async () => {
+  it('records an incident once, updates it, and ends it', async () => {
     const { fleet } = bench().stores;
     const { fence } = bench();
     const { id } = await createRun(bench(), 1);
@@ -58,7 +58,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     expect((await fleet.get(id, 0, 1))!.incident).toMatchObject({ atMs: NOW + 30, overAtMs: null });
   });
 
-  it("is written by nobody whose lock is another one's", async () => {
+  it('is not written with an old fence', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0, 1);
