@@ -1,4 +1,4 @@
-/** A folder with a database of products and a fleet.yaml, and a watched `orchestrator run --dry-run` in it. */
+/** A folder with a product database and a fleet.yaml, and a measured `orchestrator run --dry-run` in it. */
 import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const LAUNCHER = fileURLToPath(new URL('../bin/orchestrator.js', import.meta.url
 export interface WatchedRun {
   report: RunReport;
   wallMs: number;
-  /** Of the main server. */
+  /** For the main server. */
   cpuMs: number;
   mainServerRssBytes: number;
   /** Largest resident set of any instance. */
@@ -25,7 +25,7 @@ export interface CrawlFolder {
   configPath: string;
   /** Runs a command to its end; throws when it fails. */
   command(...args: string[]): Promise<string>;
-  /** `run --dry-run --json`, with memory read while it runs. */
+  /** `run --dry-run --json`, with memory sampled while it runs. */
   run(): Promise<WatchedRun>;
   remove(): void;
 }
@@ -84,10 +84,10 @@ function exitOf(child: ReturnType<typeof spawn>): Promise<number | null> {
   return new Promise((resolve, reject) => child.on('error', reject).on('close', resolve));
 }
 
-/** Clock ticks a second: 100 on every Linux that Node supports. */
+/** Clock ticks per second: 100 on every Linux that Node supports. */
 const TICK_MS = 10;
 
-/** CPU time and largest resident set of a process so far; zeros when it has gone. */
+/** CPU time and largest resident set of a process so far; zeros when it has ended. */
 function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -99,7 +99,7 @@ function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
   }
 }
 
-/** Crawl API processes of this folder's sandbox: their bundle lies in it. */
+/** Crawl API processes of this folder's sandbox, which contains their bundle. */
 function instancesOf(folder: string): number[] {
   return globSync('/proc/[0-9]*/cmdline').flatMap((file) => {
     try {

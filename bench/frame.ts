@@ -1,12 +1,12 @@
-/** What every bench stands on: run a program and measure it from inside its own process, medians, ratios, result files. */
+/** Shared by all benches: running a program and measuring it from inside its process, medians, ratios, result files. */
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
-/** What one run of a program cost, measured by the kernel for that process alone. */
+/** The cost of one run of a program, measured by the kernel for that process only. */
 export interface Usage {
-  /** From its start to its exit, seen from here. */
+  /** From its start to its exit, measured here. */
   wallMs: number;
   /** User and system time of all its threads. */
   cpuMs: number;
@@ -27,15 +27,15 @@ export interface BenchRow {
 export interface BenchRatio {
   name: string;
   value: number;
-  /** What is to be reached, in words: "at least 0.6". */
+  /** The target as text: "at least 0.6". */
   target?: string;
 }
 
 export interface BenchResult {
-  /** What was compared, on what, in a sentence or two. */
+  /** What was compared, and on what, in one or two sentences. */
   about: string;
   rows: BenchRow[];
-  /** The point of the bench: both sides measured in one run, so that the machine cancels out. */
+  /** The result of the bench: both sides are measured in one run, so that the machine cancels out. */
   ratios: BenchRatio[];
 }
 
@@ -48,8 +48,8 @@ export interface Bench {
 const REPORTER = fileURLToPath(new URL('report-usage.ts', import.meta.url));
 
 /**
- * Runs a Node program to its end and measures it. Throws when it fails: a program that went wrong has no figures.
- * Its stderr is passed on.
+ * Runs a Node program to its end and measures it. Throws when it fails, because a failed program has no figures.
+ * Forwards its stderr.
  */
 export async function measureProgram(file: string, args: readonly string[] = []): Promise<Measured> {
   const startMs = performance.now();
@@ -67,7 +67,8 @@ export async function measureProgram(file: string, args: readonly string[] = [])
 }
 
 /**
- * Measures several cases `rounds` times in turn (a, b, a, b …), so that a slow minute of the machine hits them all alike.
+ * Measures several cases `rounds` times in turn (a, b, a, b …), so that a slow minute of the machine affects all of
+ * them.
  */
 export async function measureInTurn<T>(
   cases: Record<string, () => Promise<T>>,
@@ -80,7 +81,7 @@ export async function measureInTurn<T>(
   return results;
 }
 
-/** The middle value; the mean of the two middle ones of an even number. */
+/** The middle value, or the mean of the two middle ones. */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new Error('no values to take the median of');
   const sorted = [...values].sort((a, b) => a - b);

@@ -1,10 +1,10 @@
-/** A shop whose every page is one line: next to no work for the instances, so that a bench sees the main server. */
+/** A shop whose pages are one line each: almost no work for the instances, so that a bench measures the main server. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface OneLineShop {
-  /** Section `site` of a configuration that crawls it. */
+  /** The `site` section of a configuration that crawls it. */
   site: Record<string, unknown>;
   stop(): void;
 }

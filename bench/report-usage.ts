@@ -1,4 +1,6 @@
-/** Loaded into a measured program with --import: writes what the process has used to file descriptor 3 when it ends. */
+/**
+ * Loaded into a measured program with --import: at its end, writes the process's resource usage to file descriptor 3.
+ */
 import { writeSync } from 'node:fs';
 
 process.once('exit', () => {

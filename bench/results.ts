@@ -1,4 +1,4 @@
-/** Result files: results/<name>.json for each bench, and results/README.md made from all of them. */
+/** Result files: results/<name>.json per bench, and results/README.md generated from all of them. */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +26,7 @@ export function describeMachine(): StoredResult['machine'] {
   };
 }
 
-/** Stores the result and makes the table anew. */
+/** Stores the result and regenerates the table. */
 export function storeResult(result: StoredResult): void {
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(`${FOLDER}${result.name}.json`, `${JSON.stringify(result, null, 2)}\n`);
@@ -68,7 +68,7 @@ function renderResult({ name, title, about, measuredAt, machine, rows, ratios }:
   ];
 }
 
-/** Cells padded to one width a column, which is also how prettier leaves it. */
+/** Cells padded to the column's width, which is also prettier's format. */
 function table(head: string[], rows: string[][]): string[] {
   const widths = head.map((cell, i) => Math.max(3, cell.length, ...rows.map((row) => row[i]!.length)));
   const line = (cells: string[]): string => `| ${cells.map((cell, i) => cell.padEnd(widths[i]!)).join(' | ')} |`;

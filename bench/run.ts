@@ -1,8 +1,8 @@
-/** `npm run bench [-- NAME …]`: runs the benches named, or all quick ones, and stores what they measured in results/. */
+/** `npm run bench [-- NAME …]`: runs the named benches, or all quick ones, and stores their results in results/. */
 import type { Bench } from './frame.ts';
 import { describeMachine, storeResult } from './results.ts';
 
-/** By name. A slow one (more than half a minute) runs only when it is asked for. */
+/** By name. A slow bench (more than half a minute) runs only when named. */
 const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Bench }> }> = {
   extract: { load: () => import('./extract/extract.ts') },
   fetch: { slow: true, load: () => import('./fetch/fetch.ts') },

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// Starts the program under a Node that can run it. Plain JavaScript, because the Node that reads this file may be too
-// old for the rest: then the one that `npm ci` has installed (the npm package `node`) takes over.
+// Starts the program under a suitable Node. Plain JavaScript, because the Node that reads this file may be too old for
+// the rest: then the one installed by `npm ci` (the npm package `node`) takes over.
 import { spawn } from 'node:child_process';
 import { constants, existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What undici asks for; running TypeScript as it is needs 22.18. */
+/** Required by undici; running TypeScript directly needs 22.18. */
 const MINIMUM = [22, 19];
-/** Set for the process that the launcher starts, and taken away there. */
+/** Set for the process that the launcher starts, which removes it. */
 const LAUNCHED = 'CRAWLFLEET_LAUNCHED';
 
 function isNewEnough(version) {
@@ -25,12 +25,12 @@ function findInstalledNode() {
   }
 }
 
-/** Runs this same file under that Node. The two behave as one process: signals, exit code and sudden death included. */
+/** Runs this file under that Node. The two behave as one process, including signals, exit code and sudden death. */
 function runUnder(node) {
   const child = spawn(node, process.argv.slice(1), {
-    // The fourth is a channel that tells the child when this process is gone.
+    // The fourth is a channel through which the child detects that this process is gone.
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    // Its own group: a Ctrl-C reaches us from the terminal and the child from us, so that one Ctrl-C is one.
+    // Its own process group: the terminal sends Ctrl-C only to us and we forward it, so that the child gets it once.
     detached: true,
     env: { ...process.env, [LAUNCHED]: '1' },
   });
@@ -51,16 +51,17 @@ function runUnder(node) {
 function dieWithLauncher() {
   delete process.env[LAUNCHED];
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-  // Listening alone must not keep the program from ending.
+  // The listener alone must not keep the program alive.
   process.channel.unref();
 }
 
-/** Set for the program where `nohup` stands above it. */
+/** Set for the program when it was started by `nohup`. */
 const NOHUP = 'CRAWLFLEET_NOHUP';
 
 /**
- * Node restores the default of every signal when it starts, also of the SIGHUP that nohup had it ignore. What nohup leaves behind: its
- * name, in the variable that bash and zsh set for a command, and in place of a terminal a stdin that can only be written.
+ * Node restores the default of every signal at startup, including the SIGHUP that nohup made it ignore. nohup can be
+ * detected by its name in the variable that bash and zsh set for a command, and by a write-only stdin in place of a
+ * terminal.
  */
 function isUnderNohup() {
   if (/(^|\/)nohup$/.test(process.env._ ?? '')) return true;
@@ -68,26 +69,27 @@ function isUnderNohup() {
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync('/proc/self/fdinfo/0', 'utf8'))?.[1] ?? '0';
     return readlinkSync('/proc/self/fd/0') === '/dev/null' && (parseInt(flags, 8) & 3) === constants.O_WRONLY;
   } catch {
-    // No Linux, or no stdin.
+    // Not Linux, or no stdin.
     return false;
   }
 }
 
-/** How often it is looked whether npm is still there. */
+/** How often to check whether npm is still running. */
 const LOOK_MS = 500;
-/** A script of npm, or the command of npx, that is this program. */
+/** An npm script or npx command that runs this program. */
 const OWN_COMMAND = /^\s*(exec\s+)?'?(\S*\/)?orchestrator'?(\s|$)/;
-/** An `&` that sends the program to the background; none of `&&`, `2>&1` and `&> file` does. */
+/** An `&` that sends the program to the background, unlike `&&`, `2>&1` and `&> file`. */
 const BACKGROUND = /(^|[^&>])&(?![&>])/;
 
 /**
- * `npx orchestrator` and npm scripts put a shell between npm and this program, which hands no signal on: ending npm means ending the
- * program. So it ends as by SIGTERM when the process that started it is gone. Only for what npm itself has started in the foreground: a
- * program that was sent to the background, or started by `nohup`, `setsid`, cron, systemd or a script of its own, is to outlive its starter.
+ * `npx orchestrator` and npm scripts put a shell between npm and this program that forwards no signals, but ending npm
+ * must end the program. So it ends as on SIGTERM when its parent process is gone. Only if npm started it in the
+ * foreground: a program sent to the background, or started by `nohup`, `setsid`, cron, systemd or another script, must
+ * outlive its parent.
  */
 function endWithNpm() {
   const script = process.env.npm_lifecycle_script;
-  // What this program starts was not started by npm.
+  // npm did not start this program's child processes.
   delete process.env.npm_lifecycle_script;
   if (process.env[NOHUP] || script === undefined || !OWN_COMMAND.test(script) || BACKGROUND.test(script)) return;
   const starter = process.ppid;
@@ -102,7 +104,7 @@ function endWithNpm() {
 async function start() {
   const source = new URL('../orchestrator/main.ts', import.meta.url);
   const built = new URL('../dist/orchestrator/main.js', import.meta.url);
-  // Node refuses to run TypeScript below node_modules, where only the built form can run.
+  // Node refuses to run TypeScript below node_modules, where only the built form runs.
   const inPackage = fileURLToPath(import.meta.url)
     .split(/[\\/]/)
     .includes('node_modules');

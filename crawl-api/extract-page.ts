@@ -1,6 +1,6 @@
 /**
- * A program for `orchestrator extract`: reads one page as an instance would and tells what each field gives. The request
- * comes on stdin as one JSON document, the answer goes to stdout as one (shared/wire/page-trial.ts).
+ * A program for `orchestrator extract`: fetches and reads one page as an instance would and reports what each field
+ * yields. The request is one JSON document on stdin, the answer is one on stdout (shared/wire/page-trial.ts).
  */
 import { text } from 'node:stream/consumers';
 import { AppError, describeError } from '../shared/domain/errors.ts';

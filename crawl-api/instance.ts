@@ -1,11 +1,11 @@
 /**
- * One instance from hello to power-off: puts the parts together and runs them side by side.
+ * One instance from hello to power-off: wires the components and runs them side by side.
  *
  *   listeners   from the start; not ready before the hello is accepted
  *   heartbeats  from the hello to the end
- *   crawl       until everything granted has its outcome, or an order or the deadline ends it
- *   upload      beside the crawl; then the manifest and the completion callback
- *   idle        with heartbeats, until it is terminated, fenced, or its own time to power off has come
+ *   crawl       until every granted product has its outcome, or an order or the deadline ends it
+ *   upload      alongside the crawl; then the manifest and the completion callback
+ *   idle        sends heartbeats until the instance is terminated, fenced, or reaches its own power-off time
  */
 import type { Clock } from '../shared/ports/clock.ts';
 import type { ObjectStore } from '../shared/ports/object-store.ts';
@@ -42,9 +42,9 @@ export interface InstanceParts {
   metadata: InstanceMetadata;
   /** Base URL of the metadata service: the crawl never connects to it. */
   metadataEndpoint: string;
-  /** Folder that survives a restart of the process. */
+  /** Folder that survives a process restart. */
   stateDirectory: string;
-  /** The browser to render with; null looks for one. */
+  /** Path of the browser to render with; null: search for one. */
   chromiumPath: string | null;
   openStore: () => Promise<ObjectStore>;
   clock: Clock;
@@ -52,10 +52,10 @@ export interface InstanceParts {
   log: Log;
 }
 
-/** Why the instance ended; in each case the machine is to power off. */
+/** Why the instance ended; in each case the machine should power off. */
 export type InstanceEnd = 'refused' | 'fenced' | 'power-off-time' | 'stopped';
 
-/** Runs until the machine is no longer needed, or `stop` aborts. Rejects for what a restart may mend. */
+/** Runs until the machine is no longer needed, or `stop` aborts. Rejects for faults that a restart may fix. */
 export async function runInstance(parts: InstanceParts, stop: AbortSignal): Promise<InstanceEnd> {
   const { settings, metadata, clock, random, log } = parts;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -85,7 +85,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     runPublicKey,
     nextCounter: () => folder.nextCounter(),
     localAddress: address,
-    // A lost reply must not cost the silence after which the main server gives an instance up.
+    // One lost reply must not cost so much time that the main server gives the instance up.
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
   const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
@@ -115,7 +115,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     onChange: () => {
       const { incident } = queue.state;
       if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
-      else log.info({}, 'the address counts as fine again');
+      else log.info({}, 'the incident is over: crawling again');
       changed.raise();
       heartbeat.poke();
     },
@@ -140,7 +140,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     const wasIdle = queue.state.items.size === 0;
     const { granted, transferred, changed: differs } = await queue.follow(orders);
     if (transferred > 0) {
-      log.info({ chunks: transferred }, 'given back to be crawled by others');
+      log.info({ chunks: transferred }, 'chunks returned to the main server');
       heartbeat.poke();
     }
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
@@ -148,7 +148,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     if (orders.returnProducts && queue.state.incident?.verdict === 'banned') giveBack();
     if (granted > 0 || differs) changed.raise();
   };
-  /** The order is repeated until nothing is pending here. */
+  /** Repeated by each reply until nothing is pending here. */
   const giveBack = (): void => {
     const progress = queue.release();
     if (progress === 'uploading') uploader.hurry();
@@ -241,7 +241,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       }
     }
     const work = Promise.all([heartbeat.run(ending.signal), crawlAndClose(), powerOff]);
-    // Without its browser it would only fail products; the next process may have more luck.
+    // Without its browser the crawl could only fail products; a restarted process may start one.
     await Promise.race([work, sources.broken]);
     return end;
   } finally {
@@ -265,13 +265,13 @@ async function stopCrawling(queue: Queue, clock: Clock, stop: AbortSignal): Prom
       queue.stopCrawling();
       return;
     } catch {
-      // A full disk, which the heartbeats report: the results of first tries are not lost for it.
+      // A full disk, which heartbeats report. Wait, so that the results of first tries are not lost.
       await clock.sleep(1_000, stop);
     }
   }
 }
 
-/** In pieces of an hour: timers cannot be longer than 24 days, and the clock may be set meanwhile. */
+/** Sleeps at most an hour at a time: timers cannot exceed 24 days, and the system clock may change. */
 async function powerOffAt(atMs: number, clock: Clock, stop: AbortSignal, powerOff: () => void): Promise<void> {
   while (!stop.aborted && clock.now() < atMs) await clock.sleep(Math.min(3_600_000, atMs - clock.now()), stop);
   if (!stop.aborted) powerOff();

@@ -1,7 +1,7 @@
 /**
- * The program that runs on each instance. All it is told is in the machine's user data; it keeps what it must not forget in
- * STATE_DIRECTORY. Exit code 0 means that the machine is not needed any more and should power off; any other, that the program should be
- * started again.
+ * The program that runs on each instance. All settings come from the machine's user data; state that must survive a
+ * restart is in STATE_DIRECTORY. Exit code 0: the machine is no longer needed and should power off. Any other: start
+ * the program again.
  */
 import './heap-limits.ts';
 import pino from 'pino';
@@ -13,7 +13,7 @@ import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { AWS_METADATA, readMetadata } from './control/metadata.ts';
 import { runInstance } from './instance.ts';
 
-// Written at once, so that the last line before a crash is on the console too.
+// Synchronous, so that the last line before a crash still reaches the console.
 const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 1, sync: true }));
 
 const stop = new AbortController();
@@ -71,7 +71,7 @@ try {
       log,
     };
     const end = await runInstance(parts, stop.signal);
-    log.info({ end }, 'not needed any more');
+    log.info({ end }, 'no longer needed');
   }
 } catch (error) {
   fail(error);

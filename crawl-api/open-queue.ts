@@ -1,4 +1,4 @@
-/** The queue as the last process left it. */
+/** Opens the queue in the state in which the previous process left it. */
 import { productUrl } from '../shared/domain/product.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -19,18 +19,18 @@ export function openQueue(
   const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
   const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline) };
   const queue = new Queue(state, file, clock, defaults, new ReserveFile(folder.reservePath));
-  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was cut at its last good record');
+  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();
   const died = queue.recoverDeath((item) =>
     toFailure(
       item,
       productUrl(site.productUrl, item.id),
       'poison',
-      `the crawler died ${item.deaths} times while this product was under way`,
+      `the crawler died ${item.deaths} times while crawling this product`,
       clock.now(),
     ),
   );
-  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the last process died while this product was under way');
-  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'going on where it was');
+  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the previous process died while crawling this product');
+  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'resuming from the journal');
   return { queue, journal: file };
 }

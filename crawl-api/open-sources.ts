@@ -1,4 +1,6 @@
-/** What gets the pages of a crawl: plain HTTP always, a browser where the site asks for one; both through the same guard. */
+/**
+ * Opens the sources of pages: plain HTTP always, a browser if the site needs one; both behind the same address guard.
+ */
 import { isIPv4 } from 'node:net';
 import type { AddressGuard } from '../shared/adapters/http/address-guard.ts';
 import { createAddressGuard, portOf } from '../shared/adapters/http/address-guard.ts';
@@ -22,9 +24,9 @@ export interface SourceParts {
   address: string;
   /** Base URL of the metadata service: the crawl never connects to it. */
   metadataEndpoint: string;
-  /** The browser to use; null looks for one. */
+  /** Path of the browser to use; null: search for one. */
   chromiumPath: string | null;
-  /** A folder for the browser's profiles. */
+  /** Folder for the browser's profiles. */
   scratchDirectory: string;
   clock: Clock;
   log: Log;
@@ -32,13 +34,13 @@ export interface SourceParts {
 
 export interface Sources {
   http: PageSource;
-  /** Starts by itself, beside whatever the caller does; the first page waits for it. */
+  /** Starts in the background; the first page waits for it. */
   browser: PageSource | null;
-  /** Rejects when the browser does not start, at first or again later; never settles otherwise. */
+  /** Rejects when the browser fails to start, at first or later; never settles otherwise. */
   broken: Promise<never>;
 }
 
-/** Throws an AppError when the site is to be rendered and there is no browser. The caller closes both. */
+/** Throws an AppError when the site needs rendering and no browser is installed. The caller closes both. */
 export async function openSources(parts: SourceParts): Promise<Sources> {
   const { settings, address, clock } = parts;
   const { site, mapping } = settings;
@@ -52,7 +54,7 @@ export async function openSources(parts: SourceParts): Promise<Sources> {
     const executablePath = await findBrowser(parts.chromiumPath);
     const opening = openBrowser(parts, executablePath, guard, compiled);
     const broken = opening.then((source) => source.broken);
-    // Whoever does not look at it must not fail by it.
+    // Avoids an unhandled rejection when the caller does not await it.
     broken.catch(() => {});
     return { http, browser: new StartingSource(opening), broken };
   } catch (error) {
@@ -66,7 +68,7 @@ const openExtractorOf =
   (kind, url) =>
     new PageExtractor(mapping, kind, url);
 
-/** Playwright, which takes a second to load, is asked only when no browser is installed. */
+/** Asks Playwright, which takes a second to load, only when no browser is installed. */
 async function findBrowser(chromiumPath: string | null): Promise<string> {
   const { findChromium } = await import('../shared/adapters/find-chromium.ts');
   const named = chromiumPath ?? undefined;
@@ -78,7 +80,7 @@ async function findBrowser(chromiumPath: string | null): Promise<string> {
   }
 }
 
-/** Loaded only where a browser is used: Playwright costs memory. */
+/** Imports Playwright only where a browser is used, because it costs memory. */
 async function openBrowser(
   parts: SourceParts,
   executablePath: string,
@@ -103,14 +105,14 @@ async function openBrowser(
   });
 }
 
-/** True when the mapping tells a page that is right from any other: by a required field or by its rows. */
+/** True when the mapping can tell a valid page from any other: by a required field or by its rows. */
 function isRequiring({ rows, fields }: PageMapping): boolean {
   return (
     rows !== null || fields.some(({ required, steps }) => required && !steps.some(({ type }) => type === 'default'))
   );
 }
 
-/** True when every page that was read is known to be the right one. */
+/** True when every page that was extracted is proven to be the right one. */
 export function provesPages(mapping: Mapping): boolean {
   return mapping.pages.every(isRequiring);
 }
@@ -129,7 +131,7 @@ function createGuard({ settings, address, metadataEndpoint }: SourceParts): Addr
   });
 }
 
-/** Where the box-only listener is bound: loopback, and the instance's own part of it where instances share a machine. */
+/** Address of the local listener: loopback, and the instance's own 127.x address where instances share a machine. */
 export function localAddressOf(address: string): string {
   return isIPv4(address) && address.startsWith('127.') ? address : '127.0.0.1';
 }

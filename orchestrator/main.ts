@@ -7,13 +7,13 @@ import { createOutput } from './cli/output.ts';
 import { createProgram } from './cli/program/program.ts';
 
 outliveOutput();
-// Logs, reports and a SQLite database, which holds private keys, are their owner's alone; so is all else that is made here.
+// Logs, reports and a SQLite database with private keys are created here: only their owner may read them.
 process.umask(0o077);
 
 try {
   await createProgram().parseAsync();
 } catch (error) {
-  // commander has printed its message; help and --version are not errors.
+  // commander has already printed its message; help and --version are not errors.
   if (!(error instanceof CommanderError)) throw error;
   if (error.exitCode !== 0 && process.argv.includes('--json')) {
     createOutput(true).document({
@@ -23,5 +23,5 @@ try {
   }
   process.exitCode = error.exitCode === 0 ? EXIT.complete : EXIT.usage;
 }
-// What is still being tried in the background, with a disk or a database that refuses it, must not keep a command that has ended.
+// Background retries against a failing disk or database must not keep a finished command alive.
 setTimeout(() => process.exit(), 10_000).unref();

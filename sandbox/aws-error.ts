@@ -1,4 +1,4 @@
-/** An error in AWS's own words. Each service writes it in its own form (query-protocol.ts, s3/s3-error.ts). */
+/** An error with AWS's code and message. Each service has its own format (query-protocol.ts, s3/s3-error.ts). */
 
 export class AwsError extends Error {
   readonly code: string;

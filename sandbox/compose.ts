@@ -1,4 +1,4 @@
-/** Puts the sandbox together: network, EC2 with its hosts, ELBv2, S3, and the endpoint in front of them. */
+/** Assembles the sandbox: network, EC2 with its hosts, ELBv2, S3, and the endpoint in front of them. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,10 +39,10 @@ export interface SandboxOptions {
   dataDir: string;
   region: string;
   allowedBundles: ReadonlySet<string>;
-  /** Null: its instances are those that are launched here. */
+  /** Null: its instances are launched here. */
   standInFor?: StandInPlace | null;
   controlToken: string;
-  /** What every instance's environment has: the search path, and what else its image would bring. */
+  /** Environment of every instance: the search path, and what its image would provide. */
   environment: Record<string, string>;
   clock: Clock;
   random: Random;
@@ -67,11 +67,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     await network.release();
     throw error;
   });
-  // Its own folder for each start: the keeper of a killed sandbox must never meet the instances of the next one.
+  // A new folder for each start: the supervisor of a killed sandbox must never find the instances of the next one.
   const instanceFolder = join(dataDir, 'instances', randomBytes(4).toString('hex'));
   mkdirSync(instanceFolder, { recursive: true, mode: 0o700 });
   const log = openLog(join(dataDir, 'sandbox.log'), clock);
-  const keeper = startSupervisor(instanceFolder, (message) => log.write('keeper', { message }));
+  const supervisor = startSupervisor(instanceFolder, (message) => log.write('supervisor', { message }));
 
   const faults = new FaultBook();
   const conditions = new ConditionBoard();
@@ -114,11 +114,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   let standIn: StandIn | null = null;
 
   const closeParts = async (): Promise<void> => {
-    // First of all: what ends here has to be told while there is somebody to tell it.
+    // Before anything else: the other endpoint must be notified of instances that end here while it still runs.
     await standIn?.close();
     await Promise.all([fleet.close(), registry.close()]);
     host.close();
-    await keeper.close();
+    await supervisor.close();
     await network.release();
     await lock.release();
     await log.close();

@@ -1,22 +1,22 @@
 /**
- * How AWS is today: what stays so until it is told otherwise, beside the counted rules of faults.ts. All of it is off at
- * first, because a dry run wants a quiet cloud.
+ * The current conditions of the simulated AWS, which persist until changed, unlike the counted rules of faults.ts. All
+ * are off by default, because a dry run needs a quiet cloud.
  */
 import { z } from 'zod';
 
 const ms = z.int().min(0).max(86_400_000);
 const count = z.int().min(0).max(1_000_000);
 
-/** What one instance type in one zone still has; `*` stands for any. The first entry that fits a launch counts. */
+/** Remaining capacity of an instance type in a zone; `*` matches any. The first entry that matches a launch counts. */
 const poolSchema = z.strictObject({
   type: z.string().min(1).max(50),
   zone: z.string().min(1).max(50),
   left: count,
-  /** After so long there is enough of it again; left out: never. */
+  /** Time until the capacity recovers; left out: never. */
   recoversAfterMs: ms.exactOptional(),
 });
 
-/** A change of conditions: what is left out stays as it is. */
+/** A change of conditions: fields left out stay unchanged. */
 export const conditionsSchema = z.strictObject({
   pendingMs: ms.exactOptional(),
   imagePendingMs: ms.exactOptional(),
@@ -42,28 +42,28 @@ export interface CapacityPool {
 }
 
 export interface Conditions {
-  /** So long from a launch or a start until the machine runs; counts for what is launched or started from then on. */
+  /** Time from a launch or start until the machine runs; applies to later launches and starts. */
   pendingMs: number;
-  /** So long an image is being made; AWS: minutes. Counts for images made from then on. */
+  /** Time to make an image; AWS: minutes. Applies to later images. */
   imagePendingMs: number;
-  /** For so long after its launch an instance is NotFound to every call but the launch itself. */
+  /** How long after its launch an instance is NotFound to every other call. */
   unknownMs: number;
-  /** For so long after its launch an instance shows no tags, and no filter finds it by them. */
+  /** How long after its launch an instance shows no tags and matches no tag filter. */
   untaggedMs: number;
   pools: CapacityPool[];
-  /** vCPUs that may be in use at once; null for no quota. */
+  /** Maximum vCPUs in use at once; null for no quota. */
   vcpuQuota: number | null;
-  /** For so long after its end an instance still counts against the quota. */
+  /** How long after its end an instance still counts against the quota. */
   vcpuReleaseMs: number;
-  /** AWS's request token buckets times this; null for no limits. */
+  /** Factor on AWS's request token buckets; null for no limits. */
   requestLimits: number | null;
-  /** For so long a terminated instance is shown; AWS: about an hour. */
+  /** How long a terminated instance stays visible; AWS: about an hour. */
   terminatedShownMs: number;
-  /** So many instances, in the order of their launches, show one public address, as behind a NAT. */
+  /** Number of instances, in launch order, that share one public address, as behind a NAT. */
   instancesPerAddress: number;
-  /** Nodes of each balancer; each has its own round robin, and a connection belongs to one. */
+  /** Nodes of each load balancer; each has its own round robin, and a connection belongs to one. */
   balancerNodes: number;
-  /** Where the route table sends what is for the internet. It is shown only: requests leave as ever. */
+  /** The default route in the route table. Display only: requests are not affected. */
   defaultRoute: 'internet-gateway' | 'nat-gateway' | 'none';
 }
 
@@ -85,7 +85,7 @@ const usual = (): Conditions => ({
 export class ConditionBoard {
   #now = usual();
 
-  /** As they are now. Only the pools' counts are changed by others. */
+  /** The current values. Other files change only the pools' counts. */
   get now(): Readonly<Conditions> {
     return this.#now;
   }

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 
 /**
- * Holds the folder until `release`, or until this process ends: an abstract socket is a name in the kernel, so nothing
- * is left behind by a sandbox that was killed. Throws AppError `sandbox-failed` when another sandbox holds it.
+ * Holds the folder until `release`, or until this process ends: an abstract socket is a name in the kernel, so a killed
+ * sandbox leaves nothing behind. Throws AppError `sandbox-failed` when another sandbox holds it.
  */
 export async function lockDataFolder(folder: string): Promise<{ release: () => Promise<void> }> {
   const name = createHash('sha256').update(realpathSync(folder)).digest('hex');

@@ -1,7 +1,7 @@
-/** When the sandbox ends by itself. Can be moved while it runs. */
+/** Ends the sandbox at a given time, which can be changed while it runs. */
 import type { Clock } from '../shared/ports/clock.ts';
 
-/** The longest wait a Node timer can make. */
+/** Maximum delay of a Node timer. */
 const MAX_WAIT_MS = 2_147_483_647;
 
 export class EndTimer {
@@ -20,7 +20,7 @@ export class EndTimer {
     return this.#atMs;
   }
 
-  /** A time that is over ends it now. */
+  /** A time in the past ends it now. */
   set(atMs: number): void {
     this.#waiting.abort();
     this.#waiting = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * What the sandbox has been told to do wrong. Rules come in through the control route, are used up in the order they came,
- * and each kind of fault is one member of the union below: a new kind is a new member and the place that asks for it.
+ * Injected faults. Rules are added through the control route and used up in order. Each kind of fault is one member of
+ * the union below: a new kind needs a new member and a check at the place where it applies.
  */
 import { z } from 'zod';
 
@@ -25,36 +25,36 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('lost-request'), action, path, count }),
   /** The call takes effect and its connection is reset instead of answered. */
   z.strictObject({ what: z.literal('lost-reply'), action, path, count }),
-  /** The call takes effect; its connection is reset in the middle of the object that it answers with. */
+  /** The call takes effect; its connection is reset in the middle of the returned object. */
   z.strictObject({ what: z.literal('cut-reply'), action, path, count }),
-  /** The call takes effect; one byte of the object that it answers with is wrong. */
+  /** The call takes effect; one byte of the returned object is wrong. */
   z.strictObject({ what: z.literal('wrong-byte'), action, path, count }),
-  /** The call takes effect at once; its answer comes `ms` later. */
+  /** The call takes effect at once; its answer is sent `ms` later. */
   z.strictObject({ what: z.literal('delay'), action, ms: z.int().min(1).max(3_600_000), path, count }),
-  /** TerminateInstances is answered as always and changes nothing. */
+  /** TerminateInstances is answered as usual but has no effect. */
   z.strictObject({ what: z.literal('ignored-terminate'), count }),
-  /** A health check fails, whatever the target says; with `instance` only those of this one. */
+  /** A health check fails, whatever the target answers; with `instance` only checks of that instance. */
   z.strictObject({ what: z.literal('failed-check'), instance: z.string().max(100).exactOptional(), count }),
-  /** A balancer delivers the request and answers with this status instead of passing the target's answer on. */
+  /** A load balancer delivers the request and answers with this status instead of forwarding the target's answer. */
   z.strictObject({
     what: z.literal('lost-delivery'),
     status: z.union([z.literal(502), z.literal(504)]).exactOptional(),
     path,
     count,
   }),
-  /** The next listeners of balancers take no connection; the checks of their targets go on. */
+  /** The next load balancer listeners accept no connection; health checks continue. */
   z.strictObject({ what: z.literal('unreachable-balancer'), count }),
-  /** The bucket that the next S3 call names is gone, with all that is in it. */
+  /** The bucket of the next S3 call is gone, with all its objects. */
   z.strictObject({ what: z.literal('lost-bucket'), count }),
   /** The next instances run, but nothing starts on them. */
   z.strictObject({ what: z.literal('silent-boot'), count }),
   /** On the next instances the program exits with 1 each time it is started. */
   z.strictObject({ what: z.literal('dead-boot'), count }),
-  /** A launch of a type that the free plan does not have is refused. */
+  /** A launch of a type outside the free plan is refused. */
   z.strictObject({ what: z.literal('free-plan'), count }),
-  /** The keys of the call have run out; with `action` only those calls. */
+  /** The keys of the call have expired; with `action` only for those calls. */
   z.strictObject({ what: z.literal('expired-credentials'), action: action.exactOptional(), count }),
-  /** An instance ends while it is pending, by default because of the key for its volume. */
+  /** An instance ends while pending, by default because of its volume's KMS key. */
   z.strictObject({
     what: z.literal('dies-at-launch'),
     code: z.string().min(1).max(100).exactOptional(),
@@ -64,10 +64,10 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
 ]);
 export type FaultRule = z.infer<typeof faultRuleSchema>;
 
-/** What happens to one API call. */
+/** The faults of one API call. */
 export interface CallFaults {
   error: { code: string; message: string; status: number } | null;
-  /** The call is not carried out, and nothing is answered. */
+  /** The call has no effect and gets no answer. */
   lost: boolean;
   reply: 'whole' | 'lost' | 'cut' | 'wrong';
   delayMs: number;
@@ -86,7 +86,7 @@ const FREE_PLAN_TYPES: readonly string[] = [
 const REPLY_FAULTS = { 'lost-reply': 'lost', 'cut-reply': 'cut', 'wrong-byte': 'wrong' } as const;
 const NO_FAULTS: CallFaults = { error: null, lost: false, reply: 'whole', delayMs: 0 };
 
-/** Codes that AWS does not answer with 400. */
+/** Codes that AWS sends with a status other than 400. */
 const STATUS_OF_CODE: Record<string, number> = {
   InternalError: 500,
   InternalFailure: 500,
@@ -105,7 +105,7 @@ const STATUS_OF_CODE: Record<string, number> = {
 export class FaultBook {
   #rules: FaultRule[] = [];
 
-  /** Rules that are not used up, with what is left of their counts. */
+  /** Rules that are not used up, with their remaining counts. */
   get rules(): readonly FaultRule[] {
     return this.#rules;
   }
@@ -118,7 +118,7 @@ export class FaultBook {
     this.#rules = [];
   }
 
-  /** Faults of the call that is being made; uses one of each matching kind up. An error stands alone. */
+  /** Faults of the current call; uses up one of each matching kind. An error excludes all others. */
   takeForCall(name: string, path = ''): CallFaults {
     const matches = (rule: { action?: string; path?: string }): boolean =>
       (rule.action === undefined || rule.action === '*' || rule.action === name) && path.includes(rule.path ?? '');
@@ -128,7 +128,7 @@ export class FaultBook {
       return { ...NO_FAULTS, error: { code, message, status } };
     }
     const expired = this.#take((rule) => rule.what === 'expired-credentials' && matches(rule));
-    // S3 has another word for it.
+    // S3 uses another code.
     if (expired && path !== '')
       return { ...NO_FAULTS, error: { code: 'ExpiredToken', message: 'The provided token has expired.', status: 400 } };
     if (expired)
@@ -143,38 +143,38 @@ export class FaultBook {
     };
   }
 
-  /** True when the TerminateInstances that is being made is to change nothing. */
+  /** True when the current TerminateInstances must have no effect. */
   takeForTerminate(): boolean {
     return this.#take(({ what }) => what === 'ignored-terminate') !== null;
   }
 
-  /** True when the health check that is being made fails, though the target may be well. */
+  /** True when the current health check must fail, even if the target is healthy. */
   takeForCheck(instanceId: string): boolean {
     return this.#take((r) => r.what === 'failed-check' && (r.instance ?? instanceId) === instanceId) !== null;
   }
 
-  /** What a balancer answers in place of its target's answer to this request; null to pass that on. */
+  /** The load balancer's status in place of the target's answer to this request; null forwards the answer. */
   takeForDelivery(requestPath: string): 502 | 504 | null {
     const rule = this.#take((r) => r.what === 'lost-delivery' && requestPath.includes(r.path ?? ''));
     return rule?.what === 'lost-delivery' ? (rule.status ?? 502) : null;
   }
 
-  /** True when the listener that is being made is to take no connection. */
+  /** True when the new listener must accept no connection. */
   takeForListener(): boolean {
     return this.#take(({ what }) => what === 'unreachable-balancer') !== null;
   }
 
-  /** True when the bucket of the S3 call that is being made is to be gone from now on. */
+  /** True when the bucket of the current S3 call must disappear. */
   takeForBucket(): boolean {
     return this.#take(({ what }) => what === 'lost-bucket') !== null;
   }
 
-  /** True when the launch that is being made is refused because the account is on the free plan. */
+  /** True when the current launch is refused because of the free plan. */
   takeForType(instanceType: string): boolean {
     return !FREE_PLAN_TYPES.includes(instanceType) && this.#take(({ what }) => what === 'free-plan') !== null;
   }
 
-  /** Why the instance that is being launched ends before it runs; null when it does not. */
+  /** Why the new instance ends before it runs; null when it does not. */
   takeForLaunch(): { code: string; message: string } | null {
     const rule = this.#take(({ what }) => what === 'dies-at-launch');
     if (rule?.what !== 'dies-at-launch') return null;
@@ -182,7 +182,7 @@ export class FaultBook {
     return { code, message: message ?? `${code}: The KMS key provided is in an incorrect state` };
   }
 
-  /** How the instance that boots now goes wrong; null for not at all. */
+  /** The fault of the instance that boots now; null for none. */
   takeForBoot(): 'silent-boot' | 'dead-boot' | null {
     const rule = this.#take(({ what }) => what === 'silent-boot' || what === 'dead-boot');
     return rule?.what === 'silent-boot' || rule?.what === 'dead-boot' ? rule.what : null;

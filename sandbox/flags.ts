@@ -8,14 +8,14 @@ export interface SandboxFlags {
   dataDir: string;
   region: string;
   allowedBundles: Set<string>;
-  /** Null: make one. */
+  /** Null: generate one. */
   controlToken: string | null;
   endsAtMs: number | null;
   /** Null: EC2 is the sandbox's own. */
   standInFor: StandInPlace | null;
 }
 
-/** Whose instances are booted here: those of one run at another endpoint of this machine. */
+/** The run, at another endpoint on this machine, whose instances are booted here. */
 export interface StandInPlace {
   endpoint: string;
   runId: string;
@@ -31,7 +31,8 @@ export function readFlags(args: readonly string[]): SandboxFlags {
     throw usage(`--port must be 0 to 65535, not '${values.port}'`);
   if (!values.data) throw usage('--data DIR is missing: the folder for buckets, instances and the log');
   const region = values.region ?? 'ap-northeast-1';
-  if (!/^[a-z]{2}(-[a-z]+)+-\d$/.test(region)) throw usage(`--region '${region}' is no region, such as ap-northeast-1`);
+  if (!/^[a-z]{2}(-[a-z]+)+-\d$/.test(region))
+    throw usage(`--region '${region}' is not a region such as ap-northeast-1`);
   const bundles = values['allow-bundle'] ?? [];
   const bad = bundles.find((hash) => !/^[0-9a-f]{64}$/.test(hash));
   if (bad !== undefined) throw usage(`--allow-bundle takes a SHA-256 of 64 small hex digits, not '${bad}'`);
@@ -52,7 +53,7 @@ export function readFlags(args: readonly string[]): SandboxFlags {
 function readStandIn(endpoint: string | undefined, runId: string | undefined): StandInPlace | null {
   if (endpoint === undefined && runId === undefined) return null;
   if (endpoint === undefined || runId === undefined)
-    throw usage('--stand-in-for URL and --run RUN go together: the instances of that run are booted here');
+    throw usage('--stand-in-for URL and --run RUN must be given together: the instances of that run are booted here');
   if (!URL.canParse(endpoint) || !isLoopbackHost(new URL(endpoint).host))
     throw usage(`--stand-in-for takes the URL of an endpoint on this machine, not '${endpoint}'`);
   return { endpoint, runId };

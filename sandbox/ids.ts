@@ -1,7 +1,7 @@
-/** Identifiers in the forms AWS gives them. */
+/** Identifiers in AWS's formats. */
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** The account everything belongs to. */
+/** The account that owns everything. */
 export const ACCOUNT_ID = '000000000000';
 
 /** `i-0123456789abcdef0`: the prefix, then 17 hex digits. */
@@ -9,7 +9,7 @@ export function newResourceId(prefix: string): string {
   return `${prefix}-0${randomBytes(8).toString('hex')}`;
 }
 
-/** The 16 hex digits at the end of a balancer's or target group's ARN. */
+/** The 16 hex digits at the end of a load balancer's or target group's ARN. */
 export function newArnId(): string {
   return randomBytes(8).toString('hex');
 }

@@ -1,4 +1,6 @@
-/** The sandbox's own log: one JSON line an event, in a file of the data folder. Never stdout: that is the ready line's. */
+/**
+ * The sandbox's log: one JSON line per event, in a file of the data folder. Never stdout, which is for the ready line.
+ */
 import { createWriteStream } from 'node:fs';
 import type { Clock } from '../shared/ports/clock.ts';
 
@@ -9,7 +11,7 @@ export interface Log {
 
 export function openLog(path: string, clock: Clock): Log {
   const stream = createWriteStream(path, { flags: 'a', mode: 0o600 });
-  // A full disk must not end the sandbox; the log is what can be spared.
+  // A full disk must not end the sandbox; the log is expendable.
   stream.on('error', () => {});
   return {
     write(event, fields = {}) {

@@ -1,6 +1,6 @@
 /**
- * The sandbox as a process. Prints one JSON line on stdout when it is ready; everything else goes to the log in its data
- * folder, faults at start to stderr. Ends on SIGTERM, SIGINT, its end time or the control route, never with its parent.
+ * The sandbox as a process. Prints one JSON line on stdout when ready; everything else goes to the log in its data
+ * folder, startup errors to stderr. Ends on SIGTERM, SIGINT, its end time or the control route, never with its parent.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { startSandbox } from './compose.ts';
 import { EndTimer } from './end-timer.ts';
 import { readFlags } from './flags.ts';
 
-/** Instances get two seconds to end; a close that hangs must not keep the rest of the machine waiting. */
+/** Time limit for closing. Instances get two seconds to end; a hanging close must not delay the rest of the machine. */
 const CLOSE_LIMIT_MS = 15_000;
 
-// Whoever started it may be gone, and its pipes with it: writing to them must not end the sandbox.
+// The parent may be gone, and its pipes with it: writing to them must not end the sandbox.
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 process.on('SIGHUP', () => {});
@@ -33,7 +33,7 @@ async function end(why: string): Promise<void> {
   process.exit(how === 'late' ? 1 : 0);
 }
 
-/** What an image would bring: the programs on the search path, and the browser that the user named. */
+/** What an image would provide: the programs on the search path, and the browser that the user named. */
 function imageEnvironment({ PATH, CRAWLFLEET_CHROMIUM }: NodeJS.ProcessEnv): Record<string, string> {
   return { PATH: PATH ?? '', ...(CRAWLFLEET_CHROMIUM ? { CRAWLFLEET_CHROMIUM } : {}) };
 }
@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
-// A fault in one call must not take a whole fleet down; what it was is in the log.
+// A fault in one call must not take down a whole fleet; the log has the error.
 process.on('uncaughtException', (error) => {
   sandbox?.log('uncaught', { error: describeError(error), stack: error.stack });
 });

@@ -1,14 +1,14 @@
 /**
- * A sandbox's own network: 127.A.0.0/16, which no other sandbox on the machine has. Linux delivers the whole of 127/8
- * to this machine without set-up, so every instance and every balancer gets an address that really listens.
+ * A sandbox's network: 127.A.0.0/16, exclusive on this machine. Linux routes all of 127/8 to the local machine without
+ * setup, so every instance and every load balancer gets an address that it can listen on.
  */
 import { createServer } from 'node:net';
 import type { Server } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 
-/** Holding this port on 127.A.0.1 is holding the network: the kernel frees it with the process, however it dies. */
+/** Listening on this port at 127.A.0.1 locks the network: the kernel releases it with the process, however it dies. */
 const LOCK_PORT = 3737;
-/** 127.0 to 127.15 stay free for programs with habits of their own (resolvers sit on 127.0.0.53 and 127.0.1.1). */
+/** 127.0 to 127.15 stay free for other programs (resolvers use 127.0.0.53 and 127.0.1.1). */
 const FIRST_NETWORK = 16;
 const LAST_NETWORK = 254;
 
@@ -17,7 +17,7 @@ export interface Network {
   readonly cidr: string;
   /** The address at an offset into the network: 256 * x + y gives 127.A.x.y. */
   address(offset: number): string;
-  /** Gives the network back. */
+  /** Releases the network. */
   release(): Promise<void>;
 }
 
@@ -33,8 +33,8 @@ function holdLock(host: string): Promise<Server | null> {
 }
 
 /**
- * Takes the first free network, starting the search at `start` so that sandboxes started together seldom meet.
- * Throws AppError `platform` where 127.x addresses cannot be had.
+ * Takes the first free network, starting the search at `start` so that sandboxes started together rarely collide.
+ * Throws AppError `platform` where 127.x addresses are not available.
  */
 export async function takeNetwork(start: number, platform: NodeJS.Platform = process.platform): Promise<Network> {
   if (platform !== 'linux') {
@@ -63,7 +63,7 @@ export async function takeNetwork(start: number, platform: NodeJS.Platform = pro
   });
 }
 
-/** Gives out the addresses of one range, the longest unused first, so that a fresh instance seldom meets old traffic. */
+/** Allocates the addresses of one range, longest unused first, so that a new instance rarely receives old traffic. */
 export class AddressPool {
   readonly #network: Network;
   readonly #first: number;

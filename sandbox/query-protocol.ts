@@ -1,6 +1,6 @@
 /**
  * The query protocol of EC2 and ELBv2: a form with `Action` and `Version`, lists as `Name.1` (EC2) or `Name.member.1`
- * (ELBv2), answers and errors as XML, each service in its own frame.
+ * (ELBv2), answers and errors as XML, each service with its own envelope.
  */
 import { createHash } from 'node:crypto';
 import { AwsError } from './aws-error.ts';
@@ -50,7 +50,7 @@ export class Params {
     );
   }
 
-  /** The values of a list of scalars, in order. */
+  /** A list of scalars, in order. */
   texts(name: string): string[] {
     const found: string[] = [];
     for (let i = 1; ; i++) {
@@ -60,7 +60,7 @@ export class Params {
     }
   }
 
-  /** The items of a list of structures, in order. */
+  /** A list of structures, in order. */
   groups(name: string): Params[] {
     const pattern = new RegExp(`^${escapeRegExp(`${this.#prefix}${name}`)}\\.((?:member\\.)?(\\d+))\\.`);
     const prefixes = new Map<number, string>();
@@ -75,7 +75,7 @@ export class Params {
     return new Params(this.#values, this.#service, `${this.#prefix}${name}.`);
   }
 
-  /** A hash of everything sent but the named parameters, whatever order they came in. */
+  /** An order-independent hash of all parameters except the named ones. */
   fingerprint(without: readonly string[]): string {
     const compared = [...this.#values].filter(([name]) => !without.includes(name)).sort(([a], [b]) => (a < b ? -1 : 1));
     return createHash('sha256').update(JSON.stringify(compared)).digest('hex');
@@ -95,7 +95,7 @@ const NAMESPACE: Record<QueryService, string> = {
   sts: 'https://sts.amazonaws.com/doc/2011-06-15/',
 };
 
-/** The answer to a call that worked. */
+/** The answer to a successful call. */
 export function queryReply(service: QueryService, action: string, result: XmlNode, requestId: string): string {
   const content =
     service === 'ec2'
@@ -104,7 +104,7 @@ export function queryReply(service: QueryService, action: string, result: XmlNod
   return xmlDocument(`${action}Response`, content, NAMESPACE[service]);
 }
 
-/** The answer to a call that did not. */
+/** The answer to a failed call. */
 export function queryError(service: QueryService, error: AwsError, requestId: string): string {
   if (service === 'ec2') {
     return xmlDocument('Response', {
@@ -121,7 +121,7 @@ export function queryError(service: QueryService, error: AwsError, requestId: st
 }
 
 /**
- * Which service a call is for: the signature's scope names it; without one the version does.
+ * The service of a call: named by the signature's scope, or without one by the version.
  * @param authorization the Authorization header, or the X-Amz-Credential of a signed query
  */
 export function serviceOf(authorization: string | undefined, version: string | undefined): QueryService | null {

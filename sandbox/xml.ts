@@ -1,7 +1,7 @@
-/** Writes the XML that AWS answers with, and reads the few XML bodies that S3 clients send. */
+/** Writes AWS's XML answers, and parses the few XML bodies that S3 clients send. */
 import { Parser } from 'htmlparser2';
 
-/** An array repeats its element; undefined leaves it out; null writes it empty. */
+/** An array repeats its element; undefined omits it; null writes it empty. */
 export type XmlValue = string | number | boolean | null | undefined | XmlNode | XmlValue[];
 export interface XmlNode {
   [name: string]: XmlValue;
@@ -9,7 +9,7 @@ export interface XmlNode {
 
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** Control characters become references, as AWS writes them: a bare one would end most parsers. */
+/** Control characters become references, as on AWS: most parsers fail on a bare one. */
 export function escapeXml(text: string): string {
   return text.replace(
     // eslint-disable-next-line no-control-regex -- exactly the characters that XML 1.0 forbids
@@ -31,7 +31,7 @@ function writeNode(node: XmlNode): string {
     .join('');
 }
 
-/** A whole document with one root element, which holds elements or only a text. */
+/** A complete document with one root element, which contains elements or only text. */
 export function xmlDocument(root: string, content: XmlNode | string, namespace?: string): string {
   const inside = typeof content === 'string' ? escapeXml(content) : writeNode(content);
   const attribute = namespace === undefined ? '' : ` xmlns="${namespace}"`;
@@ -45,7 +45,7 @@ export interface XmlElement {
   children: XmlElement[];
 }
 
-/** The root element of a request body; null when the body holds none or its tags do not close. */
+/** The root element of a request body; null when there is none or a tag is not closed. */
 export function parseXml(body: string): XmlElement | null {
   const top: XmlElement = { name: '', text: '', children: [] };
   const open: XmlElement[] = [top];
@@ -75,7 +75,7 @@ export function childrenNamed(element: XmlElement, name: string): XmlElement[] {
   return element.children.filter((child) => child.name === name);
 }
 
-/** Text of the first child of that name; undefined when there is none. */
+/** Text of the first child with that name; undefined when there is none. */
 export function childText(element: XmlElement, name: string): string | undefined {
   return childrenNamed(element, name)[0]?.text;
 }

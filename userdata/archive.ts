@@ -1,7 +1,7 @@
 /**
- * The form in which the program travels: one `tar.gz` with `crawl-api.mjs` and, where machines bring no Node of their own,
- * `node`. Each file is a gzip member of its own, and members may stand one after another in a gzip file: so the runtime
- * is compressed once and then only copied, whatever becomes of the program.
+ * The format of the bundle: one `tar.gz` with `crawl-api.mjs` and, for machines without Node, `node`. Each file is a
+ * separate gzip member, and a gzip file may consist of several members. So the runtime is compressed once and only
+ * copied afterwards, even when the program changes.
  */
 import { createGzip, gzipSync } from 'node:zlib';
 import type { Gzip } from 'node:zlib';
@@ -10,18 +10,18 @@ import { Header } from 'tar';
 export const PROGRAM_NAME = 'crawl-api.mjs';
 export const RUNTIME_NAME = 'node';
 
-/** Half of a percent from the smallest, in less than half of the time. */
+/** Half a percent larger than the smallest, in less than half the time. */
 const LEVEL = 6;
 const BLOCK_BYTES = 512;
 
-/** What stands before a file in the archive. Nothing in it depends on when or where it was made. */
+/** The tar header of a file. Independent of time and place of creation. */
 export function entryHead(name: string, sizeBytes: number, mode: number): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   new Header({ path: name, mode, size: sizeBytes, type: 'File', uid: 0, gid: 0, mtime: new Date(0) }).encode(block);
   return block;
 }
 
-/** What stands after it: zeros up to the next block. */
+/** The padding after a file: zeros up to the next block. */
 export const entryTail = (sizeBytes: number): Buffer =>
   Buffer.alloc((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES);
 
@@ -34,8 +34,8 @@ export function packProgram(program: Uint8Array): Buffer {
 /** The gzip member that ends the archive. */
 export const archiveEnd = (): Buffer => gzipSync(Buffer.alloc(2 * BLOCK_BYTES), { level: LEVEL });
 
-/** Compresses the member of a file that is too large to be held in memory; whoever writes to it adds head and tail. */
+/** Compresses the member of a file that is too large for memory; the caller writes header and padding too. */
 export const createMember = (): Gzip => createGzip({ level: LEVEL });
 
-/** A whole archive of a program that needs no runtime. */
+/** A complete archive of a program that needs no runtime. */
 export const packArchive = (program: Uint8Array): Buffer => Buffer.concat([packProgram(program), archiveEnd()]);

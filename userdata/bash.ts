@@ -1,11 +1,11 @@
-/** What the parts of a user-data script share: how text becomes part of a script without being read as one. */
+/** Shared by the parts of a user-data script: quoting of text for bash. */
 
-/** One word for bash, whatever is in the text. */
+/** Quotes any text as one bash word. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Where everything of ours lies on a machine; only root writes there. */
+/** The folder of all our files on a machine; only root writes there. */
 export const HOME = '/opt/crawlfleet';
 /** The system user that the crawl API runs as. */
 export const USER = 'crawlfleet';

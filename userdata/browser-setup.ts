@@ -1,20 +1,20 @@
 /**
- * What a machine that renders pages has beside the crawl API: Chromium, a user of its own for it, and a firewall that
- * leaves this user nothing but the crawl API's filtering proxy. Why so is in docs/decisions/browser-image.md.
+ * The setup of a machine that renders pages: Chromium, a separate user for it, and a firewall that lets this user reach
+ * only the crawl API's filtering proxy. docs/decisions/browser-image.md has the reasons.
  */
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 
-/** Chromium and all it starts run as this user, the crawl API as `crawlfleet`. */
+/** Chromium and its child processes run as this user, the crawl API as `crawlfleet`. */
 export const BROWSER_USER = 'crawlfleet-browser';
-/** Its home; the only place on the disk that it may write to. */
+/** Its home; the only folder on the disk that it may write to. */
 export const BROWSER_HOME = '/var/lib/crawlfleet-browser';
-/** What the crawl API starts instead of Chromium. */
+/** The program that the crawl API starts instead of Chromium. */
 export const BROWSER_WRAPPER = '/opt/crawlfleet/chromium';
 const FIREWALL_RULES = '/opt/crawlfleet/browser.nft';
 
 /**
- * By Debian's names. The headless shell renders the same as Chromium with half the processor time and is a fifth smaller to
- * fetch; fonts for Latin, Chinese, Japanese, Korean and emoji, so that pages are laid out as for their readers.
+ * Debian's package names. The headless shell renders the same as Chromium with half the CPU time, and its download is a
+ * fifth smaller. Fonts for Latin, Chinese, Japanese, Korean and emoji, so that pages have their usual layout.
  */
 export const BROWSER_PACKAGES = [
   'chromium-headless-shell',
@@ -24,20 +24,23 @@ export const BROWSER_PACKAGES = [
   'nftables',
 ] as const;
 
-/** Seconds for one call of apt, and attempts: mirrors answer slowly and fail now and then. */
+/** Seconds per apt call, and attempts: mirrors are slow and fail now and then. */
 const APT_TIMEOUT_S = 240;
 const INSTALL_ATTEMPTS = 3;
 /**
- * Seconds for all attempts. The main server waits ten minutes for the hello of such a machine, its boot and its bundle included:
- * what went wrong must be on the console before.
+ * Seconds for all attempts. The main server waits ten minutes for such a machine's hello, including boot and bundle: an
+ * error must be on the console before that.
  */
 const BOOT_INSTALL_S = 360;
 
-/** Where the proxy listens: it takes the port that Linux gives it (net.ipv4.ip_local_port_range). */
+/** The proxy's ports: it listens on a port assigned by Linux (net.ipv4.ip_local_port_range). */
 const PROXY_PORTS = '32768-60999';
 const METADATA_URL = 'http://169.254.169.254/latest/meta-data/';
 
-/** Sets `browser` to the path of a Chromium that starts, or to nothing. Ubuntu's only says that a snap is wanted. */
+/**
+ * Sets `browser` to the path of a Chromium that starts, or to nothing. Ubuntu's package only prints that a snap is
+ * needed.
+ */
 export const FIND_BROWSER = `find_browser() {
   browser=''
   local path
@@ -50,7 +53,7 @@ export const FIND_BROWSER = `find_browser() {
   done
 }`;
 
-/** Installs Debian's packages, with further attempts, in so many seconds for all of them; false when that failed. */
+/** Installs Debian's packages, with retries, within a total time in seconds; false when that failed. */
 export const installBrowser = (seconds: number): string => `install_browser() {
   export DEBIAN_FRONTEND=noninteractive
   local end=$((SECONDS + ${seconds})) attempt
@@ -67,7 +70,7 @@ export const installBrowser = (seconds: number): string => `install_browser() {
 apt_until() {
   local left=$(($1 - SECONDS))
   if [ "$left" -gt ${APT_TIMEOUT_S} ]; then left=${APT_TIMEOUT_S}; fi
-  # A limit of 0 seconds would be none.
+  # A timeout of 0 would mean no limit.
   if [ "$left" -le 0 ]; then return 1; fi
   shift
   timeout "$left" apt-get -qq -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
@@ -75,7 +78,7 @@ apt_until() {
 
 /**
  * Lines for bash under `set -Eeuo pipefail`, run as root before the service starts. They use `say` and `give_up` of the
- * script they stand in. Nothing for a crawl without a browser.
+ * surrounding script. Empty for a crawl without a browser.
  */
 export function browserSetup({ site, apiPort, localPort }: BrowserSettings): string {
   if (site.render === 'http') return '';
@@ -98,8 +101,8 @@ id ${BROWSER_USER} > /dev/null 2>&1 ||
 install -d -m 0755 /opt/crawlfleet
 install -d -m 0700 -o ${BROWSER_USER} -g ${BROWSER_USER} ${BROWSER_HOME}
 
-# One browser runs at a time: each start clears away what the one before has left. Its own profile folder replaces the one
-# the crawl API names, which another user cannot write to.
+# One browser runs at a time: each start removes leftovers of the previous one. It uses its own profile folder in place of
+# the one that the crawl API names, which another user cannot write to.
 cat > ${BROWSER_WRAPPER} <<WRAPPER
 #!/bin/sh
 exec env -i PATH=/usr/bin:/bin LANG=C.UTF-8 HOME=${BROWSER_HOME} \\\\
@@ -113,8 +116,8 @@ exec env -i PATH=/usr/bin:/bin LANG=C.UTF-8 HOME=${BROWSER_HOME} \\\\
 WRAPPER
 chmod 0755 ${BROWSER_WRAPPER}
 
-# The browser reaches the filtering proxy on loopback and nothing else: neither the metadata service nor the crawl API's own
-# ports, whatever a page has made of it.
+# The browser can reach only the filtering proxy on loopback: neither the metadata service nor the crawl API's own ports,
+# even if a page has compromised it.
 cat > ${FIREWALL_RULES} <<'RULES'
 table inet crawlfleet {
 }
@@ -146,22 +149,22 @@ UNIT
 systemctl daemon-reload
 systemctl enable --now crawlfleet-firewall.service
 as_browser='setpriv --reuid=${BROWSER_USER} --regid=${BROWSER_USER} --clear-groups --'
-# 7 = refused. Any other answer means that the rule does not hold.
+# 7 = refused. Any other result means that the rule does not work.
 reached=0
 $as_browser curl --silent --output /dev/null --max-time 5 --noproxy '*' ${METADATA_URL} || reached=$?
-if [ "$reached" != 7 ]; then give_up "the browser is not kept from the metadata service (curl: $reached)"; fi
+if [ "$reached" != 7 ]; then give_up "the browser can reach the metadata service (curl: $reached)"; fi
 `;
 }
 
-/** What of the settings matters here. */
+/** The settings used here. */
 export interface BrowserSettings extends Pick<InstanceSettings, 'apiPort' | 'localPort'> {
   site: Pick<InstanceSettings['site'], 'render'>;
 }
 
 /**
- * Lines for the [Service] section of the crawl API's unit. It starts Chromium as another user and ends it, which takes three
- * capabilities. They would also let it become root, a root without any other capability: what such a root could still do
- * goes through sockets in /run, which is therefore empty but for name resolution, and through device files, which are not there.
+ * Lines for the [Service] section of the crawl API's unit. It starts and ends Chromium as another user, which needs
+ * three capabilities. They would also let it become root without any other capability. Such a root could only use
+ * sockets in /run, which is therefore empty except for name resolution, and device files, which do not exist there.
  */
 export function browserUnitLines({ site }: BrowserSettings): string[] {
   if (site.render === 'http') return [];
@@ -169,7 +172,7 @@ export function browserUnitLines({ site }: BrowserSettings): string[] {
     `Environment=CRAWLFLEET_CHROMIUM=${BROWSER_WRAPPER}`,
     'AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL',
     'CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL',
-    // The kernel may kill a renderer that a page has filled: a page fails then, not the service.
+    // When a page exhausts a renderer's memory the kernel may kill it: then the page fails, not the service.
     'OOMPolicy=continue',
     `ReadWritePaths=${BROWSER_HOME}`,
     'PrivateDevices=yes',

@@ -1,25 +1,28 @@
-/** What an instance fetches: the archive with the crawl API and, where the machine brings none, the Node that runs it. */
+/** The bundle that an instance fetches: the archive with the crawl API and, for machines without one, its Node. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { PROGRAM_NAME, RUNTIME_NAME, archiveEnd, packProgram } from './archive.ts';
 import type { PackedRuntime } from './node-runtime.ts';
 import { buildProgram } from './program.ts';
 
-/** The same inputs give the same bytes. Holds no more in memory than the program: the runtime stays in its file. */
+/** The same inputs give the same bytes. Holds only the program in memory: the runtime stays in its file. */
 export interface Bundle {
-  /** Of the bytes, in hex: the name of the object and what the instance checks. */
+  /** Of the bytes, in hex: the object's name, and the hash that the instance checks. */
   sha256: string;
   sizeBytes: number;
-  /** What is in it, unpacked. */
+  /** Its unpacked contents. */
   contents: { name: string; sizeBytes: number }[];
   /** The bytes; may be read more than once. */
   open(): AsyncIterable<Uint8Array>;
 }
 
 export interface BundleOptions {
-  /** With what drives a browser, which is several times the rest; the browser itself must be on the machine. Default false. */
+  /**
+   * Includes the browser driver, several times the size of the rest; the browser itself must be on the machine. Default
+   * false.
+   */
   browser?: boolean;
-  /** Null or left out where the machine has a Node of its own. */
+  /** Null or left out where the machine has its own Node. */
   runtime?: PackedRuntime | null;
 }
 

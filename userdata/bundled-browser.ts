@@ -1,22 +1,22 @@
 /**
- * Takes Playwright into the bundle, or all that has to do with the browser out of it. Playwright looks for files of its
- * package beside its own; in the bundle there is nothing beside it, so what it reads at its start is put in their place.
+ * Includes Playwright in the bundle, or leaves out everything for the browser. Playwright reads files of its package
+ * next to its own; the bundle has no such files, so what it reads at startup is inlined.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Plugin } from 'esbuild';
 
-/** Where Playwright looks for what the crawl API never uses, such as its trace viewer. */
+/** The path where Playwright expects parts that the crawl API never uses, such as its trace viewer. */
 const NOWHERE = '/playwright-core';
 
-/** The bundle without a browser: the doors to it lead to an error. */
+/** The bundle without a browser: its entry points throw an error. */
 export function withoutBrowser(): Plugin {
   return {
     name: 'without-browser',
     setup(build) {
       build.onLoad({ filter: /[/\\]crawl-api[/\\]fetch[/\\]browser[/\\][\w-]+\.[jt]s$/ }, () => ({
-        // CommonJS, so that every name may be asked for.
+        // CommonJS, so that any name may be imported.
         contents: `throw new Error('this bundle was built without a browser');`,
         loader: 'js',
       }));
@@ -28,7 +28,7 @@ export function withoutBrowser(): Plugin {
 /** @param root folder that has the dependencies */
 export function withBrowser(root: string): Plugin {
   const require = createRequire(path.join(root, 'package.json'));
-  // playwright-core belongs to playwright, wherever the package manager has put it.
+  // Resolved from playwright, wherever the package manager has installed playwright-core.
   const manifest = createRequire(require.resolve('playwright/package.json')).resolve('playwright-core/package.json');
   const folder = path.dirname(manifest);
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };

@@ -1,10 +1,10 @@
-/** How a machine comes by its program: one archive by a presigned URL, nothing from any registry. */
+/** How a machine gets its program: one archive by a presigned URL, nothing from any registry. */
 import { NODE_FLAGS } from '../shared/domain/instance-process.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { PROGRAM_NAME, RUNTIME_NAME } from './archive.ts';
 import { HOME, quote } from './bash.ts';
 
-/** undici asks for it. Only for bundles without a Node of their own. */
+/** Required by undici. Only for bundles without Node. */
 const NODE_NEEDED = '22.19';
 
 const PROGRAM = `${HOME}/${PROGRAM_NAME}`;
@@ -12,15 +12,16 @@ const RUNTIME = `${HOME}/${RUNTIME_NAME}`;
 const ARCHIVE = `${HOME}/bundle.tar.gz`;
 
 /**
- * Seconds for all attempts, of which the last begins with LAST_TRY_S of them left. The main server waits four minutes for a
- * hello at least, boot included: what went wrong must be on the console before.
+ * Seconds for all attempts; the last one starts with at least LAST_TRY_S left. The main server waits at least four
+ * minutes for a hello, including boot: an error must be on the console before that.
  */
 const FETCH_S = 150;
 const LAST_TRY_S = 50;
 
 /**
- * Lines for bash, run as root: leave the program, and set `node_bin` to the Node that runs it. What S3 finds wrong with the URL
- * itself (400-404) stays wrong: its time is over, or nobody may read the object. All else is tried again.
+ * Lines for bash, run as root: install the program, and set `node_bin` to the Node that runs it. When S3 rejects the
+ * URL itself (400-404) there is no retry: it has expired, or the object may not be read. All other failures are
+ * retried.
  */
 export function fetchBundle({ bundle }: Pick<InstanceSettings, 'bundle'>): string {
   return `install -d -m 0755 ${HOME}
@@ -45,7 +46,7 @@ fetch_bundle() {
 }
 fetch_bundle || give_up "the bundle cannot be fetched: $fault"
 echo ${quote(`${bundle.sha256}  ${ARCHIVE}`)} | sha256sum --check --status || give_up 'the bundle has the wrong hash'
-# Its hash is right, so it holds what the main server put into it: at most these two files.
+# The hash matches, so it contains what the main server put into it: at most these two files.
 tar --extract --gzip --file ${ARCHIVE} --directory ${HOME} --no-same-owner || give_up 'the bundle cannot be unpacked'
 rm -f ${ARCHIVE}
 chmod 0644 ${PROGRAM}
@@ -63,5 +64,5 @@ fi
 `;
 }
 
-/** What the unit starts, in terms of `node_bin`. */
+/** The unit's command, in terms of `node_bin`. */
 export const EXEC_START = ['$node_bin', ...NODE_FLAGS, PROGRAM].join(' ');

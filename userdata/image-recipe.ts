@@ -1,29 +1,30 @@
 /**
  * The script that turns a Debian 13 machine into the image for crawls with a browser: as user data of a builder
- * (`orchestrator image`) or as a provisioner of Packer. Its last word on the console says whether the machine may become one.
+ * (`orchestrator image`) or as a provisioner of Packer. Its last console line shows whether the machine is ready for
+ * imaging.
  */
 import { BROWSER_PACKAGES, FIND_BROWSER, installBrowser } from './browser-setup.ts';
 
-/** On the console, followed by Chromium's version: the machine is what the image is to be. */
+/** Console line, followed by Chromium's version: the machine is ready for imaging. */
 export const READY_MARK = 'crawlfleet-image: ready ';
 const FAILED_MARK = 'crawlfleet-image: failed: ';
 
-/** Seconds for the packages: a builder waits longer for the mirrors than a machine of a run. */
+/** Seconds for the packages: a builder may wait longer for the mirrors than an instance of a run. */
 const INSTALL_S = 720;
-/** A builder powers itself off after this time, whatever becomes of it. */
+/** A builder powers itself off after this time, whatever happens. */
 const POWER_OFF_MINUTES = 30;
 
-/** What the image is made of, told to people. */
+/** The image's contents, for messages. */
 export const RECIPE_PACKAGES: readonly string[] = BROWSER_PACKAGES;
 
-/** The version in the console's ready line; null when the machine has not said it, or has failed. */
+/** The version in the console's ready line; null when there is no such line, or the recipe failed. */
 export function readyVersion(console: string): string | null {
   const at = console.lastIndexOf(READY_MARK);
   if (at < 0 || console.includes(FAILED_MARK)) return null;
   return /^[\d.]+/.exec(console.slice(at + READY_MARK.length))?.[0] ?? null;
 }
 
-/** Why the recipe gave up, in its own words; null when it has not said so. */
+/** The recipe's reason for giving up; null when it printed none. */
 export function recipeFailure(console: string): string | null {
   const at = console.lastIndexOf(FAILED_MARK);
   return at < 0 ? null : console.slice(at + FAILED_MARK.length).split(/\r?\n/, 1)[0]!;
@@ -31,11 +32,11 @@ export function recipeFailure(console: string): string | null {
 
 /**
  * The whole script, for root on Debian 13.
- * @param powerOff the machine is a builder of its own and ends itself; false where Packer does that
+ * @param powerOff the machine is a separate builder that powers itself off; false where Packer does that
  */
 export function imageRecipe({ powerOff }: { powerOff: boolean }): string {
   return `#!/bin/bash
-# Makes a Debian 13 machine the image for crawlfleet's crawls with a browser.
+# Turns a Debian 13 machine into the image for crawlfleet's crawls with a browser.
 set -Eeuo pipefail
 
 say() { echo "$*" | tee /dev/console || true; }
@@ -54,7 +55,7 @@ install_browser || give_up 'the packages could not be installed'
 DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -qq -o DPkg::Lock::Timeout=120 upgrade -y || give_up 'the updates could not be installed'
 find_browser
 if [ -z "$browser" ]; then give_up 'Chromium does not start'; fi
-# As crawls use it: as a user without rights, with its sandbox.
+# As in a crawl: as an unprivileged user, with its sandbox.
 home=$(mktemp -d)
 chown nobody "$home"
 shown=$(timeout 60 setpriv --reuid=nobody --regid=nogroup --clear-groups env -i PATH=/usr/bin:/bin HOME="$home" \\
@@ -62,10 +63,10 @@ shown=$(timeout 60 setpriv --reuid=nobody --regid=nogroup --clear-groups env -i 
 case $shown in *'it works'*) ;; *) give_up 'Chromium shows no page' ;; esac
 version=$("$browser" --version | grep -o '[0-9][0-9.]*' | head -n 1)
 
-# Machines of a crawl live for hours: updates in the background would only take their time and hold apt's lock.
+# Machines of a crawl live for hours: background updates would only use CPU time and hold apt's lock.
 systemctl disable apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service 2> /dev/null || true
 
-# Nothing of this machine is to be in others: each gets its own identity, keys and logs.
+# Machines made from the image get their own identity, keys and logs.
 rm -rf "$home" /root/.ssh /home/*/.ssh /root/.bash_history /home/*/.bash_history /etc/ssh/ssh_host_*
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/log/journal/* /var/lib/systemd/random-seed /tmp/* /var/tmp/*
@@ -80,13 +81,13 @@ ${powerOff ? 'sync\nsystemctl poweroff --no-block' : 'sync'}
 
 // Transient, so that it is not in the image.
 const POWER_OFF = `
-# Before anything else: whatever becomes of the rest, this machine ends. It stops, because an image is made of its disk.
+# Before anything else: whatever happens later, this machine powers off. It stops, because its disk becomes the image.
 systemd-run --quiet --on-active=${POWER_OFF_MINUTES}min --timer-property=AccuracySec=1s systemctl poweroff --no-block
 `;
 
-/** The same for those who make their images with Packer (HCL), with the plugin that it needs. */
+/** The same recipe for Packer (HCL), with the required plugin. */
 export function packerFile(region: string, architecture: 'x86_64' | 'arm64', owner: string): string {
-  // What the policy for removing images and "image --prune" go by.
+  // Used by the policy for removing images and by "image --prune".
   const tags = `{ "crawlfleet:image" = "browser", "crawlfleet:owner" = ${JSON.stringify(owner)} }`;
   const [debian, type] = architecture === 'arm64' ? ['arm64', 't4g.small'] : ['amd64', 't3.small'];
   return `# packer init . && packer build .   (with the recipe beside this file, as recipe.sh)

@@ -1,6 +1,6 @@
 /**
- * The Node that instances run: one pinned version, from the npm packages that hold Node's own release for one platform each.
- * The version is the one that this project is developed and tested with.
+ * The Node that instances run: one pinned version, from the npm packages with Node's official release for one platform
+ * each. This project is developed and tested with the same version.
  */
 export const RUNTIME_PLATFORMS = ['linux-x64', 'linux-arm64'] as const;
 export type RuntimePlatform = (typeof RUNTIME_PLATFORMS)[number];
@@ -8,11 +8,11 @@ export type RuntimePlatform = (typeof RUNTIME_PLATFORMS)[number];
 export const NODE_VERSION = '24.21.0';
 
 export interface NodeRelease {
-  /** What npm calls it. */
+  /** The npm package name. */
   packageName: string;
-  /** Of the package as the registry sends it, as in package-lock.json. */
+  /** Of the package as served by the registry, as in package-lock.json. */
   integrity: string;
-  /** Of `bin/node` in it. */
+  /** Of `bin/node` in the package. */
   binary: { sha256: string; sizeBytes: number };
 }
 

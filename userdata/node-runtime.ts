@@ -1,6 +1,6 @@
 /**
- * Has Node ready as the gzip member of an archive, in a cache folder. Whatever it comes from, the binary must have the
- * pinned hash; so it does not matter where it is found first: on this machine, in the cache, or with npm.
+ * Provides Node as a gzip member of an archive, in a cache folder. The binary must have the pinned hash, so it may come
+ * from any source: this machine, the cache or npm.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { NODE_RELEASES, NODE_VERSION } from './node-release.ts';
 import { fetchPackage, hashFile } from './npm-package.ts';
 import { openPackageFile } from './package-file.ts';
 
-/** Node for one platform, compressed: an entry of a tar file as a gzip member of its own. */
+/** Node for one platform, compressed: a tar entry as a separate gzip member. */
 export interface PackedRuntime {
   platform: RuntimePlatform;
   version: string;
@@ -27,23 +27,23 @@ export interface PackedRuntime {
 }
 
 export interface RuntimeSources {
-  /** Kept between runs; some 50 MB for each platform. */
+  /** Kept between runs; about 50 MB per platform. */
   cacheDir: string;
-  /** Told before something takes long. */
+  /** Called before a slow operation. */
   onProgress?: (text: string) => void;
-  /** Files that may be the binary; left out: the Node that runs this, and what is installed beside it. */
+  /** Files that may be the binary; left out: the running Node, and the installed packages. */
   candidates?: readonly string[];
-  /** Left out: the pinned one. */
+  /** Default: the pinned one. */
   release?: NodeRelease;
-  /** Program to start instead of `npm`. */
+  /** Program to run instead of `npm`. */
   npm?: string;
-  /** Ends a fetch, with `interrupted`. */
+  /** Aborts a fetch, with `interrupted`. */
   signal?: AbortSignal;
 }
 
 /**
- * From the cache, else from this machine, else with npm. Throws `runtime-unavailable` when it cannot be had, and `platform` when
- * the cache folder cannot be written, as on a full disk.
+ * From the cache, else from this machine, else from npm. Throws `runtime-unavailable` when it is not available, and
+ * `platform` when the cache folder cannot be written, as on a full disk.
  */
 export async function packRuntime(platform: RuntimePlatform, sources: RuntimeSources): Promise<PackedRuntime> {
   try {
@@ -53,7 +53,7 @@ export async function packRuntime(platform: RuntimePlatform, sources: RuntimeSou
   }
 }
 
-/** Whether the Node is here, or must be fetched. Checks sizes only, and changes nothing. */
+/** Whether Node is available locally or must be fetched. Checks sizes only, and changes nothing. */
 export async function hasRuntime(
   platform: RuntimePlatform,
   { cacheDir, release = NODE_RELEASES[platform], candidates }: RuntimeSources,
@@ -76,7 +76,7 @@ const isDiskFault = (error: unknown): boolean =>
 
 const cannotKeep = (cacheDir: string, cause: unknown): AppError =>
   new AppError('platform', `the Node for the instances cannot be kept in ${cacheDir}: ${describeError(cause)}`, {
-    hint: 'It takes 100 MB there while it is made, and 50 MB from then on: make room, or give the user of this command the right to write there.',
+    hint: 'It needs 100 MB there while it is made, and 50 MB afterwards: free disk space, or give the user of this command write permission there.',
     cause,
   });
 
@@ -90,7 +90,10 @@ async function packInto(platform: RuntimePlatform, sources: RuntimeSources): Pro
   return { platform, version: NODE_VERSION, file, sizeBytes: (await stat(file)).size, binaryBytes };
 }
 
-/** What a killed command has left half done, once nobody can be at work on it any more, and members of another version of Node. */
+/**
+ * Removes unfinished files of killed commands, once no process can still be working on them, and members of other Node
+ * versions.
+ */
 async function sweep(cacheDir: string, packageName: string): Promise<void> {
   const abandonedMs = Date.now() - ABANDONED_MS;
   for (const found of await readdir(cacheDir)) {
@@ -104,10 +107,10 @@ async function sweep(cacheDir: string, packageName: string): Promise<void> {
   }
 }
 
-/** A fetch has given up long before. */
+/** Long after any fetch has given up. */
 const ABANDONED_MS = 3_600_000;
 
-/** The file says its own hash: one that was cut off or altered is made again. */
+/** The file name contains its hash: a truncated or altered file is rebuilt. */
 async function findMember(cacheDir: string, name: string): Promise<string | null> {
   for (const found of await readdir(cacheDir)) {
     const sha256 = found.startsWith(`${name}-`) ? MEMBER.exec(found)?.[1] : undefined;
@@ -127,7 +130,7 @@ async function makeMember(
 ): Promise<string> {
   const { cacheDir, candidates = localCandidates(platform, release), onProgress = () => {} } = sources;
   for (const candidate of candidates) {
-    // The size first: most of what is found is another version, and hashing takes a moment.
+    // The size first: most candidates are another version, and hashing takes a moment.
     const info = await stat(candidate).catch(() => null);
     if (info?.isFile() !== true || info.size !== release.binary.sizeBytes) continue;
     const member = await compress(createReadStream(candidate, { highWaterMark: 1_048_576 }), name, release, cacheDir);
@@ -191,7 +194,7 @@ async function compress(
   }
 }
 
-/** The binary with what stands before and after it in the archive; hashes the binary alone. */
+/** The binary with its tar header and padding; hashes only the binary. */
 function framed(hash: ReturnType<typeof createHash>, sizeBytes: number): Transform {
   let begun = false;
   return new Transform({
@@ -216,7 +219,7 @@ function hashing(hash: ReturnType<typeof createHash>): Transform {
   });
 }
 
-/** Where the very binary may be already: the Node that runs us, and the packages that the project may be installed with. */
+/** Where the same binary may already be: the running Node, and the packages that the project may be installed with. */
 function localCandidates(platform: RuntimePlatform, { packageName }: NodeRelease): string[] {
   const running = `${process.platform}-${process.arch}` === platform ? [process.execPath] : [];
   return [

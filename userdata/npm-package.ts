@@ -1,4 +1,4 @@
-/** Fetches one package with the user's own npm, so that its registry, proxy and certificates are the ones that count. */
+/** Fetches one package with the user's npm, so that its registry, proxy and certificates apply. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -15,17 +15,20 @@ const ASK_TIMEOUT_MS = 20_000;
 export interface PackageRequest {
   name: string;
   version: string;
-  /** What npm writes into lock files: `sha512-<base64>`. */
+  /** As in lock files: `sha512-<base64>`. */
   integrity: string;
   /** An empty folder. */
   folder: string;
-  /** Program to start instead of `npm`. */
+  /** Program to run instead of `npm`. */
   npm?: string;
-  /** Ends the fetch. */
+  /** Aborts the fetch. */
   signal?: AbortSignal;
 }
 
-/** The package's file in the folder, with the integrity asked for. Throws `runtime-unavailable`, and `interrupted` by the signal. */
+/**
+ * The package's file in the folder, with the requested integrity. Throws `runtime-unavailable`, and `interrupted` on
+ * the signal.
+ */
 export async function fetchPackage(request: PackageRequest): Promise<string> {
   const { name, version, integrity, folder, npm = 'npm', signal } = request;
   const spec = `${name}@${version}`;
@@ -49,7 +52,10 @@ export async function fetchPackage(request: PackageRequest): Promise<string> {
   return file;
 }
 
-/** Whether npm's registry has the very package. Throws `runtime-unavailable` when it has not, or cannot be asked. */
+/**
+ * Checks that npm's registry has exactly this package. Throws `runtime-unavailable` when it has not, or does not
+ * answer.
+ */
 export async function askRegistry(request: Omit<PackageRequest, 'folder' | 'signal'>): Promise<void> {
   const { name, version, integrity, npm = 'npm' } = request;
   const spec = `${name}@${version}`;
@@ -85,7 +91,7 @@ function explain(error: unknown, timeoutMs: number): string {
 const unavailable = (spec: string, why: string, cause?: unknown): AppError =>
   new AppError(
     'runtime-unavailable',
-    `the Node runtime for the instances (npm package ${spec}) cannot be had: ${why}`,
+    `the Node runtime for the instances (npm package ${spec}) is not available: ${why}`,
     {
       hint: `Try "npm pack ${spec}" by hand; it uses the registry and proxy of your npm settings. Where this machine has no registry, fetch the file elsewhere and put it into .crawlfleet/cache beside the configuration.`,
       ...(cause === undefined ? {} : { cause }),

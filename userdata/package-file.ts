@@ -1,4 +1,4 @@
-/** Reads one file out of an npm package without unpacking the rest. */
+/** Reads one file from an npm package without unpacking the rest. */
 import { createReadStream } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import type { Readable } from 'node:stream';
@@ -6,7 +6,10 @@ import { createGunzip } from 'node:zlib';
 import { Parser } from 'tar';
 import { AppError } from '../shared/domain/errors.ts';
 
-/** The file as a stream, which fails with `runtime-unavailable` when the package has no such file of that size, or is damaged. */
+/**
+ * The file as a stream, which fails with `runtime-unavailable` when the package is damaged or lacks a file of that name
+ * and size.
+ */
 export function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
   const content = new PassThrough({ highWaterMark: 1_048_576 });
   let found = false;

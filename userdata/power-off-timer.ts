@@ -1,15 +1,16 @@
 /**
- * The dead-man switch of a machine: whatever becomes of the boot, the program or the main server, it powers itself off. The
- * shutdown behaviour of the instance is terminate, so that ends it and its cost.
+ * The dead-man switch of a machine: whatever happens to the boot, the program or the main server, it powers itself off.
+ * The instance's shutdown behaviour is terminate, so this ends the instance and its cost.
  */
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 
 /**
  * Lines for bash, run as root before anything that can fail. The timer is a unit in a file, because transient timers vanish
- * at a stop and start. It has two triggers, and the first one that comes counts:
+ * at a stop and start. It has two triggers, and the first one to fire counts:
  *
- * - The time by the clock. It is persistent: a machine that was stopped and is started after that time goes off at once.
- * - The length of the whole run since this boot, which no wrong clock can put off.
+ * - The wall-clock time. It is persistent: a machine that was stopped and is started after that time powers off at
+ *   once.
+ * - The length of the whole run since this boot, which a wrong clock cannot delay.
  */
 export function powerOffTimer({ startedAt, powerOffAt }: Pick<InstanceSettings, 'startedAt' | 'powerOffAt'>): string {
   const atSeconds = Math.ceil(Date.parse(powerOffAt) / 1_000);

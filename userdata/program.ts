@@ -1,4 +1,6 @@
-/** Makes the one file that every instance runs: the crawl API with all it needs, so that nothing is installed at boot. */
+/**
+ * Builds the single file that every instance runs: the crawl API with its dependencies, so that boot installs nothing.
+ */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,19 +15,22 @@ export interface Program {
 }
 
 export interface ProgramOptions {
-  /** With what drives a browser, which is several times the rest; the browser itself must be on the machine. Default false. */
+  /**
+   * Includes the browser driver, several times the size of the rest; the browser itself must be on the machine. Default
+   * false.
+   */
   browser?: boolean;
 }
 
 /** Builds the crawl API: an ES module for Node 22 or newer. The same sources and dependencies always give the same bytes. */
 export async function buildProgram({ browser = false }: ProgramOptions = {}): Promise<Program> {
-  // In the checkout this file is TypeScript, in the installed package it is compiled, and so is the entry beside it.
+  // This file and the entry beside it are TypeScript in the checkout, and compiled in the installed package.
   const here = fileURLToPath(import.meta.url);
   const root = path.join(path.dirname(here), '..');
   const entry = path.join(root, 'crawl-api', `main${path.extname(here)}`);
   const result = await build({
     entryPoints: [entry],
-    // Paths in the output would otherwise depend on where the command was started.
+    // Otherwise paths in the output would depend on the working directory.
     absWorkingDir: root,
     bundle: true,
     write: false,
@@ -37,7 +42,7 @@ export async function buildProgram({ browser = false }: ProgramOptions = {}): Pr
     legalComments: 'none',
     logLevel: 'silent',
     plugins: [slimDependencies(root), browser ? withBrowser(root) : withoutBrowser()],
-    // Dependencies written for CommonJS ask for Node's own modules with require.
+    // CommonJS dependencies load Node's own modules with require.
     banner: { js: "import{createRequire as __cr}from'node:module';const require=__cr(import.meta.url);" },
   });
   const bytes = result.outputFiles[0]!.contents;

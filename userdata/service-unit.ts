@@ -1,4 +1,4 @@
-/** The crawl API as a systemd service, with as few rights as it can do with. */
+/** The crawl API as a systemd service with minimal privileges. */
 import { INSTANCE_ENVIRONMENT } from '../shared/domain/instance-process.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { USER } from './bash.ts';
@@ -10,8 +10,8 @@ const ENVIRONMENT = Object.entries(INSTANCE_ENVIRONMENT)
   .join(' ');
 
 /**
- * Lines for bash, run as root: write the unit and start it. Exit code 0 of the program means that the machine is not needed any
- * more; anything else, that the program is to be started again, for as long as it takes.
+ * Lines for bash, run as root: write the unit and start it. Exit code 0 of the program means that the machine is no
+ * longer needed; on any other code the program is restarted, without limit.
  */
 export function serviceUnit(settings: InstanceSettings): string {
   return `id ${USER} > /dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin ${USER}
@@ -43,7 +43,7 @@ systemctl enable --now crawlfleet.service
 `;
 }
 
-/** What costs nothing at run time. Not MemoryDenyWriteExecute: Node compiles as it runs. */
+/** Restrictions without run-time cost. Not MemoryDenyWriteExecute: Node compiles at run time. */
 function hardening({ site }: InstanceSettings): string[] {
   return [
     'NoNewPrivileges=yes',
@@ -63,7 +63,7 @@ function hardening({ site }: InstanceSettings): string[] {
     'LockPersonality=yes',
     'SystemCallArchitectures=native',
     'UMask=0077',
-    // A browser keeps its own processes apart with namespaces, and asks netlink for the interfaces.
+    // A browser isolates its processes with namespaces and queries netlink for the interfaces.
     ...(site.render === 'http'
       ? ['RestrictNamespaces=yes', 'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK']
       : []),

@@ -1,14 +1,14 @@
 /**
- * Keeps out of the bundle what the crawl API never uses but its dependencies bring along: on a machine with half a
- * gigabyte, code that is only parsed still costs memory. Each entry says what is left out; the crawl API's contract tests
- * run the real bundle, so an entry that cut too deep shows.
+ * Removes from the bundle code of dependencies that the crawl API never uses: on a machine with half a gigabyte, code
+ * that is only parsed still costs memory. Each entry says what is left out. The crawl API's contract tests run the real
+ * bundle, so they detect an entry that removes too much.
  */
 import type { Plugin } from 'esbuild';
 
-/** Modules written anew for the bundle, by the pattern of the path that asks for them. */
+/** Replacement modules for the bundle, by the pattern of the import path. */
 const REPLACED: { filter: RegExp; contents: string }[] = [
   {
-    // undici without fetch, WebSocket, cache, mocks and proxies: the crawl API uses Agent, its requests and the connector.
+    // undici without fetch, WebSocket, cache, mocks and proxies: the crawl API uses Agent, requests and the connector.
     filter: /^undici$/,
     contents: `
       const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
@@ -17,7 +17,7 @@ const REPLACED: { filter: RegExp; contents: string }[] = [
       exports.buildConnector = require('undici/lib/core/connect.js');`,
   },
   {
-    // The tables of body-parser's text parsers: bodies are read raw here.
+    // The tables of body-parser's text parsers: bodies are read raw.
     filter: /^iconv-lite$/,
     contents: `
       exports.encodingExists = () => false;

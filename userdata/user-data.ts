@@ -1,8 +1,8 @@
 /**
- * The script a machine runs at its first boot (Amazon Linux 2023, Ubuntu, Debian). In this order: arm the power-off timer,
- * so that nothing that goes wrong later can leave the machine running; fetch the bundle, compare its hash and unpack it;
- * make a browser ready if pages need one; start the program as a service under a user of its own. A boot that fails says why
- * on the console and powers the machine off.
+ * The script a machine runs at its first boot (Amazon Linux 2023, Ubuntu, Debian). In this order: arm the power-off
+ * timer, so that no later failure can leave the machine running; fetch the bundle, check its hash and unpack it; set up
+ * a browser if pages need one; start the program as a service under its own user. A failed boot prints the reason on
+ * the console and powers the machine off.
  */
 import { AppError } from '../shared/domain/errors.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -13,10 +13,10 @@ import { fetchBundle } from './fetch-bundle.ts';
 import { powerOffTimer } from './power-off-timer.ts';
 import { serviceUnit } from './service-unit.ts';
 
-/** EC2 takes this much, before base64. */
+/** EC2's limit, before base64. */
 export const MAX_USER_DATA_BYTES = 16_384;
 
-/** The script for these settings. Throws `config-invalid` when it is larger than EC2 takes. */
+/** The script for these settings. Throws `config-invalid` when it exceeds EC2's limit. */
 export function renderUserData(settings: InstanceSettings): string {
   const script = [
     '#!/bin/bash',
@@ -47,8 +47,8 @@ say 'started'
 }
 
 /**
- * `say` and `give_up`, and that the latter is called whatever fails: ERR tells the line, EXIT comes where bash ends
- * without it, as at a variable that is not set.
+ * `say` and `give_up`, and traps that call `give_up` on any failure: ERR reports the line, EXIT fires where bash ends
+ * without it, as at an unset variable.
  */
 const SAFETY_NET = `set -Eeuo pipefail
 

@@ -1,4 +1,4 @@
-/** crawlfleet's rendering alone, as a process: `browser-case.ts CHROMIUM ORIGIN PAGES DIFFERENT`. Prints its figures. */
+/** Only crawlfleet's rendering, as a process: `browser-case.ts CHROMIUM ORIGIN PAGES DIFFERENT`. Prints its figures. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const source = await createBrowserSource({
   profileDirectory: folder,
   onProblem: (text) => process.stderr.write(`${text}\n`),
   unpaced: true,
-  // As on an instance, but that the start of a second browser would fall into one round and not into another.
+  // As on an instance, except for the second browser, whose start would fall into one round and not into another.
   recycle: { pages: 10_000 },
 });
 

@@ -1,9 +1,12 @@
-/** Processor time of this process and all it has started, so that a browser is counted with its crawler. Plain JavaScript: the peers' programs use it too. */
+/**
+ * CPU time of this process and its descendants, so that a browser is counted with its crawler. Plain JavaScript,
+ * because the peers' programs use it too.
+ */
 import { readFileSync, readdirSync } from 'node:fs';
 
 const TICK_MS = 10;
 
-/** Milliseconds so far, those of ended children included. A program that left this tree is not counted. */
+/** Milliseconds so far, including ended children. A program that left this tree is not counted. */
 export function treeCpuMs() {
   const processes = new Map();
   for (const name of readdirSync('/proc')) {
@@ -11,7 +14,7 @@ export function treeCpuMs() {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      // User and system time, its own and that of its children which have ended.
+      // User and system time of the process and its ended children.
       const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
       processes.set(Number(name), { parent: Number(fields[1]), ticks });
     } catch {

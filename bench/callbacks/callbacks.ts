@@ -1,4 +1,4 @@
-/** A fleet's heartbeats at one main server: 200 a second for a minute, then each of them ten times over. */
+/** A fleet's heartbeats at one main server: 200 per second for a minute, then some of them replayed ten times. */
 import { createHash } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ import { startPrivateServer } from '../../test/support/mariadb/private-server.ts
 import type { Bench } from '../frame.ts';
 
 const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
-/** At a heartbeat each second, as on a run of 16 minutes, they make 200 callbacks a second. */
+/** With a heartbeat per second, as on a run of 16 minutes, they send 200 callbacks per second. */
 const INSTANCES = 200;
 const PER_SECOND = 200;
 const SECONDS = 60;
@@ -43,7 +43,7 @@ interface Ready {
   launched: Launched[];
 }
 
-/** What was sent, to be sent again. */
+/** A sent heartbeat, kept for the replay. */
 interface Sent {
   path: string;
   headers: Record<string, string>;
@@ -54,7 +54,7 @@ export const bench: Bench = {
   title: `Callbacks: the heartbeats of ${INSTANCES} instances`,
   async run() {
     const programs = (await findServer()) ?? (await installServer());
-    if (!programs) throw new Error('this bench needs the programs of MariaDB on the machine');
+    if (!programs) throw new Error('this bench needs the MariaDB programs on this machine');
     const server = await startPrivateServer(programs);
     const url = new URL('/bench_calls', server.adminUrl).href;
     const admin = await createConnection({ uri: server.adminUrl });
@@ -103,7 +103,7 @@ export const bench: Bench = {
   },
 };
 
-/** An instance as the main server hears it. */
+/** An instance as seen by the main server. */
 class Heart {
   readonly sent: Sent[] = [];
   readonly #keys: KeyPair = createKeyPair();
@@ -137,7 +137,7 @@ class Heart {
     if (status !== 200) throw new Error(`a hello was answered with ${status}`);
   }
 
-  /** Milliseconds until the answer; null when it was not a good one. */
+  /** Milliseconds until the answer; null when it was an error. */
   async beat(): Promise<number | null> {
     const { slot, epoch } = this.#place;
     const counter = ++this.#counter;
@@ -181,7 +181,7 @@ async function send(pool: Pool, path: string, headers: Record<string, string>, b
   return reply.statusCode;
 }
 
-/** Times of the answered ones, sorted. */
+/** Times of the answered heartbeats, sorted. */
 async function beat(fleet: readonly Heart[]): Promise<number[]> {
   const answers: Promise<number | null>[] = [];
   const startMs = performance.now();
@@ -207,7 +207,7 @@ async function replayAll(sent: readonly Sent[], pool: Pool, digest: () => Promis
   return { refused, changed: (await digest()) !== before };
 }
 
-/** Of everything that a callback may write. */
+/** Covers everything that a callback may write. */
 async function digestOf(admin: Awaited<ReturnType<typeof createConnection>>): Promise<string> {
   const hash = createHash('sha256');
   for (const table of ['instances', 'chunks', 'parts', 'incidents']) {

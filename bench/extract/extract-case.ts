@@ -55,7 +55,7 @@ function cut(page: string): string[] {
   return Array.from({ length: Math.ceil(page.length / PIECE) }, (_, i) => page.slice(i * PIECE, (i + 1) * PIECE));
 }
 
-/** A case that reads wrong values has no business being fast. */
+/** Fails a case that extracts wrong values. */
 function checkOnce(): void {
   if (name === 'parser') return;
   for (const [i, id] of ids.entries()) {

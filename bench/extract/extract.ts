@@ -1,4 +1,4 @@
-/** How much the extractor costs beside htmlparser2, bare and with handlers written for the page. */
+/** The cost of the extractor compared with htmlparser2, bare and with handlers written for the page. */
 import { fileURLToPath } from 'node:url';
 import type { Bench } from '../frame.ts';
 import { measureInTurn, measureProgram, median } from '../frame.ts';

@@ -1,7 +1,7 @@
-/** What the extractor is measured against: the bare parser, and handlers written by hand for the one page. */
+/** The references for the extractor: the bare parser, and handlers written by hand for this one page. */
 import { Parser } from 'htmlparser2';
 
-/** Parses the page and counts what it meets; all that is left of the work is the parser's own. */
+/** Parses the page and only counts events, so that all work is the parser's. */
 export function countEvents(pieces: readonly string[]): number {
   let events = 0;
   const parser = new Parser({
@@ -19,7 +19,7 @@ interface JsonLd {
   aggregateRating: { ratingValue: string };
 }
 
-/** The fastest reader one would write for this page alone. */
+/** The fastest practical reader written only for this page. */
 export class HandwrittenReader {
   #title = '';
   #price: number | null = null;

@@ -15,7 +15,7 @@ export type FetchCase = 'undici' | 'sax' | 'crawlfleet';
 const [name, origin, page, pages, different] = process.argv.slice(2) as [FetchCase, string, string, string, string];
 const ids = productIds(Number(different));
 const WARM_UP = 300;
-/** Side by side, as the peers do it; the crawl itself sends one request at a time, and far apart. */
+/** Concurrent requests, like the peers; a real crawl sends one request at a time, with long pauses. */
 const CONCURRENCY = 4;
 
 const CASES: Record<FetchCase, () => Promise<(id: string) => Promise<unknown>>> = {
@@ -43,7 +43,7 @@ const CASES: Record<FetchCase, () => Promise<(id: string) => Promise<unknown>>> 
       readMapping({ fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } }).mapping,
     );
     const guard = createAddressGuard({ productUrl: `${origin}/${page}/{id}`, allowPrivate: false, forbidden: [] });
-    // As on an instance: one connection each.
+    // As on an instance: one connection per fetcher.
     const fetchers = Array.from({ length: CONCURRENCY }, () => {
       const dispatcher = createTargetDispatcher({ localAddress: '127.0.0.1', guard, connectTimeoutMs: 5_000 });
       const settings = { userAgent: 'crawlfleet-bench', timeoutMs: 30_000, maxPageBytes: 5_000_000 };
@@ -82,7 +82,7 @@ async function readMany(count: number): Promise<void> {
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
 }
 
-/** A case that reads wrong values has no business being fast. */
+/** Fails a case that extracts wrong values. */
 async function checkOnce(): Promise<void> {
   if (name === 'undici') return;
   for (const id of ids) {

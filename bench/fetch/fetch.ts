@@ -1,4 +1,4 @@
-/** HTTP and extraction together, pacing off: against the client and parser they stand on, and against Crawlee. */
+/** HTTP and extraction together, pacing off: compared with the underlying client and parser, and with Crawlee. */
 import { fileURLToPath } from 'node:url';
 import { Parser } from 'htmlparser2';
 import { renderPage } from '../../test/support/shop/page.ts';
@@ -17,7 +17,7 @@ const DIFFERENT = 100;
 const ROUNDS = 3;
 const CASE = fileURLToPath(new URL('fetch-case.ts', import.meta.url));
 
-/** By the folder that the page server has them in. */
+/** By their folder on the page server. */
 const SHAPES = { item: 'dense', typical: 'typical' } as const;
 type Shape = keyof typeof SHAPES;
 

@@ -1,4 +1,7 @@
-/** Serves product pages (`/item/ID`, `/typical/ID`) as fast as it can, in a process of its own: `page-server.ts PAGES`. Prints its origin; ends when stdin closes. */
+/**
+ * Serves product pages (`/item/ID`, `/typical/ID`) as fast as it can, in its own process: `page-server.ts PAGES`.
+ * Prints its origin; ends when stdin closes.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { renderPage } from '../../test/support/shop/page.ts';

@@ -1,4 +1,4 @@
-/** Starts the page server and gives its origin. */
+/** Starts the page server and returns its origin. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

@@ -1,6 +1,6 @@
 /**
- * A product page as the median of the web is: HTTP Archive counts about one element for 250 bytes of HTML, and most of
- * the bytes are inline styles, scripts and JSON. The demo shop's page has three and a half times as many elements.
+ * A product page like the web's median: HTTP Archive counts about one element per 250 bytes of HTML, and most bytes are
+ * inline styles, scripts and JSON. The demo shop's page has three and a half times as many elements.
  */
 import { escapeHtml } from '../../test/support/shop/page.ts';
 import type { ShopProduct } from '../../test/support/shop/languages.ts';
@@ -34,7 +34,7 @@ const CARDS = repeat(
 );
 const REVIEW = `<p>Bought it for the kitchen &amp; like it: 軽くて使いやすい。 The colour is a little darker than in the picture.</p>`;
 
-/** The same fields at the same places as on the shop's own page. */
+/** The same fields in the same places as on the demo shop's page. */
 export function renderTypicalPage(product: ShopProduct): string {
   const title = escapeHtml(product.title);
   const jsonLd = JSON.stringify({

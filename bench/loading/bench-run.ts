@@ -1,4 +1,4 @@
-/** The run that the bench loads: its products, their rows, and the parts and manifests as instances leave them. */
+/** The run that the bench loads: its products, their rows, and parts and manifests as instances upload them. */
 import { gzipSync } from 'node:zlib';
 import type { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import type { Row } from '../../shared/domain/mapping.ts';
@@ -20,7 +20,7 @@ const STARTED_MS = Date.UTC(2026, 0, 1);
 const DEADLINE_MS = 4 * 3_600_000;
 const CHUNK = 50;
 
-/** As in a shop: texts, numbers, a date, and one field that is often empty. */
+/** Typical shop fields: texts, numbers, a date, and one field that is often empty. */
 export const FIELDS = {
   title: { css: 'h1', required: true },
   price: { css: '.price', integer: true },
@@ -34,7 +34,7 @@ export const COLUMNS = ['title', 'price', 'rating', 'available', 'changed', 'not
 export const idOf = (n: number): string => `product-${String(n).padStart(8, '0')}`;
 export const urlOf = (n: number): string => `https://shop.example.jp/item/${idOf(n)}`;
 
-/** The same for every side of the comparison. */
+/** The same for all sides of the comparison. */
 export function rowOf(n: number): Row {
   return {
     title: `商品 ${n}: hand-made ceramic cup, ${n % 7} pieces, colour ${(n * 31) % 97}`,
@@ -78,7 +78,10 @@ export function benchRun(products: number, slots: number): NewRun {
   };
 }
 
-/** Leaves the run as it stands when every instance has uploaded its parts and told of its manifest, and none is loaded. */
+/**
+ * Brings the run to the state where every instance has uploaded its parts and reported its manifest, and no part is
+ * loaded.
+ */
 export async function crawlAll(run: NewRun, stores: Stores, objects: S3ObjectStore, fence: number): Promise<void> {
   const slots = run.plan.instances;
   await stores.runs.move(run.id, 'planned', 'launching', fence, STARTED_MS);

@@ -1,4 +1,7 @@
-/** The same rows straight into a table of the same shape: by LOAD DATA LOCAL, and by the inserts that a part is loaded with. */
+/**
+ * Writes the same rows directly into a table of the same shape: by LOAD DATA LOCAL, and by the inserts used to load a
+ * part.
+ */
 import { Readable } from 'node:stream';
 import { createConnection } from 'mysql2/promise';
 import { bulkInsert } from '../../orchestrator/db/bulk-insert.ts';
@@ -9,7 +12,7 @@ import { COLUMNS, idOf, rowOf, urlOf } from './bench-run.ts';
 
 const ALL = ['product_id', ...COLUMNS, 'url', 'crawled_at'];
 const AT = '2026-01-01 00:00:00.000';
-/** Rows in one transaction, as in a part. */
+/** Rows per transaction, as in a part. */
 const PART = 1_000;
 
 function valuesOf(n: number): SqlValue[] {
@@ -20,7 +23,10 @@ function valuesOf(n: number): SqlValue[] {
 const toSql = (value: unknown): SqlValue =>
   typeof value === 'boolean' ? Number(value) : ((value ?? null) as SqlValue);
 
-/** Milliseconds for LOAD DATA LOCAL from memory, sorted by key, in one statement. @param table one of the shape that the rows have */
+/**
+ * Milliseconds for LOAD DATA LOCAL from memory, sorted by key, in one statement. @param table a table with the shape of
+ * the rows
+ */
 export async function loadData(url: string, table: string, products: number): Promise<number> {
   const connection = await createConnection({ uri: url, flags: ['+LOCAL_FILES'] });
   try {
@@ -52,7 +58,7 @@ function* lines(products: number): Generator<Buffer> {
   }
 }
 
-/** Milliseconds for the inserts of the parts alone: no bucket, no ledger. */
+/** Milliseconds for only the inserts of the parts: no bucket, no ledger. */
 export async function insertParts(db: Database, table: string, products: number): Promise<number> {
   await db.knex.raw('create table bulk_copy like ??', [table]);
   const startMs = performance.now();

@@ -1,6 +1,6 @@
 /**
- * Loading as the main server does it, alone in a process: `loading-case.ts DATABASE_URL RUN ENDPOINT BUCKET FENCE`. From the
- * manifests in the bucket to published rows and the proof that they are right. Prints its times.
+ * Loading as in the main server, in its own process: `loading-case.ts DATABASE_URL RUN ENDPOINT BUCKET FENCE`. From the
+ * manifests in the bucket to published rows and the proof that they are correct. Prints its times.
  */
 import '../../orchestrator/cli/heap-limits.ts';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';

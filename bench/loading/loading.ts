@@ -1,4 +1,7 @@
-/** Loading a whole run into MariaDB: from the parts in the bucket to published rows and their proof, beside LOAD DATA. */
+/**
+ * Loading a whole run into MariaDB: from the parts in the bucket to published rows and their proof, compared with LOAD
+ * DATA.
+ */
 import { fileURLToPath } from 'node:url';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import { ensureBucket } from '../../orchestrator/cloud/bucket.ts';
@@ -27,7 +30,7 @@ export const bench: Bench = {
   title: 'Loading into MariaDB: from the parts to published rows and their proof',
   async run() {
     const programs = (await findServer()) ?? (await installServer());
-    if (!programs) throw new Error('this bench needs the programs of MariaDB on the machine');
+    if (!programs) throw new Error('this bench needs the MariaDB programs on this machine');
     const server = await startPrivateServer(programs);
     const sandbox = await startSandbox();
     try {

@@ -1,6 +1,6 @@
 /**
- * The main server under 100,000 products: planned, dispatched, loaded, published, verified. The pages are a few bytes and the
- * interval is a millisecond, so that the instances have next to nothing to do and the main server everything.
+ * The main server with 100,000 products: planning, dispatching, loading, publishing, verifying. Pages of a few bytes
+ * and an interval of a millisecond leave the instances almost no work, and the main server all of it.
  */
 import { makeCrawlFolder } from '../crawl-folder.ts';
 import { startOneLineShop } from '../one-line-shop.ts';

@@ -1,4 +1,7 @@
-/** Crawlee's CheerioCrawler on the same pages: `cheerio-crawler.mjs ADDRESS PAGES DIFFERENT [CONCURRENCY]`. Tuned as its documentation says: no sessions, no storage on disk, no log, fixed concurrency. */
+/**
+ * Crawlee's CheerioCrawler on the same pages: `cheerio-crawler.mjs ADDRESS PAGES DIFFERENT [CONCURRENCY]`. Tuned by its
+ * documentation: no sessions, no storage on disk, no log, fixed concurrency.
+ */
 import { CheerioCrawler, Configuration, LogLevel, log } from '@crawlee/cheerio';
 
 const [address, pages, different, concurrency = '8'] = process.argv.slice(2);

@@ -1,4 +1,6 @@
-/** Installs what the benches compare with, once, from its own lockfile: the project itself never depends on it. */
+/**
+ * Installs the peers that the benches compare with, once, from their own lockfile: the project does not depend on them.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

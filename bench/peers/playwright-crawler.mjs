@@ -1,7 +1,7 @@
 /**
- * Crawlee's PlaywrightCrawler on the same pages: `playwright-crawler.mjs CHROMIUM ORIGIN PAGES DIFFERENT CONCURRENCY`. Tuned as its
- * documentation says: images, fonts and media blocked through blockRequests, no fingerprints, no sessions, one context for
- * all pages, headless, nothing waited for beyond DOMContentLoaded, no storage on disk, no log, fixed concurrency.
+ * Crawlee's PlaywrightCrawler on the same pages: `playwright-crawler.mjs CHROMIUM ORIGIN PAGES DIFFERENT CONCURRENCY`.
+ * Tuned by its documentation: images, fonts and media blocked through blockRequests, no fingerprints, no sessions, one
+ * context for all pages, headless, no waiting beyond DOMContentLoaded, no storage on disk, no log, fixed concurrency.
  */
 import { Configuration, LogLevel, PlaywrightCrawler, log } from '@crawlee/playwright';
 import { treeCpuMs } from '../browser/tree-cpu.mjs';
@@ -18,7 +18,7 @@ let cpuBefore = 0;
 let startMs = 0;
 let figures = null;
 
-/** One run for warm-up and measurement: between two runs Crawlee would start another browser. */
+/** One run for warm-up and measurement, because Crawlee starts another browser for a second run. */
 function count() {
   read++;
   if (read === WARM_UP) {
@@ -64,7 +64,7 @@ const crawler = new PlaywrightCrawler(
       },
     ],
     async requestHandler({ page }) {
-      // One evaluation for all fields: the least that Playwright can be asked for.
+      // One evaluation for all fields: the minimum with Playwright.
       const row = await page.evaluate(() => {
         const text = (selector) => document.querySelector(selector)?.textContent.trim() ?? '';
         const json = JSON.parse(text('script[type="application/ld+json"]'));

@@ -1,4 +1,4 @@
-/** How long a run is without its main server after kill -9: from the start of `resume` to its first look at the world. */
+/** How long a run is without its main server after kill -9: from the start of `resume` to its first observation. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -31,7 +31,7 @@ export const bench: Bench = {
         times.push(next.tookMs);
         if (round < ROUNDS - 1) await kill(next.child);
         else {
-          // The first wish to stop ends the run with what it has.
+          // The first stop request ends the run with the results so far.
           next.child.kill('SIGINT');
           await once(next.child, 'exit');
         }
@@ -61,7 +61,7 @@ async function start(configPath: string, args: readonly string[]) {
   }
   child.stderr.resume();
   if (!/^crawling\b/m.test(said))
-    throw new Error(`orchestrator ${args[0]} did not come to crawling:\n${said.slice(-2_000)}`);
+    throw new Error(`orchestrator ${args[0]} did not start crawling:\n${said.slice(-2_000)}`);
   return { child, tookMs: performance.now() - startMs };
 }
 

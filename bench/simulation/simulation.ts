@@ -1,4 +1,4 @@
-/** Whole runs on the virtual clock with the real rules, beside a loop of as many events that decides nothing. */
+/** Whole runs on the virtual clock with the real rules, compared with a loop of as many events without decisions. */
 import { fileURLToPath } from 'node:url';
 import type { Bench, BenchResult } from '../frame.ts';
 import { measureProgram, median } from '../frame.ts';
@@ -7,7 +7,7 @@ import type { CaseFigures } from './simulation-case.ts';
 export const bench: Bench = { title: 'Simulation: runs of four hours on a virtual clock', run };
 
 const CASE = fileURLToPath(new URL('simulation-case.ts', import.meta.url));
-/** The large one takes long: once tells enough. */
+/** The large one takes long, so it runs only once. */
 const SIZES = [
   { products: 30_000, instances: 32, rounds: 5, withinMs: 1_000 },
   { products: 1_000_000, instances: 2_900, rounds: 1, withinMs: 60_000 },

@@ -1,4 +1,4 @@
-/** A whole dry run of 300 products: how polite, how even, how quick after the last page, how large an instance is. */
+/** A whole dry run of 300 products: politeness, even shards, time after the last page, memory of an instance. */
 import { productIds, SHOP_MAPPING } from '../../test/support/shop/product.ts';
 import { startShop } from '../../test/support/shop/start-shop.ts';
 import { makeCrawlFolder } from '../crawl-folder.ts';

@@ -1,4 +1,4 @@
-/** How long to wait before the next try: doubling, with a ceiling, and jitter so that a fleet does not try in step. */
+/** Exponential backoff with a ceiling, and with jitter so that a fleet does not retry in step. */
 import type { Random } from '../../shared/ports/random.ts';
 
 export interface BackoffLimits {

@@ -1,6 +1,6 @@
 /**
- * Closes the epoch: the manifest into the bucket, then the completion callback until the main server confirms it. Every
- * step is in the journal, so a restarted process takes the next one, with the same bytes.
+ * Closes the epoch: stores the manifest in the bucket, then sends the completion callback until the main server
+ * confirms it. Every step is in the journal, so a restarted process continues with the next one, with the same bytes.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -70,7 +70,7 @@ function createManifest({ queue, owner, instanceId, progress, clock }: ClosingPa
   };
 }
 
-/** Repeats the step until it gives null; its result or error otherwise is what went wrong. */
+/** Repeats the step until it returns null; any other result, or an error, is the problem to log. */
 async function untilDone(
   { clock, random, log }: ClosingParts,
   stop: AbortSignal,

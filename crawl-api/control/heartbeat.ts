@@ -1,6 +1,6 @@
 /**
- * Speaks to the main server every interval, and at once when something changes; what changes while a heartbeat is under way goes into
- * the next one, sent right after. Replies that the run's key did not sign are not orders.
+ * Sends a heartbeat every interval, and immediately when something changes. A change during a heartbeat goes into the
+ * next one, sent right after. Replies without a valid signature of the run's key are ignored.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -15,7 +15,7 @@ import { SignalFlag } from './signal-flag.ts';
 export interface HeartbeatParts {
   client: Pick<MainServerClient, 'sendSigned'>;
   describe: () => Heartbeat;
-  /** Carries out orders. May throw when they cannot be written down: they are asked for again. */
+  /** Carries out orders. May throw when they cannot be journalled; the main server then repeats them. */
   follow: (orders: Orders) => Promise<void>;
   clock: Clock;
   random: Random;
@@ -32,12 +32,12 @@ export class HeartbeatLoop {
     this.#parts = parts;
   }
 
-  /** Something changed: speak as soon as the one under way has ended. */
+  /** Something changed: send a heartbeat as soon as the current one has ended. */
   poke(): void {
     this.#wake.raise();
   }
 
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   async run(stop: AbortSignal): Promise<void> {
     const { clock, random, intervalMs } = this.#parts;
     while (!stop.aborted) {
@@ -49,7 +49,7 @@ export class HeartbeatLoop {
       }
       if (stop.aborted) return;
       this.#note(problem);
-      // News does not shorten this wait: a main server with an open incident is not to be flooded.
+      // Changes do not shorten this wait: do not flood a main server that is failing.
       await clock.sleep(
         backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random),
         stop,

@@ -1,4 +1,4 @@
-/** Says hello until the main server accepts this instance or refuses it for good. */
+/** Sends hello until the main server accepts this instance or refuses it permanently. */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
@@ -9,10 +9,13 @@ import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
 
 const RETRY = { firstMs: 250, maxMs: 5_000 };
-/** No further try will be answered otherwise: another instance has the slot. 401 may end: a claim is known a moment after its launch. */
+/**
+ * No retry will be answered differently: another instance has the slot. A 401 may be temporary: the main server learns
+ * of a claim a moment after its launch.
+ */
 const FINAL = [403, 409];
 
-/** `refused` means that this machine is not wanted and should power off. */
+/** `refused`: this machine is not wanted and should power off. */
 export async function sayHello(
   client: Pick<MainServerClient, 'sendHello'>,
   hello: Omit<Hello, 'clock'>,
@@ -32,7 +35,7 @@ export async function sayHello(
     } catch (error) {
       problem = describeError(error);
     }
-    // One line for the first failure and then for each doubling: the console is 64 KB.
+    // Log only the first failure and then each doubling: the console holds 64 KB.
     if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, 'hello not accepted yet');
     await clock.sleep(backoffMs(failures, RETRY, random), stop);
   }

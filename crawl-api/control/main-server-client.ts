@@ -1,6 +1,4 @@
-/**
- * Says things to the main server: one message at a time, so that counters arrive in order, each under a hard time limit.
- */
+/** Sends messages to the main server: one at a time, so that counters arrive in order, each with a hard timeout. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { Agent } from 'undici';
 import type { KeyObject } from 'node:crypto';
@@ -60,7 +58,7 @@ export class MainServerClient {
     });
   }
 
-  /** Drops the connection and whatever is under way. */
+  /** Closes the connection and aborts any request in flight. */
   close(): Promise<void> {
     return this.#agent.destroy();
   }

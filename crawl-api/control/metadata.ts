@@ -1,4 +1,4 @@
-/** What the machine tells its instance (IMDSv2): who it is, where it is, and the user data that holds all settings. */
+/** Reads the instance metadata (IMDSv2): ID, address, and the user data that holds all settings. */
 import { Agent } from 'undici';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -13,10 +13,10 @@ export interface InstanceMetadata {
 }
 
 const TIMEOUT_MS = 5_000;
-/** The service may answer a moment later than the process starts. */
+/** The metadata service may become reachable only after the process has started. */
 const TRIES = 10;
 
-/** Throws `platform` when the service does not answer within some ten tries. */
+/** Throws `platform` when the service does not answer within TRIES tries. */
 export async function readMetadata(endpoint: string, clock: Clock): Promise<InstanceMetadata> {
   const agent = new Agent({ connections: 1 });
   const call = (path: string, method: 'GET' | 'PUT', headers: Record<string, string>): Promise<string> =>

@@ -1,4 +1,4 @@
-/** A wake-up call that many can make and one waits for; calls made while nobody waits are not lost. */
+/** A wake-up signal with many senders and one waiter; a signal raised while nothing waits is kept. */
 import type { Clock } from '../../shared/ports/clock.ts';
 
 export class SignalFlag {
@@ -10,7 +10,10 @@ export class SignalFlag {
     this.#wake?.();
   }
 
-  /** Resolves at the next raise (at once if there was one since the last wait), after `ms`, or when the signal aborts. True if raised. */
+  /**
+   * Resolves at the next raise (immediately if there was one since the last wait), after `ms`, or on abort. True if
+   * raised.
+   */
   async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
     if (!this.#raised && !signal.aborted) {
       const timer = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * What an instance must not forget beside its journal: its key pair, whether the main server has accepted it, and the
- * counter of its callbacks. Kept in one folder per run, slot and epoch, readable by its own user only.
+ * What an instance must keep besides its journal: its key pair, whether the main server has accepted it, and its
+ * callback counter. One folder per run, slot and epoch, readable by the crawler's user only.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import fs from 'node:fs';
@@ -18,7 +18,7 @@ import {
 
 const identitySchema = z.object({ privateKey: z.string(), publicKey: z.string() });
 
-/** Counters are given out in blocks: the file says up to where they may have been used. */
+/** Counters are reserved in blocks: the file holds the end of the block that may be in use. */
 const COUNTER_BLOCK = 10_000;
 
 export class StateFolder {
@@ -33,7 +33,7 @@ export class StateFolder {
     fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.keys = this.#loadKeys();
     const reserved = this.#read('counter');
-    // The clock makes the first counter; a clock that was set back does not make it smaller.
+    // The first counter is the clock's time; a clock that was set back does not lower it.
     this.#counter = Math.max(reserved === null ? 0 : Number(reserved), nowMs);
     this.#reservedTo = this.#counter;
   }
@@ -42,12 +42,12 @@ export class StateFolder {
     return path.join(this.#folder, 'journal');
   }
 
-  /** Room kept beside the journal for a full disk. */
+  /** Disk space reserved next to the journal for when the disk is full. */
   get reservePath(): string {
     return path.join(this.#folder, 'reserve');
   }
 
-  /** For what need not survive, such as a browser's profile. */
+  /** For data that need not survive, such as a browser's profile. */
   get scratchPath(): string {
     return path.join(this.#folder, 'scratch');
   }
@@ -68,7 +68,7 @@ export class StateFolder {
     this.#write('hello-accepted', '1');
   }
 
-  /** A number greater than every one before, over restarts too. */
+  /** Greater than every earlier counter, also across restarts. */
   nextCounter(): number {
     this.#counter++;
     if (this.#counter > this.#reservedTo) this.#reserveCounters();
@@ -81,8 +81,8 @@ export class StateFolder {
       this.#write('counter', String(to));
       this.#reservedTo = to;
     } catch {
-      // A full disk is to be told of, which takes a counter. The next one tries again; a process that starts before that begins at the clock,
-      // which is ahead of all that were given.
+      // Reporting a full disk needs a counter too. The next call retries the write; a process that starts before that
+      // begins at the clock, which is ahead of all counters used.
     }
   }
 
@@ -109,7 +109,7 @@ export class StateFolder {
     }
   }
 
-  /** Whole or not at all, also after a power cut. */
+  /** Atomic, also across a power cut. */
   #write(name: string, text: string): void {
     const file = path.join(this.#folder, name);
     const fd = fs.openSync(`${file}.new`, 'w', 0o600);

@@ -1,6 +1,6 @@
 /**
- * Yes or no, from the words that shops use. Case and white space around do not count; of a schema.org address such as
- * `https://schema.org/InStock` the last part does. Anything else (also `PreOrder`: neither) is no value.
+ * Yes or no, from the words that shops use. Ignores case and surrounding white space; of a schema.org URL such as
+ * `https://schema.org/InStock` the last part counts. Anything else (also `PreOrder`: neither) is no value.
  */
 const YES = [
   'true',

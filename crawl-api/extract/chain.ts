@@ -1,11 +1,11 @@
-/** A field's chain of steps at work: the rules for one and for many values are in shared/domain/mapping.ts. */
+/** Runs a field's chain of steps: the rules for one and for many values are in shared/domain/mapping.ts. */
 import type { ChainValue, FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
 import type { Contents, PageContents } from './page-plan.ts';
 import type { StepContext } from './processors.ts';
 
-/** Where a chain's first values come from. */
+/** The source of a chain's first values. */
 export interface Source {
-  /** True when a record has no part in it: it gives the same for each record of a page. */
+  /** True when it is independent of the record: it yields the same for each record of a page. */
   isOfPage: boolean;
   read(page: PageContents, record: Contents): Scalar[];
 }
@@ -22,20 +22,20 @@ export interface CompiledChain {
   first: Step;
   source: Source;
   operations: Operation[];
-  /** Goes on with the first value selected, whatever becomes of it. */
+  /** Continues with the first selected value only, whatever the other steps make of it. */
   isSingle: boolean;
   type: FieldType;
-  /** The values come from attributes, JSON or JSON-LD: plain numbers there have the point as decimal mark. */
+  /** The values come from attributes, JSON or JSON-LD, where plain numbers have the point as decimal mark. */
   isMachine: boolean;
 }
 
-/** What a step has left over, for showing. */
+/** Called with the values after each step. */
 export type StepObserver = (step: Step, values: readonly ChainValue[]) => void;
 
 export interface ChainResult {
-  /** Left after all steps. An empty text is no value. */
+  /** The values after all steps. An empty text is no value. */
   values: ChainValue[];
-  /** Nothing of the page is in them: the chain had come to nothing before its `default`. */
+  /** True when no value comes from the page: the chain was empty before its `default`. */
   isDefault: boolean;
 }
 
@@ -56,7 +56,7 @@ export function runChain(
   return { values, isDefault };
 }
 
-/** In this order: an empty first value is no reason to take the second. */
+/** Limits first, then filters: an empty first value is no reason to take the second. */
 function keep(values: readonly ChainValue[], onlyFirst: boolean): ChainValue[] {
   return (onlyFirst ? values.slice(0, 1) : values).filter((value) => value !== '');
 }

@@ -1,4 +1,4 @@
-/** Turns a mapping into what pages are read by: done once per process, used for every page. */
+/** Compiles a mapping: once per process, for use with every page. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Field, Mapping, PageMapping, Step } from '../../shared/domain/mapping.ts';
 import { fieldType, isMachineRead, isSelectStep } from '../../shared/domain/mapping.ts';
@@ -20,7 +20,7 @@ export interface CompiledField {
 /** One page mapping, ready for pages. */
 export interface CompiledPage {
   name: string;
-  /** What it was compiled from. */
+  /** The source it was compiled from. */
   mapping: PageMapping;
   plan: PagePlan;
   fields: CompiledField[];
@@ -29,7 +29,7 @@ export interface CompiledPage {
 }
 
 export interface CompiledMapping {
-  /** The first page mapping for this URL; null when there is none. */
+  /** The first page mapping that matches this URL; null when none does. */
   forUrl(url: string): CompiledPage | null;
 }
 
@@ -38,7 +38,7 @@ export interface CompileOptions {
   allByTree?: boolean;
 }
 
-/** Loads the libraries only of the steps that are used. Throws `config-invalid` with every fault of the mapping. */
+/** Loads only the libraries of the steps that are used. Throws `config-invalid` with every fault of the mapping. */
 export async function compileMapping(mapping: Mapping, options: CompileOptions = {}): Promise<CompiledMapping> {
   const allByTree = options.allByTree ?? false;
   const libraries = await loadLibraries(mapping, allByTree);
@@ -98,9 +98,9 @@ function compileChain(
   allByTree: boolean,
 ): CompiledChain {
   const [first, ...rest] = steps;
-  if (!first || !isSelectStep(first)) throw new Error('a chain begins with a step that selects');
+  if (!first || !isSelectStep(first)) throw new Error('a chain must begin with a step that selects');
   const isSingle = !steps.some(({ type }) => ['first', 'all', 'join', 'split'].includes(type));
-  // What a later step selects from, such as a script with the page's data, may be longer than a value.
+  // The input of a later selecting step, such as a script with the page's data, may be longer than a value.
   const maxChars = rest.some(isSelectStep) ? MAX_JSON_CHARS : MAX_TEXT_CHARS;
   const limit = isSingle ? 1 : MAX_VALUES;
   return {

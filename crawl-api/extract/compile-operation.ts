@@ -1,4 +1,4 @@
-/** Turns the steps after the first into operations on lists of values. */
+/** Compiles the steps after the first into operations on lists of values. */
 import type { ChainValue, Scalar, SelectStep, Step } from '../../shared/domain/mapping.ts';
 import { fieldType, isSelectStep } from '../../shared/domain/mapping.ts';
 import type { Operation } from './chain.ts';
@@ -12,7 +12,7 @@ import type { StepContext } from './processors.ts';
 import { asText, mapValues, processValues } from './processors.ts';
 import { MAX_VALUES } from './values.ts';
 
-/** `maxChars`: so long may a value become. */
+/** `maxChars`: maximum length of a value. */
 export function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, maxChars: number): Operation {
   if (isSelectStep(step)) {
     const select = compileSelect(step, libraries, allByTree, maxChars);
@@ -44,7 +44,7 @@ function compileSelect(step: SelectStep, libraries: Libraries, allByTree: boolea
   switch (step.type) {
     case 'css':
     case 'xpath': {
-      // The text is read as a page of its own.
+      // The text is parsed as a page of its own.
       const compiler = new SourceCompiler(libraries, allByTree);
       const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false });
       const plan = compiler.plan(null, false);

@@ -1,4 +1,4 @@
-/** Turns the selecting steps of a mapping into sources of values, and gathers what the page must be read for. */
+/** Compiles the selecting steps of a mapping into sources of values, and collects what must be read from the page. */
 import type { Scalar, SelectStep } from '../../shared/domain/mapping.ts';
 import type { CompiledSelector } from '../../shared/adapters/selector-check.ts';
 import { readSelector } from '../../shared/adapters/selector-check.ts';
@@ -15,15 +15,15 @@ import { MAX_VALUES } from './values.ts';
 type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
 
 export interface SourceOptions {
-  /** So many values are wanted. */
+  /** Maximum number of values. */
   limit: number;
-  /** Of each one so many characters. */
+  /** Maximum characters of each value. */
   maxChars: number;
-  /** Look in each record, not in the page. */
+  /** Search each record, not the page. */
   inRecord: boolean;
 }
 
-/** Gathers the sources of one page mapping and what they need. */
+/** Collects the sources of one page mapping and what they read. */
 export class SourceCompiler {
   readonly #libraries: Libraries;
   /** For tests: no selector is matched while streaming. */
@@ -71,7 +71,7 @@ export class SourceCompiler {
     }
   }
 
-  /** How the records of the page are found by `rows.each`. */
+  /** How `rows.each` finds the records of the page. */
   records(each: SelectStep): RecordSearch {
     if (each.type === 'css') {
       const reading = readSelector(each.selector);
@@ -98,7 +98,7 @@ export class SourceCompiler {
     return { by: 'json', find: (json) => findJson(path, json, MAX_ROWS + 1) };
   }
 
-  /** The plan for a page that gives all sources asked for so far. */
+  /** The plan for a page that serves all sources compiled so far. */
   plan(records: RecordSearch | null, readsBase: boolean): PagePlan {
     return {
       targets: this.#targets,

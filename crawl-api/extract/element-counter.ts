@@ -1,4 +1,4 @@
-/** Follows elements as they open and close, and knows of the one that opens all that a selector may ask of its place. */
+/** Follows elements as they open and close, and provides the properties that a selector may test of the opening one. */
 import type { ElementView } from './element-test.ts';
 import type { Attributes } from './markup/markup-events.ts';
 import { RecordAttributes } from './markup/record-attributes.ts';
@@ -12,7 +12,7 @@ interface Level {
 export class ElementCounter {
   readonly #countsTypes: boolean;
   readonly #levels: Level[] = [{ childCount: 0, types: null }];
-  /** One for all elements: a page has thousands. */
+  /** One object for all elements: a page has thousands. */
   readonly #view: ElementView = {
     name: '',
     attributes: new RecordAttributes(),
@@ -23,17 +23,17 @@ export class ElementCounter {
   };
   #depth = 0;
 
-  /** `countsTypes`: whether positions among elements of the same name are asked for. */
+  /** `countsTypes`: whether to count positions among elements of the same name. */
   constructor(countsTypes: boolean) {
     this.#countsTypes = countsTypes;
   }
 
-  /** Number of elements open now. */
+  /** Number of open elements. */
   get depth(): number {
     return this.#depth;
   }
 
-  /** The element that opens; valid until the next call. Throws PageLimitError where a page nests too deep. */
+  /** Enters the element; the view is valid until the next call. Throws PageLimitError when the page nests too deep. */
   open(name: string, attributes: Attributes): ElementView {
     if (this.#depth >= MAX_DEPTH) throw new PageLimitError(`the page nests deeper than ${MAX_DEPTH} elements`);
     const parent = this.#levels[this.#depth]!;

@@ -1,4 +1,4 @@
-/** Whether one element meets one compound of a selector: everything a start tag and its place in the page can tell. */
+/** Tests one element against one compound of a selector: everything that its start tag and its position decide. */
 import type { Attributes } from './markup/markup-events.ts';
 import type { AttributeOperator, Compound, ElementTest } from '../../shared/adapters/selector-check.ts';
 
@@ -9,7 +9,7 @@ export interface ElementView {
   position: number;
   positionOfType: number;
   isRoot: boolean;
-  /** True where the element is the record whose fields are looked for. */
+  /** True for the record whose fields are being searched. */
   isScope: boolean;
 }
 
@@ -52,7 +52,7 @@ function compare(operator: AttributeOperator, value: string, wanted: string): bo
       return hasWord(value, wanted);
     case 'hyphen':
       return value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-');
-    // An empty string is the start, end and part of every value; CSS says such a selector matches nothing.
+    // An empty string is the start, end and part of every value; in CSS such a selector matches nothing.
     case 'start':
       return wanted !== '' && value.startsWith(wanted);
     case 'end':
@@ -62,7 +62,7 @@ function compare(operator: AttributeOperator, value: string, wanted: string): bo
   }
 }
 
-/** True when `wanted` is one of the space-separated words; no array is made, since this runs for most start tags. */
+/** True when `wanted` is one of the space-separated words. Builds no array, because it runs for most start tags. */
 function hasWord(value: string, wanted: string): boolean {
   if (value === wanted) return wanted !== '' && !/[ \t\n\f\r]/.test(wanted);
   if (wanted === '') return false;

@@ -1,4 +1,4 @@
-/** Whether a page gave anything at all. */
+/** Tests whether a page yielded any values. */
 import type { Extraction } from './page-extractor.ts';
 
 /** True when at least one value was found on the page, or its list of records is rightly empty. */

@@ -1,15 +1,18 @@
-/** JSON of a page within bounds: what is nested or divided without end takes a hundred times its own size, and all in one turn. */
+/**
+ * Parses JSON of a page within limits: deeply nested or finely divided JSON takes a hundred times its own size, in a
+ * single blocking call.
+ */
 import type { PageBudget } from './page-limits.ts';
 import { PageLimitError } from './page-limits.ts';
 
-/** Levels of one inside the other; shops have ten or twenty. */
+/** Maximum nesting levels; shops have ten or twenty. */
 export const MAX_JSON_DEPTH = 1_000;
-/** Arrays and objects of one text. 5 MB of the products of shops have a quarter of that. */
+/** Maximum arrays and objects of one text. 5 MB of shop products have a quarter of that. */
 export const MAX_JSON_CONTAINERS = 200_000;
 
 /**
- * As JSON.parse, after one look at the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
- * @param keeper given where the value stays in memory beside others of the page
+ * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
+ * @param keeper passed when the value stays in memory along with others of the page
  */
 export function parseBounded(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
   const containers = countContainers(text);
@@ -18,7 +21,7 @@ export function parseBounded(text: string, keeper?: Pick<PageBudget, 'keepJson'>
   return value;
 }
 
-/** Up to the first fault in the text these are the brackets that JSON.parse sees. */
+/** Up to the first syntax error these are the brackets that JSON.parse sees. */
 function countContainers(text: string): number {
   let containers = 0;
   let depth = 0;
@@ -44,7 +47,7 @@ function countContainers(text: string): number {
   return containers;
 }
 
-/** Where the string that begins here ends, or the text. */
+/** End of the string that begins here, or of the text. */
 function endOfString(text: string, start: number): number {
   let at = start;
   do {

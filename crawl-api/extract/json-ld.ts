@@ -2,18 +2,18 @@
  * Values at a dotted path in JSON blocks. Shops write JSON-LD by hand and by template, so reading is lenient: a block
  * that no repair makes valid is skipped, the others still count.
  *
- * A path is looked for in every block, in the order of the page: in the block itself, then in each member of its
- * `@graph`. Where that gives nothing it is looked for in what those are about (`mainEntity`), and last in the variants
- * of a product group (`hasVariant`). `price` and `priceCurrency` of an offer that keeps them there are read from its
- * `priceSpecification`. Arrays on the way are walked through in order; a number in the path takes one element. What stands at the
- * end of the path gives values: a string, a number, true or false as text, each element of an array; of an object
- * its `@value`. null and other objects give nothing.
+ * Every block is searched, in page order: first the block itself, then each member of its `@graph`. If that yields
+ * nothing, the entities they are about (`mainEntity`) are searched, and last the variants of a product group
+ * (`hasVariant`). `price` and `priceCurrency` of an offer that keeps them there are read from its `priceSpecification`.
+ * Arrays along the path are walked in order; a number in the path selects one element. Values at the end of the path: a
+ * string, a number, true or false as text, each element of an array; of an object its `@value`. null and other objects
+ * yield nothing.
  */
 import { parseBounded } from './json-bounds.ts';
 import type { PageBudget } from './page-limits.ts';
 import { PageLimitError } from './page-limits.ts';
 
-/** The block's value; undefined when it is broken beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
+/** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
 export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
   const bare = unwrap(text.trim());
   for (const repair of [asItIs, repaired]) {
@@ -28,11 +28,14 @@ export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'keepJson
 
 const asItIs = (text: string): string => text;
 
-/** A string, or a comment in one of three forms. What is not closed goes to the end, so that nothing is read twice. */
+/** A string, or a comment in one of three forms. Unclosed ones extend to the end, so that nothing is scanned twice. */
 const STRING_OR_COMMENT = /"(?:\\[^]|[^"\\])*(?:"|$)|\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)/g;
 const STRING_OR_LAST_COMMA = /"(?:\\[^]|[^"\\])*(?:"|$)|,(?=\s*[}\]])/g;
 
-/** Without what shops leave in by hand: comments, commas before a closing bracket, raw line ends in strings, a semicolon at the end. */
+/**
+ * Removes typical errors of hand-written JSON: comments, commas before a closing bracket, raw line ends in strings, a
+ * semicolon at the end.
+ */
 const repaired = (text: string): string =>
   text
     .replace(STRING_OR_COMMENT, (found) => (found.startsWith('"') ? found : ' '))
@@ -43,7 +46,7 @@ const repaired = (text: string): string =>
 const OPENING = ['//', '/*', '<!--', '<![CDATA['];
 const CLOSING = ['*/', '-->', ']]>', '//', '/*'];
 
-/** Without the comment or CDATA marks that scripts are put in; JSON itself neither begins nor ends with one. */
+/** Removes the comment or CDATA marks around scripts; JSON itself neither begins nor ends with one. */
 function unwrap(text: string): string {
   let bare = text;
   for (let mark; (mark = OPENING.find((m) => bare.startsWith(m))) !== undefined;)
@@ -58,7 +61,7 @@ export function parsePath(path: string): string[] {
   return path.split('.');
 }
 
-/** A page that nests arrays deeper than this is not worth a stack overflow. */
+/** Maximum depth of nested arrays, to prevent a stack overflow. */
 const MAX_WALK = 100;
 
 /** All values at the path, in order, at most `limit`. */
@@ -70,7 +73,7 @@ export function findJsonValues(
   const found: (string | number)[] = [];
   let things = blocks.flatMap(listOf).flatMap((top) => [top, ...listOf(own(top, '@graph'))]);
   for (const further of [null, 'mainEntity', 'hasVariant']) {
-    // Where the page says it itself, what it is about and its variants would only add other products' values.
+    // If the block has the value itself, the related entities and variants would only add other products' values.
     if (found.length > 0) break;
     const next = further === null ? things : things.flatMap((thing) => listOf(own(thing, further)));
     for (const thing of next) walk(thing, path, 0, 0, found, limit);
@@ -107,7 +110,7 @@ function walk(
 
 const IN_SPECIFICATION = new Set(['price', 'priceCurrency']);
 
-/** The value of the first specification that has one: further ones are of list prices and unit prices. */
+/** The value of the first specification that has one: further ones are list prices and unit prices. */
 function priceSpecification(offer: unknown, key: string): unknown {
   return listOf(own(offer, 'priceSpecification'))
     .map((specification) => own(specification, key))

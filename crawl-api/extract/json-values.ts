@@ -1,10 +1,10 @@
-/** Values out of JSON by JSONPath. */
+/** Extracts values from JSON by JSONPath. */
 import type { Scalar } from '../../shared/domain/mapping.ts';
 import type { JsonPath } from '../../shared/adapters/steps/json-path.ts';
 import { PageLimitError } from './page-limits.ts';
 import type { PageBudget } from './page-limits.ts';
 
-/** The values of the first `limit` nodes; none where there is no JSON. Throws PageLimitError. */
+/** The values of the first `limit` nodes; none without JSON. Throws PageLimitError. */
 export function findJson(path: JsonPath, json: unknown, limit: number): unknown[] {
   if (json === undefined) return [];
   try {
@@ -14,7 +14,7 @@ export function findJson(path: JsonPath, json: unknown, limit: number): unknown[
   }
 }
 
-/** JSON values as a chain takes them: null is none, objects and arrays are JSON text. Throws PageLimitError. */
+/** Converts JSON values for a chain: null is no value, objects and arrays become JSON text. Throws PageLimitError. */
 export function toScalars(values: readonly unknown[], maxChars: number, budget: PageBudget): Scalar[] {
   const scalars: Scalar[] = [];
   for (const value of values) {

@@ -1,6 +1,6 @@
 /**
- * Loads the libraries that the steps of a mapping need, and no others: an instance has little memory, and most mappings
- * are CSS and JSON-LD alone.
+ * Loads only the libraries that the steps of a mapping need: an instance has little memory, and most mappings use only
+ * CSS and JSON-LD.
  */
 import type { Mapping, Step } from '../../shared/domain/mapping.ts';
 import { needsDom } from '../../shared/adapters/step-faults.ts';
@@ -33,7 +33,7 @@ function stepsOf({ fields, urlParsers, rows }: Mapping['pages'][number]): Step[]
   return rows ? [...chains, rows.each, ...(rows.empty ? [rows.empty] : [])] : chains;
 }
 
-/** The library of a step that is there: loadLibraries has looked at the same steps. */
+/** The library of a compiled step: loadLibraries has loaded it for the same steps. */
 export function loaded<T>(library: T | null): T {
   if (library === null) throw new Error('a step was compiled without its library');
   return library;

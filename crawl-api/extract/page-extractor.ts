@@ -1,4 +1,4 @@
-/** Reads one page as it streams in and gives the rows and links that the mapping asks for. */
+/** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { FieldValue, KeyedRow, Row, ShownMarks } from '../../shared/domain/mapping.ts';
 import type { CompiledChain, StepObserver } from './chain.ts';
@@ -18,10 +18,10 @@ export type { PageKind } from './page-plan.ts';
 
 /**
  * rows: one `{key: null, row}` for a plain mapping, any number with `rows`. missing: the first required field without a
- * value (or 'rows': neither records nor the sign that there are none; or 'mapping': none is for this URL).
- * links: absolute URLs from url_parsers, each once. partial: what a page without a required field gave all the same;
- * further pages of the product may have the rest. Left out with `rows`, and where the page has no value at all.
- * onlyDefaults: what values the row has come from the mapping's defaults, none from the page.
+ * value (or 'rows': neither records nor the sign that there are none; or 'mapping': none matches this URL). links:
+ * absolute URLs from url_parsers, each once. partial: the values of a page without a required field; further pages of
+ * the product may have the rest. Omitted with `rows`, and where the page has no value at all. onlyDefaults: all values
+ * of the row come from the mapping's defaults, none from the page.
  */
 export type Extraction =
   | { rows: KeyedRow[]; missing: null; links: string[]; onlyDefaults?: true }
@@ -35,7 +35,7 @@ export interface PartialRow {
 }
 
 export interface ExtractorOptions {
-  /** Keeps what every step gave, for trace(). */
+  /** Record the values after every step, for trace(). */
   trace?: boolean;
 }
 
@@ -45,7 +45,7 @@ export class PageExtractor {
   readonly #url: string;
   readonly #trace: Trace | null;
 
-  /** `url`: the page's own; it chooses the page mapping, and links are relative to it. */
+  /** `url`: the page's own; it selects the page mapping, and links are relative to it. */
   constructor(mapping: CompiledMapping, kind: PageKind, url: string, options: ExtractorOptions = {}) {
     this.#page = mapping.forUrl(url);
     this.#pass = this.#page && new PagePass(this.#page.plan, kind);
@@ -53,12 +53,12 @@ export class PageExtractor {
     this.#trace = options.trace ? new Map() : null;
   }
 
-  /** Name of the page mapping that is used; null when none is for this URL. */
+  /** Name of the page mapping in use; null when none matches this URL. */
   get mappingName(): string | null {
     return this.#page?.name ?? null;
   }
 
-  /** Takes the next piece of the page, of any length. Throws PageLimitError, and nothing else whatever the page. */
+  /** Takes the next piece of the page, of any length. Throws PageLimitError, and no other error on any page. */
   write(text: string): void {
     this.#pass?.write(text);
   }
@@ -73,7 +73,7 @@ export class PageExtractor {
     return { ...run.rows(), links };
   }
 
-  /** What every step of each field gave; empty unless asked for, and before end(). */
+  /** The values after every step of each field; empty unless enabled, and before end(). */
   trace(): Trace {
     return this.#trace ?? new Map();
   }
@@ -88,13 +88,13 @@ interface FoundValue {
   mark: DecimalMark | null;
 }
 
-/** The chains of a page mapping at work on what was taken from one page. */
+/** Runs the chains of a page mapping on the contents of one page. */
 class PageRun {
   readonly #page: CompiledPage;
   readonly #contents: PageContents;
   readonly #base: string;
   readonly #trace: Trace | null;
-  /** What chains gave that read the page as a whole: the same for all its records. */
+  /** Results of chains that read the page as a whole: the same for all its records. */
   readonly #ofPage = new Map<CompiledChain, FoundValue>();
 
   constructor(page: CompiledPage, contents: PageContents, base: string, trace: Trace | null) {
@@ -126,7 +126,7 @@ class PageRun {
     return [...links];
   }
 
-  /** A record without its key or a required field is left out; of two with the same key the first stays. */
+  /** Skips a record without its key or a required field; of records with the same key the first counts. */
   #manyRows({ key, empty }: NonNullable<CompiledPage['rows']>): Rows {
     const { page, records } = this.#contents;
     const rows = new Map<string, KeyedRow>();
@@ -141,13 +141,16 @@ class PageRun {
       }
     }
     if (rows.size > 0) return { rows: [...rows.values()], missing: null };
-    // Records of which none is whole: the mapping does not fit the page.
+    // No record is complete: the mapping does not fit the page.
     if (firstMissing !== null) return { rows: null, missing: firstMissing };
     const saysEmpty = empty?.read(this.#contents, page).some((value) => value !== false && value !== 0);
     return saysEmpty ? { rows: [], missing: null } : { rows: null, missing: 'rows' };
   }
 
-  /** The record's values, and the names of required fields without one. `hasValue`: one of them comes from the page. */
+  /**
+   * The record's values, and the names of required fields without one. `hasValue`: at least one value comes from the
+   * page.
+   */
   #rowOf(
     record: Contents,
     trace: Trace | null,
@@ -183,7 +186,7 @@ class PageRun {
   }
 }
 
-/** Of a number that is not read yet its text: that is the same on every page that shows it. */
+/** For an ambiguous number its text: it is the same on every page that shows it. */
 function keyOf(value: FieldValue): string | null {
   if (value === null) return null;
   return Array.isArray(value) ? value.map(asText).join(',') : asText(value);

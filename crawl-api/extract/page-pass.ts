@@ -1,4 +1,4 @@
-/** One page on its way through the parser: what the reader takes while it streams, and the tree where one is needed. */
+/** Parses one page: the reader takes values while it streams, and a tree is built where one is needed. */
 import { parseJsonBlock } from './json-ld.ts';
 import { HtmlParser } from './markup/html-parser.ts';
 import type { MarkupHandler, MarkupParser } from './markup/markup-events.ts';
@@ -15,7 +15,7 @@ export class PagePass {
   #reader: PageReader;
   #source = '';
 
-  /** `budget`: given where the text is a part of a page that has its own. */
+  /** `budget`: passed when the text is a part of a page that has its own. */
   constructor(plan: PagePlan, kind: PageKind, budget = new PageBudget()) {
     this.#plan = plan;
     this.#reader = new PageReader(plan, budget);
@@ -38,7 +38,7 @@ export class PagePass {
     this.#parser.write(text);
   }
 
-  /** All that was taken; throws PageLimitError. */
+  /** Everything that was extracted; throws PageLimitError. */
   end(): PageContents {
     this.#parser?.end();
     if (this.#tree) this.#endTree(this.#tree);
@@ -69,7 +69,7 @@ export class PagePass {
     };
   }
 
-  /** Records that only the tree can tell are known now: the page is read a second time, from the tree. */
+  /** Records that need the tree are known now: the page is read again, from the tree. */
   #endTree(tree: TreeBuilder): void {
     const root = tree.end();
     const { records, dom } = this.#plan;

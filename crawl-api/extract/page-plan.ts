@@ -1,4 +1,4 @@
-/** What is to be taken while a page streams by, and what was taken. */
+/** What to extract while a page streams by, and the result. */
 import type { Element } from 'domhandler';
 import type * as Dom from './dom/queries.ts';
 import type { TreeNode } from './dom/tree.ts';
@@ -11,11 +11,11 @@ export type PageKind = 'html' | 'xml' | 'json';
 export interface Target {
   /** The attribute to take instead of the text. */
   attribute: string | null;
-  /** So many elements are taken. */
+  /** Maximum number of elements. */
   limit: number;
-  /** Of each one's text so many characters. */
+  /** Maximum characters of each one's text. */
   maxChars: number;
-  /** Looked for in each record, not in the page as a whole. */
+  /** Searched in each record, not in the page as a whole. */
   perRecord: boolean;
 }
 
@@ -29,19 +29,19 @@ export interface PagePlan {
   targets: Target[];
   /** The selectors of all targets, matched against the whole page. */
   table: StateTable;
-  /** Selectors with `:scope`, matched against each record by itself; null without any. */
+  /** Selectors with `:scope`, matched within each record; null without any. */
   scopeTable: StateTable | null;
   /** Null where the page is one record. */
   records: RecordSearch | null;
   readsJsonLd: boolean;
   readsSource: boolean;
-  /** Links are made absolute: the page's <base> counts. */
+  /** Links are made absolute, so the page's <base> is needed. */
   readsBase: boolean;
   /** Set when the page is kept as a tree. */
   dom: typeof Dom | null;
 }
 
-/** What was taken from one record, or from the page as a whole. */
+/** The values extracted from one record, or from the page as a whole. */
 export interface Contents {
   /** By target, in the order in which the elements open. */
   values: string[][];
@@ -52,7 +52,7 @@ export interface Contents {
 export interface PageContents {
   page: Contents;
   records: Contents[];
-  /** The JSON-LD blocks; of a JSON page the one value. */
+  /** The JSON-LD blocks; of a JSON page its one value. */
   blocks: unknown[];
   source: string;
   base: string | null;

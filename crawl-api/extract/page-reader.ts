@@ -1,6 +1,6 @@
 /**
- * Takes from a page, as it streams by, what its plan asks for. The text of an element is all text inside it, entities
- * decoded, without what stands in script and style; of a matched script or style itself it is its source.
+ * Extracts the targets of a plan from a page as it streams by. The text of an element is all text inside it, with
+ * entities decoded, without the content of script and style; a matched script or style itself yields its source.
  */
 import type { Element } from 'domhandler';
 import { ElementCounter } from './element-counter.ts';
@@ -22,7 +22,7 @@ interface Capture {
   text: string;
 }
 
-/** Contents that are being filled; `seen` holds for each target the number of the element it took last. */
+/** Contents being filled; `seen` holds for each target the number of the element it took last. */
 interface Filling extends Contents {
   seen: number[];
 }
@@ -40,16 +40,16 @@ export class PageReader implements MarkupHandler {
   readonly #page: Filling;
   readonly #contents: PageContents;
   readonly #openRecords: OpenRecord[] = [];
-  /** Matchers of closed records, for the next ones. */
+  /** Matchers of closed records, for reuse. */
   readonly #freeMatchers: SelectorMatcher[] = [];
   readonly #recordTarget: number;
-  /** Elements that are records, where the tree tells. */
+  /** Elements that are records, when the tree decides. */
   readonly #recordElements: ReadonlySet<Element> | null;
   readonly #captures: Capture[] = [];
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
-  /** Number of the element that opens. */
+  /** Number of the current element. */
   #serial = 0;
   #opening: Attributes = new RecordAttributes();
   #opensRecord = false;
@@ -66,7 +66,7 @@ export class PageReader implements MarkupHandler {
     this.#contents = { page: this.#page, records: [], blocks: [], source: '', base: null, budget };
   }
 
-  /** What was taken so far; complete when all elements are closed. */
+  /** Everything extracted so far; complete when all elements are closed. */
   get contents(): PageContents {
     return this.#contents;
   }
@@ -109,7 +109,7 @@ export class PageReader implements MarkupHandler {
   }
 
   comment(): void {
-    // Nothing is taken from comments.
+    // Comments yield no values.
   }
 
   /** An end tag. */

@@ -1,9 +1,10 @@
 /**
- * What each processor makes of values. A value that it can make nothing of gives none. Results are bounded: no step makes
- * a text longer than the place it was given allows, or more than MAX_VALUES values.
+ * What each processor makes of values. A value that it cannot process yields none. Results are bounded: no step
+ * produces a text longer than its limit, or more than MAX_VALUES values.
  *
- * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; none stays at the ends.
- * number, price, currency: see numbers/. A number that can be read in two ways stays unread; steps that make text take its text.
+ * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; leading and trailing
+ * ones are removed.
+ * number, price, currency: see numbers/. An ambiguous number stays unread; text steps use its text.
  * boolean, date, url: see boolean.ts, date-format.ts and below.
  * integer: the number, if it is a whole one that fits 53 bits; of two readings the only whole one.
  */
@@ -15,18 +16,21 @@ import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
 import { MAX_VALUES } from './values.ts';
 
-/** What a processor may ask of the page. */
+/** What a processor may read about the page. */
 export interface StepContext {
-  /** Links are relative to this: the page's URL or its <base>. */
+  /** Base URL of links: the page's URL or its <base>. */
   base: string;
   budget: PageBudget;
   /** The values come from attributes, JSON or JSON-LD. */
   isMachine: boolean;
-  /** The decimal marks that numbers show beyond doubt are added here. */
+  /** Decimal marks that unambiguous numbers show are added here. */
   marks: Set<DecimalMark>;
 }
 
-/** The values after one step; dates are read elsewhere, by a library that few mappings need. `maxChars`: so long may a text become. */
+/**
+ * The values after one step; dates are handled elsewhere, by a library that few mappings need. `maxChars`: maximum
+ * length of a text.
+ */
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
   values: readonly ChainValue[],
@@ -66,7 +70,7 @@ export function processValues(
   }
 }
 
-/** The results of `read` that are values. */
+/** The results of `read`, without nulls. */
 export function mapValues(values: readonly ChainValue[], read: (value: ChainValue) => ChainValue | null): ChainValue[] {
   const results: ChainValue[] = [];
   for (const value of values) {
@@ -80,7 +84,7 @@ export function trim(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** The value as text: of an unread number what the page has. */
+/** The value as text: for an unread number the page's text. */
 export function asText(value: ChainValue): string {
   return isUnread(value) ? value.text : String(value);
 }
@@ -97,7 +101,7 @@ function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: Ste
   return reading.value;
 }
 
-/** Of `1.250` only 1250 is a whole number, so that is what it says. */
+/** Only 1250 is a whole reading of `1.250`, so that is the integer. */
 function toInteger(value: ChainValue | null): ChainValue | null {
   if (value === null || !isUnread(value)) return Number.isSafeInteger(value) ? value : null;
   if (readingsOf(value).length === 0) return value;
@@ -105,7 +109,7 @@ function toInteger(value: ChainValue | null): ChainValue | null {
   return whole.length === 2 ? value : (whole[0] ?? null);
 }
 
-/** Stops at the limit: a short text to find and a long one to put in its place would make gigabytes of a page. */
+/** Stops at the limit: a short search text and a long replacement could turn a page into gigabytes. */
 function replaceAll(text: string, find: string, by: string, maxChars: number): string {
   let result = '';
   let from = 0;
@@ -129,7 +133,7 @@ function joinAll(values: readonly ChainValue[], by: string, maxChars: number): s
 
 const MAX_URL_CHARS = 2_048;
 
-/** The absolute form of a web address; null for what is none (`mailto:`, `javascript:`, `#` of nowhere, garbage). */
+/** The absolute form of a URL; null for anything else (`mailto:`, `javascript:`, an empty `#`, garbage). */
 export function toUrl(link: string, base: string): string | null {
   const text = link.trim();
   if (text === '' || text.length > MAX_URL_CHARS) return null;

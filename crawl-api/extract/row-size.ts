@@ -1,11 +1,11 @@
-/** How much room rows take in the journal and in parts. */
+/** Estimates the size of rows in the journal and in parts. */
 import type { FieldValue, Row } from '../../shared/domain/mapping.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 
 /** Quotes, colon, comma; or a number. */
 const FIXED_BYTES = 16;
 
-/** About the bytes of the row's JSON, in one pass without building it: what JSON escapes is counted as if it were not. */
+/** Approximate bytes of the row's JSON, in one pass without building it; escapes are not counted. */
 export function rowBytes(row: Row): number {
   let bytes = FIXED_BYTES;
   for (const [name, value] of Object.entries(row)) bytes += name.length + valueBytes(value);

@@ -1,14 +1,14 @@
 /**
- * Says of the elements of a page, as they open and close, which selectors each one matches. There is no tree: for each
- * open element it keeps which states (positions in selectors) the element, its ancestors and its earlier siblings are
- * in, which is all that descendant, child, + and ~ ask for.
+ * Reports which selectors each element of a page matches, as elements open and close. There is no tree: for each open
+ * element it keeps the states (positions in selectors) of the element, its ancestors and its earlier siblings, which is
+ * all that descendant, child, + and ~ need.
  */
 import { meetsCompound } from './element-test.ts';
 import type { ElementView } from './element-test.ts';
 import type { MatchState, StateTable } from './state-table.ts';
 
-// Of each open element there are four sets of states, one bit each, side by side in one array: a page has thousands of
-// elements, and sets of their own would have to be made or cleared one by one.
+// Each open element has four sets of states, one bit each, side by side in one array: a page has thousands of elements,
+// and separate sets would have to be created or cleared one by one.
 /** The element's own states. */
 const OWN = 0;
 /** Its own and all its ancestors'. */
@@ -36,7 +36,10 @@ export class SelectorMatcher {
     this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
   }
 
-  /** Call at every start tag; `onMatch` hears the number of each target whose selector the element matches, maybe twice. */
+  /**
+   * Call at every start tag; `onMatch` is called with the number of each target whose selector the element matches,
+   * possibly twice.
+   */
   open(view: ElementView, onMatch: (target: number) => void): void {
     const words = this.#words;
     const parent = this.#depth++ * this.#frame;
@@ -75,7 +78,7 @@ export class SelectorMatcher {
     }
   }
 
-  /** Whether an element of the state before this one stands where the combinator wants it. */
+  /** Whether an element in the previous state stands where the combinator requires it. */
   #isReachable(state: MatchState, parent: number): boolean {
     switch (state.combinator) {
       case null:

@@ -1,9 +1,9 @@
-/** The selectors of a mapping as one table that a page is matched against while it streams by. */
+/** Compiles the selectors of a mapping into one table that a page is matched against while it streams by. */
 import type { Combinator, CompiledSelector, Compound } from '../../shared/adapters/selector-check.ts';
 
 /**
- * One position in a selector: the element meets `compound` and stands to an element of state `previous` as `combinator`
- * says. `target` is set on the last position: an element in this state is a match.
+ * One position in a selector: the element matches `compound` and relates to an element of state `previous` by
+ * `combinator`. `target` is set on the last position: an element in this state is a match.
  */
 export interface MatchState {
   id: number;
@@ -24,7 +24,7 @@ export interface StateTable {
   countsTypes: boolean;
 }
 
-/** Makes one table of the selectors of all targets. */
+/** Builds one table from the selectors of all targets. */
 export function buildTable(targets: Iterable<readonly [target: number, selectors: CompiledSelector[]]>): StateTable {
   const states: MatchState[] = [];
   for (const [target, selectors] of targets) {

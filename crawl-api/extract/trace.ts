@@ -1,12 +1,12 @@
-/** Shows how each field came to its value: what every step of its chain gave. */
+/** Records how each field got its value: the values after every step of its chain. */
 import type { ChainValue, Step } from '../../shared/domain/mapping.ts';
 import type { StepObserver } from './chain.ts';
 
 export interface TracedStep {
   step: Step;
-  /** The first few values after the step, each cut. */
+  /** The first few values after the step, each shortened. */
   values: ChainValue[];
-  /** How many there are. */
+  /** Total number of values. */
   count: number;
 }
 
@@ -16,7 +16,7 @@ export type Trace = Map<string, TracedStep[]>;
 const MAX_SHOWN = 5;
 const MAX_SHOWN_CHARS = 200;
 
-/** Writes a field's steps into the trace. */
+/** Records a field's steps in the trace. */
 export function observeField(trace: Trace, field: string): StepObserver {
   const steps: TracedStep[] = [];
   trace.set(field, steps);

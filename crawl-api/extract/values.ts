@@ -1,25 +1,25 @@
-/** Limits on crawled values, and making them fit their columns. */
+/** Limits on crawled values, and fitting them to their columns. */
 import type { ChainValue, FieldType, FieldValue } from '../../shared/domain/mapping.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 
-/** A value is cut here, in UTF-8 bytes: what MySQL's TEXT holds. */
+/** Maximum UTF-8 bytes of a value: what MySQL's TEXT holds. */
 export const MAX_VALUE_BYTES = 65_535;
-/** So many values go through a chain. */
+/** Maximum values per chain. */
 export const MAX_VALUES = 1_000;
-/** White space is trimmed after collecting, so more characters are collected than a value may have. */
+/** Maximum characters collected for a value. More than a value may have, because white space is trimmed later. */
 export const MAX_TEXT_CHARS = MAX_VALUE_BYTES * 4;
-/** Of a value that a later step still selects from, such as a script with the page's data. */
+/** Maximum characters of a value from which a later step still selects, such as a script with the page's data. */
 export const MAX_JSON_CHARS = 2_000_000;
 
-/** Text as a database takes it: no NUL, no lone surrogates, at most MAX_VALUE_BYTES. */
+/** Text that a database accepts: no NUL, no lone surrogates, at most MAX_VALUE_BYTES. */
 export function cleanText(text: string): string {
   const whole = text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
   return cutToBytes(whole.toWellFormed(), MAX_VALUE_BYTES);
 }
 
-/** The longest beginning of the text that fits the bytes without cutting a character in two. */
+/** The longest prefix of the text that fits the bytes without cutting a character in two. */
 export function cutToBytes(text: string, maxBytes: number): string {
-  // A UTF-16 unit is at most three bytes, so most texts need no look at their bytes.
+  // A UTF-16 unit is at most three bytes, so most texts need no byte count.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   const bytes = Buffer.from(text);
   let end = maxBytes;
@@ -27,7 +27,7 @@ export function cutToBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** What a chain has led to, as its column wants it: the first value, or with `json` the list; null without any. */
+/** The result of a chain in the form of its column: the first value, or with `json` the list; null without any. */
 export function fitValues(values: readonly ChainValue[], type: FieldType): FieldValue {
   if (type === 'json') return fitList(values);
   const [first] = values;
@@ -53,7 +53,7 @@ function fitValue(value: ChainValue, type: Exclude<FieldType, 'json'>): ChainVal
   }
 }
 
-/** The whole list is one column, so the limit of one value is the limit of all together. */
+/** The whole list is one column, so the limit of one value applies to all together. */
 function fitList(values: readonly ChainValue[]): ChainValue[] | null {
   const list: ChainValue[] = [];
   let bytes = 2;

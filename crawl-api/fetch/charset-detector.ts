@@ -1,12 +1,15 @@
-/** The library that guesses a charset from the bytes: loaded with the first page that needs it, as most sites never do. */
+/**
+ * The library that guesses a charset from the bytes: loaded with the first page that needs it, because most sites never
+ * do.
+ */
 import type { Guess } from './charset.ts';
 
 let guess: Guess | null = null;
 
-/** Null until it was loaded. */
+/** Null until the library is loaded. */
 export const loadedDetector = (): Guess | null => guess;
 
-/** Never rejects: where the library cannot be loaded, nothing is guessed. */
+/** Never rejects: without the library, nothing is guessed. */
 export async function loadDetector(): Promise<Guess> {
   try {
     const { analyse } = await import('chardet');

@@ -1,13 +1,13 @@
 /** The charset that a page declares: in its content-type header, its XML declaration or a `<meta>`. */
 import { TextDecoder } from 'node:util';
 
-/** No header or tag with a charset is longer. */
+/** Maximum characters of a header or tag that is searched for a charset. */
 const MAX_TAG = 1_000;
 
-/** A site sends the same header with every page, and looking a label up costs more than comparing the header. */
+/** A site sends the same header with every page, and resolving a label costs more than comparing the header. */
 let last: { contentType: string; charset: string | null } = { contentType: '', charset: null };
 
-/** The charset parameter of a content-type header; null without one that is known. */
+/** The charset parameter of a content-type header; null without a known one. */
 export function headerCharset(contentType: string): string | null {
   if (contentType !== last.contentType) last = { contentType, charset: readHeader(contentType) };
   return last.charset;
@@ -23,7 +23,7 @@ function readHeader(contentType: string): string | null {
   return null;
 }
 
-/** The declaration inside the page, which is readable in every encoding that contains ASCII; null without one that is known. */
+/** The declaration inside the page, readable in every encoding that contains ASCII; null without a known one. */
 export function metaCharset(head: Uint8Array): string | null {
   const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString('latin1');
   const label = xmlCharset(text) ?? tagCharset(text);
@@ -31,7 +31,7 @@ export function metaCharset(head: Uint8Array): string | null {
   return label?.startsWith('utf-16') ? 'utf-8' : label;
 }
 
-/** The name that TextDecoder has for a label: `shift_jis` for `x-sjis`, `windows-1252` for `latin1`. */
+/** TextDecoder's name for a label: `shift_jis` for `x-sjis`, `windows-1252` for `latin1`. */
 export function knownCharset(label: string): string | null {
   try {
     return new TextDecoder(label.replace(/["']/g, '').trim()).encoding;
@@ -47,7 +47,7 @@ function xmlCharset(text: string): string | null {
   return valueAfter(declaration, 'encoding');
 }
 
-/** The first `<meta>` that names a charset, outside comments; each piece of the text is looked at once. */
+/** The charset of the first `<meta>` that declares one, outside comments; scans each part of the text once. */
 function tagCharset(text: string): string | null {
   const opening = /<(?:!--|meta[\s/])/gi;
   for (let found = opening.exec(text); found; found = opening.exec(text)) {

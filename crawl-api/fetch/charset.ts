@@ -1,11 +1,11 @@
 /**
- * Which encoding the bytes of a page are in, by the first of:
+ * Determines the encoding of a page's bytes, by the first that applies:
  *
  *   1. byte order mark
- *   2. UTF-8, when the bytes are that beyond chance, whatever is declared
+ *   2. UTF-8, when the bytes are valid UTF-8 beyond coincidence, whatever is declared
  *   3. the charset of the content-type header, or of `<meta>` or the XML declaration, if the bytes agree
- *   4. a guess by the frequency of letters, when the declaration is wrong or missing
- *   5. the declaration all the same, else windows-1252 as in browsers
+ *   4. a guess by letter frequency, when the declaration is wrong or missing
+ *   5. the declaration after all, else windows-1252 as in browsers
  *
  * Labels that TextDecoder does not know count as none.
  */
@@ -13,10 +13,10 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import { headerCharset, knownCharset, metaCharset } from './charset-labels.ts';
 
-/** So much of a page decides; the rest is decoded as it comes. */
+/** Number of leading bytes that decide the encoding; the rest is decoded as it arrives. */
 export const HEAD_BYTES = 65_536;
 
-/** Says what letters the bytes spell best, the likeliest first, each with a confidence of 0 to 100. */
+/** Returns the charsets that fit the bytes, most likely first, each with a confidence of 0 to 100. */
 export type Guess = (bytes: Uint8Array) => { name: string; confidence: number }[];
 
 export interface CharsetChoice {
@@ -37,7 +37,7 @@ export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: str
   if (mark !== null) return sure(mark);
   const ascii = isAscii(head);
   const whole = isAll ? head : withoutCutCharacter(head);
-  // Nearly every page ends at one of these, before anything is looked for in it.
+  // Nearly every page returns at one of these, before it is searched for a declaration.
   if (ascii && head.includes(ESCAPE)) return sure(escapedCharset(head, isAll) ?? header ?? 'utf-8');
   if (ascii && (isAll || header !== null)) return sure(header ?? 'utf-8');
   const utf8 = ascii || isUtf8(whole);
@@ -48,9 +48,10 @@ export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: str
   const first = declared[0];
   if (utf8) return sure(declared.includes('utf-8') ? 'utf-8' : (first ?? 'utf-8'));
   const { wide, broken } = countCharacters(whole);
-  // A text cut in the middle of a character by the shop itself leaves a broken byte or two in a page that is UTF-8 nevertheless.
+  // A shop that cuts a text in the middle of a character leaves a broken byte or two in a page that is UTF-8
+  // nevertheless.
   if (wide >= MANY && wide >= broken * 10) return sure('utf-8');
-  // A server that says latin1 to everything knows less than a page that names a charset with larger characters.
+  // A server that declares latin1 for everything is less reliable than a page that declares a multi-byte charset.
   const fitting = [...declared.filter(isMultiByte), ...declared].find(
     (label) => label !== 'utf-8' && decodesCleanly(label, head, isAll),
   );
@@ -58,7 +59,10 @@ export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: str
   return { charset: first ?? 'windows-1252', doubtful: first === undefined || broken >= FEW };
 }
 
-/** A better charset than the doubtful one: the likeliest that can decode the bytes without fault; null when none is likely enough. */
+/**
+ * A better charset than the doubtful one: the most likely that decodes the bytes without errors; null when none is
+ * likely enough.
+ */
 export function guessCharset(head: Uint8Array, isAll: boolean, guess: Guess): string | null {
   for (const { name, confidence } of guess(withoutTags(head))) {
     const charset = knownCharset(name);
@@ -69,9 +73,9 @@ export function guessCharset(head: Uint8Array, isAll: boolean, guess: Guess): st
   return null;
 }
 
-/** Characters that chance alone does not make. */
+/** Minimum multi-byte characters that cannot be coincidence. */
 const MANY = 5;
-/** Broken bytes that say nothing against a declaration yet. */
+/** Maximum broken bytes that do not refute a declaration. */
 const FEW = 3;
 const ESCAPE = 0x1b;
 
@@ -82,7 +86,7 @@ function markOf(head: Uint8Array): string | null {
   return null;
 }
 
-/** All that is declared, each once, the header first. */
+/** All declared charsets, each once, the header first. */
 function declarations(header: string | null, head: Uint8Array): string[] {
   return [...new Set([header, metaCharset(head)].filter((label) => label !== null))];
 }
@@ -94,7 +98,7 @@ function escapedCharset(head: Uint8Array, isAll: boolean): string | null {
   return isJapanese && decodesCleanly('iso-2022-jp', head, isAll) ? 'iso-2022-jp' : null;
 }
 
-/** Without the bytes of a UTF-8 character that continues beyond the end. */
+/** Drops the bytes of a UTF-8 character that continues beyond the end. */
 function withoutCutCharacter(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!;
@@ -106,14 +110,14 @@ function withoutCutCharacter(bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** True for valid UTF-8 with so many characters beyond ASCII that it is no chance. */
+/** True for valid UTF-8 with so many non-ASCII characters that it is no coincidence. */
 function hasManyCharacters(bytes: Uint8Array): boolean {
   let found = 0;
   for (let i = 0; i < bytes.length && found < MANY; i++) if (bytes[i]! >= 0xc0) found++;
   return found >= MANY;
 }
 
-/** Characters beyond ASCII, and bytes that are none, when read as UTF-8. */
+/** Counts non-ASCII characters, and invalid bytes, when read as UTF-8. */
 function countCharacters(bytes: Uint8Array): { wide: number; broken: number } {
   const text = new TextDecoder().decode(bytes);
   let wide = 0;
@@ -126,7 +130,7 @@ function countCharacters(bytes: Uint8Array): { wide: number; broken: number } {
   return { wide, broken };
 }
 
-/** True when the bytes are valid and no control character comes of them that no page has. */
+/** True when the bytes are valid and decode to no control character that pages do not contain. */
 function decodesCleanly(charset: string, bytes: Uint8Array, isAll: boolean): boolean {
   try {
     const text = new TextDecoder(charset, { fatal: true }).decode(bytes, { stream: !isAll });
@@ -140,7 +144,7 @@ const MULTI_BYTE = ['shift_jis', 'euc-jp', 'iso-2022-jp', 'gbk', 'gb18030', 'big
 
 const isMultiByte = (charset: string): boolean => MULTI_BYTE.includes(charset);
 
-/** Names of tags and attributes are English in every page and would outweigh its own words. */
+/** Names of tags and attributes are English on every page and would outweigh its own words. */
 function withoutTags(bytes: Uint8Array): Uint8Array {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
   return Buffer.from(text.replace(/<[^<>]*>/g, ' '), 'latin1');

@@ -1,4 +1,4 @@
-/** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events come after. */
+/** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events follow. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
@@ -17,7 +17,10 @@ export interface ExchangeOptions {
   openExtractor: (kind: PageKind) => PageExtractor;
 }
 
-/** Of a reply that is no page, so much is read: the ban rules look at it, and a connection read to its end can be used again. */
+/**
+ * Maximum bytes read of a reply that is no page: the ban rules need them, and a connection read to its end can be
+ * reused.
+ */
 const MAX_NOTE_BYTES = 65_536;
 
 export class Exchange implements Dispatcher.DispatchHandler {
@@ -26,7 +29,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #settle: (result: PageResult) => void;
   readonly #reject: (error: unknown) => void;
   #settled = false;
-  /** Known from the head of the reply; given out when its body is read or dropped. */
+  /** Known from the head of the reply; returned when its body is read or dropped. */
   #verdict: Finding | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #reply: Omit<Reply, 'body' | 'complete' | 'shape'> | null = null;
@@ -44,12 +47,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  /** True once the head of the reply is there. */
+  /** True once the head of the reply has arrived. */
   get answered(): boolean {
     return this.#reply !== null;
   }
 
-  /** Ends the exchange with this finding, unless the head of the reply has decided, and drops the connection if the reply is not complete. */
+  /**
+   * Ends the exchange with this finding, unless the head of the reply has decided, and drops the connection if the
+   * reply is not complete.
+   */
   stop(finding: Finding): void {
     if (this.#settled) return;
     this.#settled = true;
@@ -103,7 +109,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const contentType = isEmpty ? '' : header('content-type');
     const content = classifyContent(contentType, header('content-disposition'));
     if (content === 'other') {
-      // It may be of any length, so it is not read at all.
+      // Of any length, so it is not read at all.
       this.stop({ kind: 'failed', reason: 'content-type', detail: `content-type ${contentType.slice(0, 200)}` });
       return;
     }

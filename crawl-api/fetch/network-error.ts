@@ -1,15 +1,15 @@
-/** Errors of names and connections in words that tell one cause from the other. */
+/** Describes DNS and connection errors so that their causes can be told apart. */
 import { describeError } from '../../shared/domain/errors.ts';
 
 const MEANINGS: Record<string, string> = {
   ENOTFOUND: 'the name does not exist',
   EAI_AGAIN: 'no name server answers',
-  ECONNREFUSED: 'nobody listens there',
+  ECONNREFUSED: 'nothing listens on that port',
   ECONNRESET: 'the server has closed the connection',
   UND_ERR_SOCKET: 'the server has closed the connection',
 };
 
-/** One line: what it means, where that is known, and the text of the error. */
+/** One line: the meaning, where known, and the text of the error. */
 export function describeNetworkError(error: unknown): string {
   const text = describeError(error) || 'unknown';
   const code = codeOf(error);

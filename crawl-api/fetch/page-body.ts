@@ -1,6 +1,6 @@
 /**
- * The body of one reply on its way: decompressed, limited, turned into text, and, if it is a page, read by an extractor.
- * The beginning of the text is kept, whatever becomes of it.
+ * Processes the body of one reply: decompresses, limits and decodes it and, if it is a page, passes it to an extractor.
+ * The beginning of the text is always kept.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { ContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
@@ -16,17 +16,17 @@ import type { Finding } from './reply-head.ts';
 import { TextReader } from './text-reader.ts';
 
 export interface PageBodyOptions {
-  /** The headers, '' where there is none. */
+  /** The header, '' without one. */
   contentType: string;
   encoding: string;
   content: ContentClass;
-  /** Of the decoded body. Beyond it a page is too large. */
+  /** Maximum decoded bytes; beyond it a page is too large. */
   maxBytes: number;
-  /** Null when only the beginning is wanted: a page of an error. */
+  /** Null when only the beginning is wanted: an error page. */
   openExtractor: ((kind: PageKind) => PageExtractor) | null;
-  /** It takes bytes again after `push` said no. */
+  /** Called when it accepts bytes again after `push` returned false. */
   onDrain: () => void;
-  /** Called once, at the end or when nothing more is wanted; null where there is nothing to find. */
+  /** Called once, at the end or when nothing more is needed; null when nothing was found. */
   onDone: (finding: Finding | null) => void;
 }
 
@@ -44,7 +44,7 @@ export class PageBody {
   #cut = false;
   #done = false;
   #complete = false;
-  /** Counts what the page is made of, from when it is longer than what is kept. */
+  /** Reads the page's shape, once the page is longer than the part that is kept. */
   #shape: ShapeReader | null = null;
 
   constructor(options: PageBodyOptions) {
@@ -75,7 +75,10 @@ export class PageBody {
     return this.#complete && !this.#cut;
   }
 
-  /** What the whole page is made of; null when it was not read to its end. Of a page that was kept whole it is only read when asked for. */
+  /**
+   * The shape of the whole page; null when it was not read to its end. Computed on demand for a page that was kept
+   * whole.
+   */
   shape(): PageShape | null {
     if (!this.#complete) return null;
     return this.#shape === null ? readShape(this.#kept) : this.#shape.end();
@@ -90,13 +93,13 @@ export class PageBody {
     if (!this.#done) this.#decoder!.end();
   }
 
-  /** Nothing follows. */
+  /** No more bytes follow. */
   destroy(): void {
     if (this.#done) return;
     this.#done = true;
     this.#decoder?.destroy();
     if (this.#kept !== '') return;
-    // A body that broke off early is evidence too.
+    // A body that ended early is evidence too.
     for (const piece of this.#first ?? []) this.#text.push(piece);
     this.#kept ||= this.#text.peek().slice(0, KEPT_BODY_CHARS);
   }
@@ -182,7 +185,7 @@ export class PageBody {
     });
   }
 
-  /** A page can go beyond what the extractor allows it; anything else that it throws is a fault of ours. */
+  /** A page may exceed the extractor's limits; any other error is a bug of ours. */
   #guarded(parse: () => void): void {
     try {
       parse();

@@ -1,4 +1,7 @@
-/** Gets one page over HTTP: sends the request, judges the reply, and streams the text of a good one into an extractor. */
+/**
+ * Fetches one page over HTTP: sends the request, judges the reply, and streams the text of a good one into an
+ * extractor.
+ */
 import type { Agent } from 'undici';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -11,7 +14,7 @@ import { resultOf } from './reply-head.ts';
 /** A new extractor for one page of this kind and address. */
 export type OpenExtractor = (kind: PageKind, url: string) => PageExtractor;
 
-/** Given, so that no error is made for each page. */
+/** A constant abort reason, which saves creating an error for each page. */
 const PAGE_IS_DONE = 'the page is done';
 
 export class PageFetcher implements PageSource {
@@ -20,7 +23,7 @@ export class PageFetcher implements PageSource {
   readonly #clock: Clock;
   readonly #openExtractor: OpenExtractor;
 
-  /** @param dispatcher is closed with this fetcher */
+  /** @param dispatcher closed with this fetcher */
   constructor(dispatcher: Agent, settings: FetchSettings, clock: Clock, openExtractor: OpenExtractor) {
     this.#dispatcher = dispatcher;
     this.#settings = settings;
@@ -58,7 +61,7 @@ export class PageFetcher implements PageSource {
             accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.1',
             'accept-encoding': ACCEPT_ENCODING,
           },
-          // One clock rules: the timer above covers connecting, waiting and reading.
+          // The timer above is the only timeout: it covers connecting, waiting and reading.
           headersTimeout: 0,
           bodyTimeout: 0,
         },
@@ -92,8 +95,8 @@ function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
 }
 
 /**
- * Splits by hand: a URL parser would read `%2E%2E` as a step up the path, and an ID may be just that.
- * Returns null for anything but http and https.
+ * Splits without a URL parser, which would read `%2E%2E` as a step up the path; an ID may be exactly that. Returns null
+ * for anything but http and https.
  */
 export function splitUrl(url: string): { origin: string; path: string } | null {
   const match = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url);

@@ -1,10 +1,10 @@
-/** What kind of page a reply is: by its content-type, and by how it begins where that is wrong or says nothing. */
+/** Determines the kind of a page: by its content-type, and by its first characters where that is wrong or missing. */
 import type { PageKind } from '../extract/page-extractor.ts';
 
 /**
- * html, xml, json   what the header says
- * text              some kind of text, or nothing said: the first characters tell
- * bytes             any bytes: only what begins like a page is one
+ * html, xml, json   as the header declares
+ * text              some kind of text, or no header: the first characters decide
+ * bytes             any bytes: a page only if it begins like one
  * other             no page, and of any length: a video, an archive, a PDF
  */
 export type ContentClass = PageKind | 'text' | 'bytes' | 'other';
@@ -30,15 +30,15 @@ const BYTES = new Set([
   '*/*',
 ]);
 
-/** JSON is sent as a script by those who wrote their server before it had a type of its own. */
+/** Servers older than JSON's own media type send JSON as a script. */
 const SCRIPTS = new Set(['application/javascript', 'application/x-javascript', 'application/x-json']);
 
-/** Bytes that decide whether a body is a page at all. */
+/** Number of bytes that decide whether a body is a page at all. */
 export const SNIFFED_BYTES = 512;
-/** Characters that decide which kind of page it is. */
+/** Number of characters that decide the kind of page. */
 export const SNIFFED_CHARS = 512;
 
-/** The file formats that come under the type of a page. */
+/** File formats that are sent with the content-type of a page. */
 const SIGNATURES: [name: string, at: number, bytes: string][] = [
   ['PDF', 0, '%PDF-'],
   ['PNG', 0, '\x89PNG'],
@@ -58,9 +58,9 @@ const SIGNATURES: [name: string, at: number, bytes: string][] = [
   ['WebAssembly', 0, '\0asm'],
 ];
 
-/** The format of a body that is no text, by its first SNIFFED_BYTES; null for what may be a page. */
+/** The format of a binary body, by its first SNIFFED_BYTES; null for a possible page. */
 export function findFileFormat(head: Uint8Array): string | null {
-  // Text begins with a mark, white space or one of `<{[`: the first byte answers for nearly every page.
+  // Text begins with a byte order mark, white space or one of `<{[`: the first byte decides for nearly every page.
   const first = head[0] ?? 0x20;
   if (first === 0x3c || first === 0x0a || first === 0x7b) return null;
   const text = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, 32)).toString('latin1');
@@ -68,14 +68,14 @@ export function findFileFormat(head: Uint8Array): string | null {
   return signature?.[0] ?? null;
 }
 
-/** The kind of page that the first characters show; null when they show none. */
+/** The kind of page by its first characters; null when they do not show it. */
 export function sniffKind(start: string): PageKind | null {
   const text = start.trimStart().slice(0, SNIFFED_CHARS);
   if (text.startsWith('<')) return sniffMarkup(text);
   return /^(?:\{\s*(?:"|\}|$)|\[\s*(?:[[{"\]\d-]|$))/.test(text) ? 'json' : null;
 }
 
-/** XML says so; with `<html` or its doctype after that it is a page for browsers. */
+/** An XML declaration means XML, unless `<html` or its doctype follows: that is XHTML, a page for browsers. */
 function sniffMarkup(text: string): PageKind | null {
   if (/^<\?xml[\s?]/i.test(text)) return /<(?:!doctype\s+)?html[\s>/]/i.test(text) ? 'html' : 'xml';
   return /^<(?:!--|!doctype\s|[a-z])/i.test(text) ? 'html' : null;
@@ -91,7 +91,7 @@ export function decideKind(content: ContentClass, start: string): PageKind | nul
     case 'json':
       return seen ?? 'json';
     case 'xml':
-      // Names such as <catalog> look like HTML; only its own signs prove it.
+      // Names such as <catalog> look like HTML; only an HTML doctype or `<html` proves it.
       return seen === 'html' && !/^\s*<(?:!doctype\s+html|html)[\s>]/i.test(start) ? 'xml' : (seen ?? 'xml');
     case 'text':
       return start.includes('\0') ? null : (seen ?? 'html');

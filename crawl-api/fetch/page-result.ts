@@ -1,59 +1,59 @@
-/** What comes back for one request for a page, and what the fetchers (HTTP and browser) are told and tell. */
+/** The result of one page request, and the interface of the fetchers (HTTP and browser). */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { PageShape } from '../politeness/page-shape.ts';
 
-/** Of a reply's body, so many characters are kept as evidence and for the words that the ban rules look for. */
+/** Maximum characters of a reply's body that are kept, as evidence and for the ban rules. */
 export const KEPT_BODY_CHARS = 65_536;
 
-/** The reply itself, whatever is made of it. */
+/** The reply itself, however it is judged. */
 export interface Reply {
-  /** The URL asked for; with a browser the one it ended at. */
+  /** The URL requested; with a browser its final URL. */
   url: string;
   status: number;
-  /** Lower-case names; several of one name are joined with `, `. */
+  /** Lower-case names; repeated headers are joined with `, `. */
   headers: Record<string, string>;
   /** The beginning of the decoded body, at most KEPT_BODY_CHARS; '' when it was not read. */
   body: string;
   /** True when `body` is all of it. */
   complete: boolean;
-  /** What the whole page is made of, whatever was kept of it; null when it was not read to its end. */
+  /** The shape of the whole page, however much of it was kept; null when it was not read to its end. */
   shape(): PageShape | null;
   /** From the request to the first byte. */
   waitMs: number;
 }
 
 export type PageResult =
-  /** A page that could be read; which of its values are there, the extraction says. */
+  /** A page that could be read; the extraction says which of its values were found. */
   | { kind: 'page'; reply: Reply; extraction: Extraction }
-  /** The site says that the product does not exist: 404 or 410. */
+  /** The site reports that the product does not exist: 404 or 410. */
   | { kind: 'gone'; reply: Reply }
-  /** Elsewhere, absolute. Nothing was followed: every hop is a request of its own, at the pace. */
+  /** The absolute target. It was not followed: every hop is a request of its own, at the pace. */
   | { kind: 'redirect'; reply: Reply; to: string }
-  /** `retryAfterMs` is the reply's Retry-After, where it has a readable one. */
+  /** `retryAfterMs` is the reply's Retry-After, if it has a readable one. */
   | { kind: 'failed'; reason: FailureReason; detail: string; reply: Reply | null; retryAfterMs: number | null }
   /** The caller's signal aborted: nothing is known about the product. */
   | { kind: 'stopped' };
 
 export interface FetchSettings {
   userAgent: string;
-  /** From the first try to connect to the last byte. */
+  /** From the first attempt to connect to the last byte. */
   timeoutMs: number;
-  /** Of the decoded page. */
+  /** Maximum bytes of the decoded page. */
   maxPageBytes: number;
 }
 
-/** What a fetcher tells while it works, at the exact moments. */
+/** Callbacks of a fetcher, called at the exact moments. */
 export interface FetchHooks {
   /** The head is about to be written to the socket. If this throws, nothing is sent. */
   onStart(): void;
   onFirstByte(): void;
 }
 
-/** Gets one page by one request of ours (a browser may ask for more on its behalf). */
+/** Fetches one page by one request of ours (a browser may send more on its behalf). */
 export interface PageSource {
   /** Never rejects, except with what `onStart` throws. */
   fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult>;
-  /** Ends what it holds; nothing of it is left running. */
+  /** Releases all resources; nothing is left running. */
   close(): Promise<void>;
 }

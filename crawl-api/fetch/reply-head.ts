@@ -1,9 +1,9 @@
-/** What status and headers say, before a byte of the body is read. */
+/** Judges status and headers, before a byte of the body is read. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { PageResult, Reply } from './page-result.ts';
 
-/** A result without the reply it is about, which is complete only at the end. */
+/** A result without its reply, which is complete only at the end. */
 export type Finding =
   | { kind: 'page'; extraction: Extraction }
   | { kind: 'gone' }
@@ -11,7 +11,7 @@ export type Finding =
   | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
   | { kind: 'stopped' };
 
-/** Puts finding and reply together. Everything but `failed` and `stopped` has a reply. */
+/** Combines finding and reply. Every kind but `failed` and `stopped` has a reply. */
 export function resultOf(finding: Finding, reply: Reply | null): PageResult {
   switch (finding.kind) {
     case 'stopped':
@@ -29,9 +29,9 @@ export function resultOf(finding: Finding, reply: Reply | null): PageResult {
 }
 
 /**
- * What the head alone decides; null for a page that is to be read.
+ * The result that the head alone decides; null for a page to be read.
  *
- * @param header value of a header by its lower-case name, '' without one
+ * @param header returns the value of a header by its lower-case name, '' without one
  */
 export function judgeHead(
   status: number,
@@ -51,7 +51,7 @@ export function judgeHead(
   return { kind: 'failed', reason: 'http-status', detail: `status ${status}`, retryAfterMs };
 }
 
-/** The headers as a record of lower-case names: cookies are no business of ours, and other readers' secrets. */
+/** The headers as a record of lower-case names, without cookies: they may be secrets and are not needed. */
 export function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   const plain: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -62,11 +62,11 @@ export function plainHeaders(headers: Record<string, string | string[] | undefin
   return plain;
 }
 
-/** Milliseconds from now that a Retry-After asks for, seconds or a date; null when it is neither. */
+/** The pause that a Retry-After asks for, in milliseconds from now; null when it is neither seconds nor a date. */
 export function parseRetryAfter(value: string, nowMs: number): number | null {
   const text = value.trim();
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1_000;
-  // Date.parse takes much for a date; one of HTTP begins with the day of the week and tells the time.
+  // Date.parse accepts much as a date; an HTTP date begins with the day of the week and has a time.
   if (!/^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d:\d/i.test(text.slice(0, 100))) return null;
   const at = Date.parse(text);
   return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
@@ -74,7 +74,7 @@ export function parseRetryAfter(value: string, nowMs: number): number | null {
 
 function resolveLocation(location: string, url: string): string | null {
   if (location.trim() === '') return null;
-  // Headers come as latin1; a location with letters beyond that was sent as UTF-8.
+  // Headers arrive as latin1; a location with letters beyond that was sent as UTF-8.
   const utf8 = Buffer.from(location, 'latin1').toString('utf8');
   return URL.parse(utf8.includes('\uFFFD') ? location : utf8, url)?.href ?? null;
 }

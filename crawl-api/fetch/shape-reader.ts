@@ -1,16 +1,17 @@
 /**
- * Reads the shape of a page while it streams, over all of it: the beginning of a large page is often style and script alone.
+ * Computes the shape of a page while it streams, over all of it: the beginning of a large page is often style and
+ * script alone.
  */
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import type { Attributes, MarkupHandler } from '../extract/markup/markup-events.ts';
 import type { PageShape } from '../politeness/page-shape.ts';
 import { ENOUGH_CHARS } from '../politeness/page-shape.ts';
 
-/** Enough of the scripts to see what they do. */
+/** Maximum characters of scripts that are kept; enough to see what they do. */
 const SCRIPT_CHARS = 20_000;
-/** A challenge behind its style is a few kilobytes. */
+/** Characters kept of the end: a challenge behind its style is a few kilobytes. */
 const TAIL_CHARS = 16_384;
-/** What stands inside is no text of the page, and no part of it. */
+/** Elements whose content is neither visible text nor part of the page. */
 const UNSEEN = new Set(['script', 'style', 'noscript', 'title', 'template', 'textarea']);
 const FRAME_ELEMENTS = new Set(
   ['html', 'head', 'body', 'link', 'meta', 'base', ...UNSEEN].filter((n) => n !== 'textarea'),
@@ -29,19 +30,19 @@ export class ShapeReader implements MarkupHandler {
     tail: '',
   };
   #depth = 0;
-  /** The outermost open element whose content is not seen, and how deep it is. */
+  /** The outermost open element with invisible content, and its depth. */
   #unseen: { name: string; depth: number } | null = null;
 
-  /** The next piece of the page; nothing more is read once it has enough text. */
+  /** Reads the next piece of the page, until it has enough text. */
   write(text: string): void {
     if (this.#hasEnough) return;
     this.#shape.tail += text;
-    // Not at every piece: they may be a byte each.
+    // Not at every piece: pieces may be one byte each.
     if (this.#shape.tail.length > 2 * TAIL_CHARS) this.#shape.tail = this.#shape.tail.slice(-TAIL_CHARS);
     this.#parser.write(text);
   }
 
-  /** Nothing follows. */
+  /** No more text follows. */
   end(): PageShape {
     if (!this.#hasEnough) this.#parser.end();
     return this.#shape;
@@ -82,7 +83,9 @@ export class ShapeReader implements MarkupHandler {
   }
 }
 
-/** The shape of a whole page in one piece; text without any tag is all script or all text, which the caller knows best. */
+/**
+ * The shape of a whole page in one string. Text without any tag may be all script or all text; the caller knows which.
+ */
 export function readShape(source: string): PageShape {
   const reader = new ShapeReader();
   reader.write(source);

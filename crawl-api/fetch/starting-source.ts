@@ -1,11 +1,11 @@
-/** A source that is still starting: an instance can say hello meanwhile. */
+/** A page source that is still starting, so that the instance can send hello in parallel. */
 import type { FetchHooks, PageResult, PageSource } from './page-result.ts';
 
 export class StartingSource implements PageSource {
   readonly #starting: Promise<PageSource | null>;
   #started: PageSource | null = null;
 
-  /** @param starting when it rejects, somebody else ends the program */
+  /** @param starting when it rejects, the owner ends the program */
   constructor(starting: Promise<PageSource>) {
     this.#starting = starting.then(
       (source) => (this.#started = source),
@@ -13,13 +13,13 @@ export class StartingSource implements PageSource {
     );
   }
 
-  /** Waits for the start. When that fails, nothing is known about any page: it waits until the caller gives up. */
+  /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
   async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
     const source = this.#started ?? (await this.#waitFor(signal));
     return source === null ? { kind: 'stopped' } : source.fetch(url, hooks, signal);
   }
 
-  /** What has begun to start is waited for, so that nothing of it stays behind. */
+  /** Waits for a pending start, so that nothing is left running. */
   async close(): Promise<void> {
     const source = await this.#starting;
     await source?.close();

@@ -1,6 +1,6 @@
 /**
- * Bytes of a page into text as they come. The first HEAD_BYTES decide on the encoding, see charset.ts; broken bytes
- * become U+FFFD.
+ * Decodes the bytes of a page into text as they arrive. The first HEAD_BYTES decide the encoding, see charset.ts;
+ * invalid bytes become U+FFFD.
  */
 import { TextDecoder } from 'node:util';
 import { loadDetector, loadedDetector } from './charset-detector.ts';
@@ -9,9 +9,9 @@ import { Utf8Decoder } from './utf8-decoder.ts';
 
 export interface TextEvents {
   onText: (text: string) => void;
-  /** It takes bytes again after `push` said no. */
+  /** Called when it accepts bytes again after `push` returned false. */
   onReady: () => void;
-  /** After `end`, when all of the text was given. */
+  /** Called after `end`, once all text was passed on. */
   onEnd: () => void;
 }
 
@@ -35,7 +35,7 @@ export class TextReader {
     this.#events = events;
   }
 
-  /** False when the sender should wait for `onReady`; what it sends all the same is kept. */
+  /** False when the sender should wait for `onReady`; bytes sent anyway are kept. */
   push(bytes: Uint8Array): boolean {
     if (this.#decoder) {
       this.#emit(this.#decoder.decode(bytes));
@@ -54,7 +54,7 @@ export class TextReader {
     else this.#choose();
   }
 
-  /** The text of what was pushed and not given out yet, as well as it can be told without more of it. */
+  /** The text pushed so far that was not passed on yet, decoded as well as possible without the rest. */
   peek(): string {
     const head = Buffer.concat(this.#pieces);
     return head.length === 0 ? '' : new TextDecoder(chooseCharset(head, false, this.#contentType).charset).decode(head);
@@ -86,7 +86,7 @@ export class TextReader {
     if (!this.#ended) this.#events.onReady();
   }
 
-  /** Decodes what came so far, and ends if that is all. */
+  /** Decodes the bytes so far, and ends if there are no more. */
   #start(charset: string, bytes: Uint8Array): void {
     this.#pieces = [];
     this.#decoder = createDecoder(charset);

@@ -1,50 +1,51 @@
 /**
- * What the replies together say about this instance's address. Pure: judgements go in, what to do comes out; whoever crawls does it.
+ * Decides from the replies whether the site still serves this instance's address. Pure: takes judgements, returns
+ * advice; the crawl loop acts on it.
  *
- *   open ──refusal, or odd pages in a row──▶ asking (a canary page, at the pace)
- *   asking ──the canary page is right──▶ open      the page is odd, not the address
- *   asking ──refused too──▶ banned
- *   asking ──wrong too──▶ suspect                 only the main server can tell a ban from a changed site
- *   open ──a ban beyond doubt──▶ banned           no canary page is asked: no request from an address that is known to be banned
+ *   open ──refusal, or odd pages in a row──▶ asking (fetch a canary page, at the pace)
+ *   asking ──the canary page is right──▶ open     the page is odd, not the address
+ *   asking ──also refused──▶ banned
+ *   asking ──also wrong──▶ suspect                only the main server can tell a ban from a changed site
+ *   open ──an unambiguous ban──▶ banned           no canary page: no request from an address that is known to be banned
  */
 import type { Judgement } from './judgement.ts';
 
 /**
  * accept   the result stands
- * hold     it stands as soon as the address is proven fine, by a page that is right
- * ask      ask a canary page before anything else, then tell `answered`
+ * hold     the result stands once a page that is right proves that the site serves the address
+ * ask      fetch a canary page before anything else, then call `answered`
  * ban      the address is banned
  * suspect  stop until the main server has decided
  */
 export type Advice = 'accept' | 'hold' | 'ask' | 'ban' | 'suspect';
 
-/** Odd pages in a row before a canary page is asked. */
+/** Odd pages in a row before a canary page is fetched. */
 const ODD_BEFORE_ASKING = 3;
-/** Without a canary page to ask. */
+/** Odd pages in a row before the address is suspect, without a canary page. */
 const ODD_BEFORE_SUSPECT = 5;
-/** Of different products, with no canary page to ask. */
+/** Refusals of different products before a ban, without a canary page. */
 const REFUSALS_BEFORE_BAN = 2;
-/** Unproven results that may wait before a canary page is asked. */
+/** Maximum unproven results before a canary page is fetched. */
 const MAX_HELD = 50;
-/** Pages to wait after a canary page was fine before odd ones lead to the next question; doubles each time. */
+/** Pages after a right canary page before odd ones lead to the next one; doubles each time. */
 const QUIET_PAGES = 20;
 const MAX_QUIET_PAGES = 640;
-/** Canary pages that gave no answer, one after the other. */
+/** Maximum canary pages in a row without an answer. */
 const MAX_UNANSWERED = 3;
 
 export class AddressWatch {
   #oddInRow = 0;
-  /** Addresses of pages that were refused, one after the other. */
+  /** URLs of pages that were refused in a row. */
   readonly #refused = new Set<string>();
   #quietLeft = 0;
   #quietNext = QUIET_PAGES;
   #unanswered = 0;
 
   /**
-   * A product's page was judged.
-   * @param known.canAsk there is a page whose values are known
-   * @param known.held results that wait for a proof
-   * @param isSlow the page was right, and the site has become slow
+   * Takes the judgement of a product's page.
+   * @param known.canAsk a canary page is available
+   * @param known.held number of results that wait for a proof
+   * @param isSlow the page was right, but the site has become slow
    */
   seen(judgement: Judgement, known: { canAsk: boolean; held: number }, isSlow = false): Advice {
     if (this.#quietLeft > 0) this.#quietLeft--;
@@ -57,7 +58,7 @@ export class AddressWatch {
         this.#oddInRow = 0;
         return 'accept';
       case 'refusal':
-        // The same page twice says nothing about any other.
+        // The same page again is no evidence about other pages.
         this.#refused.add(judgement.evidence?.url ?? '');
         if (known.canAsk) return 'ask';
         return this.#refused.size >= REFUSALS_BEFORE_BAN ? 'ban' : 'hold';
@@ -72,7 +73,7 @@ export class AddressWatch {
     }
   }
 
-  /** The canary page was judged. `ask`: it gave no answer, ask again. */
+  /** Takes the judgement of the canary page. `ask`: it gave no answer, fetch again. */
   answered(judgement: Judgement): Extract<Advice, 'accept' | 'ask' | 'ban' | 'suspect'> {
     switch (judgement.kind) {
       case 'right':
@@ -93,7 +94,7 @@ export class AddressWatch {
     }
   }
 
-  /** The address counts as fine again: a cool-down is over, or the main server has said so. */
+  /** The address is served again: a cool-down is over, or the main server has decided so. */
   reopened(): void {
     this.#oddInRow = 0;
     this.#refused.clear();

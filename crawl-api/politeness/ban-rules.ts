@@ -1,9 +1,11 @@
 /**
- * Judges one reply: what was asked for, odd, what a ban may look like, or a ban beyond doubt. Every rule has a name and is in
- * docs/bans.md. Pure; time linear in what was kept of the body. Rules that speak of a whole page use its shape, which was counted over all of it.
+ * Judges one reply: the page that was requested, an odd page, a possible ban, or an unambiguous ban. Every rule has a
+ * name and is in docs/bans.md. Pure; time linear in the part of the body that was kept. Rules about a whole page use
+ * its shape, which is counted over all of it.
  *
- * The order is the point. The site's own rules come first and count for every reply. A header that only a challenge has comes next.
- * Then a page with all its required values is the right one, whatever scripts it carries: no mark in its source makes it a ban.
+ * The order matters. The site's own rules come first and apply to every reply. A header that only a challenge has comes
+ * next. Then a page with all its required values is right, whatever scripts it carries: no mark in its source makes it
+ * a ban.
  */
 import type { PageShape } from './page-shape.ts';
 import { ENOUGH_CHARS } from './page-shape.ts';
@@ -14,10 +16,13 @@ import { classifyRedirect } from './redirect-target.ts';
 import { isScriptShell } from './script-shell.ts';
 import type { SiteRules } from './site-rules.ts';
 
-/** Statuses with which a site turns somebody away; 430 and 999 are such by custom. 503 only without a Retry-After, 429 has its own rule. */
+/**
+ * Statuses with which sites refuse visitors; 430 and 999 by custom. 503 only without a Retry-After; 429 has its own
+ * rule.
+ */
 const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
 
-/** @param url the address asked for */
+/** @param url the URL that was requested */
 export function judge(page: SeenPage, url: string, rules: SiteRules): Judgement {
   return (page.reply && judgeBySite(page, page.reply, url, rules)) ?? judgeByKind(page, url, rules);
 }
@@ -50,7 +55,7 @@ function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules
   if (missing === null && page.hasValues && rules.provesPages) return unremarkable('right');
   const shape = reply.shape();
   const hasProduct = missing === null && page.hasValues;
-  // Values that no field requires may be any page's heading: only what is never on an ordinary page counts against them.
+  // Values of optional fields may be any page's heading: only marks that no ordinary page has count against them.
   const content = judgeContent(reply, shape, isSmall(shape) && !hasProduct, url);
   if (content !== null) return content;
   const moved = judgeMove(url, reply);
@@ -60,7 +65,9 @@ function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules
   return accused('odd', oddRule(missing), url, reply);
 }
 
-/** With status 200 it is a page that leads elsewhere by script or refresh, as a browser tells it: a page without its values. */
+/**
+ * Status 200 is a page that a script or refresh sends elsewhere, as the browser reports it: a page without its values.
+ */
 function judgeRedirect(page: Extract<SeenPage, { kind: 'redirect' }>, url: string, rules: SiteRules): Judgement {
   const { reply, to } = page;
   if (reply.status === 200) {
@@ -71,19 +78,19 @@ function judgeRedirect(page: Extract<SeenPage, { kind: 'redirect' }>, url: strin
   return target === 'hop' ? unremarkable('hop') : accused('refusal', `redirect-${target}`, url, reply);
 }
 
-/** A browser follows redirects by itself: where it ended says as much as a redirect that was not followed. */
+/** A browser follows redirects on its own: its final URL is as good as a redirect target. */
 function judgeMove(url: string, reply: SeenReply): Judgement | null {
   const target = reply.url === url ? 'hop' : classifyRedirect(url, reply.url);
   return target === 'hop' ? null : accused('refusal', `redirect-${target}`, url, reply);
 }
 
-/** A ban may call itself 404. */
+/** A ban may present itself as a 404. */
 function judgeGone(reply: SeenReply, url: string): Judgement {
   const shape = reply.shape();
   return judgeContent(reply, shape, isSmall(shape), url) ?? judgeMove(url, reply) ?? unremarkable('gone');
 }
 
-/** What the content alone says is a question, never a ban: a shop's own pages may look like this. */
+/** Content alone makes a page a refusal, never a ban: a shop's own pages may look like this. */
 function judgeContent(
   reply: SeenReply,
   shape: PageShape | null,
@@ -95,13 +102,13 @@ function judgeContent(
   return shape !== null && isScriptShell(reply.body, shape) ? accused('refusal', 'script-shell', url, reply) : null;
 }
 
-/** Where marks are looked for: the beginning, and of a page with hardly any text its end, too. */
+/** The text searched for marks: the beginning, and also the end of a page with hardly any text. */
 function markedSource(reply: SeenReply, shape: PageShape | null): string {
   const source = reply.body.toLowerCase();
   return shape !== null && isSmall(shape) ? `${source}\n${shape.tail.toLowerCase()}` : source;
 }
 
-/** The whole page has hardly any text; false where that is not known. */
+/** True when the whole page has hardly any text; false where that is unknown. */
 const isSmall = (shape: PageShape | null): boolean => shape !== null && shape.textChars < ENOUGH_CHARS;
 
 function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, url: string): Judgement {

@@ -1,23 +1,23 @@
 /**
- * What the pages of bot protections look like: headers that only a challenge has, and words in the source. Data, not code:
- * an entry speaks when one of its header tests or one of its marks fits.
+ * What the pages of bot protections look like: headers that only a challenge has, and words in the source. Data, not
+ * code: an entry matches when one of its header tests or one of its marks does.
  *
- * Many protections put a script of theirs on every ordinary page too. Only what the challenge itself carries is listed, and marks
- * count only where the caller has no required values in hand (ban-rules.ts).
+ * Many protections also put a script on every ordinary page. Only marks of the challenge itself are listed, and they
+ * count only where the caller has no required values (ban-rules.ts).
  */
 
 export interface HeaderTest {
   name: string;
-  /** Lower case; the header's value is one of these or begins with one of them. None: that the header is there is enough. */
+  /** Lower case; the header's value equals or begins with one of them. None: the header's presence is enough. */
   values?: string[];
   /** Only with these statuses; for headers that ordinary pages may have too. */
   statuses?: number[];
 }
 
 export interface ChallengeMark {
-  /** Lower case; all of them are in the source. */
+  /** Lower case; the source has all of them. */
   all: string[];
-  /** Also on ordinary pages of some shops: counts only on a page with hardly any text, or with a status that refuses. */
+  /** Also on ordinary pages of some shops: counts only on a page with hardly any text, or with a refusing status. */
   embeddable?: boolean;
 }
 
@@ -139,7 +139,7 @@ export const CHALLENGES: readonly Challenge[] = [
   },
 ];
 
-/** The rule whose header test fits; null when none does. */
+/** The rule whose header test matches; null when none does. */
 export function findChallengeHeader(status: number, headers: Readonly<Record<string, string>>): string | null {
   for (const { rule, headers: tests } of CHALLENGES) {
     for (const { name, values, statuses } of tests ?? []) {
@@ -151,7 +151,7 @@ export function findChallengeHeader(status: number, headers: Readonly<Record<str
   return null;
 }
 
-/** The rule whose marks are in the source (lower case); null when none is. */
+/** The rule whose marks are in the source (lower case); null when there is none. */
 export function findChallengeMark(lowerBody: string, withEmbeddable: boolean): string | null {
   for (const { rule, marks } of CHALLENGES) {
     for (const { all, embeddable } of marks ?? []) {

@@ -1,23 +1,23 @@
-/** What the ban rules are given and what they say. */
+/** Input and output of the ban rules. */
 import type { PageShape } from './page-shape.ts';
 import type { Evidence, Verdict } from '../../shared/domain/verdict.ts';
 import { EVIDENCE_BODY_BYTES } from '../../shared/domain/verdict.ts';
 
 export interface SeenReply {
-  /** The URL asked for; with a browser the one it ended at. */
+  /** The URL requested; with a browser its final URL. */
   url: string;
   status: number;
   /** Lower-case names. */
   headers: Record<string, string>;
   /** The beginning of the body as text. */
   body: string;
-  /** What the whole page is made of; null when it was not read to its end, so that nothing can be said about the whole. */
+  /** What the whole page consists of; null when it was not read to its end. */
   shape(): PageShape | null;
   /** From the request to the first byte. */
   waitMs: number;
 }
 
-/** One request's result as far as a ban can be seen in it. */
+/** The part of one request's result in which a ban can show. */
 export type SeenPage =
   /** `missing` names what the mapping did not find, null when nothing; `hasValues`: at least one value was found. */
   | { kind: 'page'; reply: SeenReply; missing: string | null; hasValues: boolean }
@@ -26,34 +26,34 @@ export type SeenPage =
   | { kind: 'failed'; reply: SeenReply | null; retryAfterMs: number | null };
 
 /**
- * right    what was asked for, with its values: this address is served
- * gone     the site says that there is no such product; to be believed only while the address is served
- * hop      goes on at another address of the same site
+ * right    the page that was requested, with its values: the site serves this address
+ * gone     the site reports no such product; credible only while the site serves the address
+ * hop      redirects to another URL of the same site
  * wait     the site asks for a pause (Retry-After)
- * failed   no page, for reasons that say nothing about a ban
+ * failed   no page, for reasons that are no sign of a ban
  * odd      a page without the values that it should have
- * refusal  what a ban may look like, and an ordinary page too: a canary page tells. Whatever only the content of a page says is one
- * banned   a ban beyond doubt: by the site's own rules, the status 429, or a header that only a challenge has
+ * refusal  a possible ban or an ordinary page; a canary page decides. Every rule about content alone ends here
+ * banned   an unambiguous ban: by the site's own rules, status 429, or a header that only a challenge has
  */
 export type JudgementKind = 'right' | 'gone' | 'hop' | 'wait' | 'failed' | 'odd' | 'refusal' | 'banned';
 
 export interface Judgement {
   verdict: Extract<Verdict, 'ok' | 'suspect' | 'banned'>;
   kind: JudgementKind;
-  /** Null when no rule spoke. */
+  /** Null when no rule matched. */
   rule: string | null;
   evidence: Evidence | null;
 }
 
-/** The rule of a page that is right but for the fields that pages usually fill. */
+/** The rule for a page with all required values but without fields that pages usually fill. */
 export const LESS_THAN_USUAL = 'values-missing';
 
-/** With the verdict `ok` no rule spoke. */
+/** A judgement by no rule; its verdict is `ok`. */
 export function unremarkable(kind: 'right' | 'gone' | 'hop' | 'wait' | 'failed'): Judgement {
   return { verdict: 'ok', kind, rule: null, evidence: null };
 }
 
-/** What a rule says about a reply. */
+/** The judgement of a rule that matched. */
 export function accused(
   kind: 'odd' | 'refusal' | 'banned',
   rule: string,
@@ -73,7 +73,7 @@ const MAX_HEADER_CHARS = 300;
 const MAX_URL_CHARS = 2_000;
 const COOKIE_HEADERS = new Set(['set-cookie', 'set-cookie2', 'cookie']);
 
-/** What is kept to prove a verdict: bounded, and without cookies. */
+/** The evidence for a verdict: bounded, and without cookies. */
 export function createEvidence(rule: string, url: string, reply: SeenReply | null): Evidence {
   const headers: [string, string][] = [];
   for (const [name, value] of Object.entries(reply?.headers ?? {})) {
@@ -94,7 +94,7 @@ function cutToBytes(text: string, limit: number): string {
   const bytes = Buffer.from(text.slice(0, limit).toWellFormed());
   if (bytes.length <= limit) return bytes.toString('utf8');
   let end = limit;
-  // Not in the middle of a character.
+  // Do not cut a character in two.
   while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }

@@ -1,4 +1,6 @@
-/** Notices that a site has become slow for us all at once: some throttle an address before they refuse it. */
+/**
+ * Detects that a site has suddenly become slow for this address: some sites throttle an address before they refuse it.
+ */
 
 const RECENT = 5;
 const BEFORE = 50;
@@ -8,7 +10,10 @@ const LEAST_MS = 2_000;
 export class LatencyWatch {
   readonly #waits: number[] = [];
 
-  /** Takes the time to the first byte; true when the last five are, by their median, over two seconds and five times those before. */
+  /**
+   * Takes the time to the first byte; true when the median of the last five is over two seconds and over five times
+   * that of the ones before.
+   */
   note(waitMs: number): boolean {
     this.#waits.push(waitMs);
     if (this.#waits.length > BEFORE + RECENT) this.#waits.shift();

@@ -1,15 +1,18 @@
-/** Keeps the pace of one address: remembers the last request and says when the next one may start. Its clock is monotonic. */
+/**
+ * Keeps the pace of one address: records the last request and computes when the next one may start. Uses the monotonic
+ * clock.
+ */
 import type { PacedRequest } from '../../shared/domain/pacing.ts';
 import { nextStartMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 
 /**
- * Answers among which the fastest one is looked for. More of them find a faster one where answers vary, so every request looks later;
- * and one answer from a cache delays that many requests.
+ * Number of recent answers whose minimum is used. More of them find a lower minimum where answer times vary, so every
+ * request looks later; and one answer from a cache delays that many requests.
  */
 const RECENT_ANSWERS = 16;
 
-/** Answers before which the fastest one says nothing: the first requests of a machine that has just started may all be late. */
+/** Minimum number of answers to compare with: the first requests of a machine that has just started may all be late. */
 const FEW_ANSWERS = 4;
 
 export class Pacer {
@@ -19,13 +22,14 @@ export class Pacer {
   #firstByteMs: number | null = null;
   /** The last request, once it is over. */
   #last: PacedRequest | null = null;
-  /** Times from head to first byte by kind of answer, the oldest first. */
+  /** Times from head to first byte by kind of answer, oldest first. */
   readonly #recent = new Map<string, number[]>();
 
   /**
-   * @param intervalMs asked for at each wait: a pace that changes counts from the last start, whatever was waited for before
-   * @param resumed an earlier process on this address sent requests. When the last of them arrived is not known: it counts as
-   * given up now.
+   * @param intervalMs read at each wait: a changed pace counts from the last start, whatever the earlier wait was for
+   * @param resumed an earlier process sent requests from this address. When the last one arrived is unknown: it counts
+   * as
+   * abandoned now.
    */
   constructor(clock: Clock, intervalMs: () => number, resumed: boolean) {
     this.#clock = clock;
@@ -36,13 +40,13 @@ export class Pacer {
     }
   }
 
-  /** Milliseconds until the next request may start; 0 when it may start now. Asked between requests. */
+  /** Milliseconds until the next request may start; 0 when it may start now. Call between requests. */
   waitMs(): number {
     if (this.#last === null) return 0;
     return Math.max(0, nextStartMs(this.#last, this.#intervalMs()) - this.#clock.monotonic());
   }
 
-  /** The head of a request is being written to the socket; or a try that sent nothing is over. */
+  /** The head of a request is being written to the socket; or an attempt that sent nothing has ended. */
   requestStarted(): void {
     this.#startedMs = this.#clock.monotonic();
     this.#firstByteMs = null;
@@ -54,9 +58,9 @@ export class Pacer {
   }
 
   /**
-   * The request is over. Without a first byte it counts as arrived only now.
+   * The request has ended. Without a first byte it counts as arrived only now.
    *
-   * @param kind what the answer is compared with: a site redirects or refuses faster than it makes a page. Null: with nothing
+   * @param kind the answers to compare with: a site redirects or refuses faster than it builds a page. Null: none
    */
   requestEnded(kind: string | null): void {
     const endedMs = this.#clock.monotonic();
@@ -67,7 +71,7 @@ export class Pacer {
     this.#last = { startedMs, answeredMs, fastestMs };
   }
 
-  /** The fastest of the recent answers of this kind, this one among them; 0 while there are few to compare with. */
+  /** The fastest of the recent answers of this kind, including this one; 0 while there are too few. */
   #compare(kind: string, answerMs: number): number {
     const earlier = this.#recent.get(kind) ?? [];
     this.#recent.set(kind, [...earlier, answerMs].slice(-RECENT_ANSWERS));

@@ -1,21 +1,21 @@
 /**
- * Knows which fields the pages of this site usually fill. A ban page may have the one field that is required, a heading say; it hardly has
- * the others too.
+ * Learns which fields the pages of this site usually fill. A ban page may have the one required field, such as a
+ * heading, but hardly the others too.
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 
-/** Right pages before there is a habit. */
+/** Minimum right pages before fields count as usual. */
 const LEAST_PAGES = 10;
-/** Then the older half counts for half as much. */
+/** Number of pages at which all counts are halved. */
 const MOST_PAGES = 100;
-/** A field is usual when so many of the pages fill it. */
+/** Minimum share of pages that fill a usual field. */
 const USUAL = 0.9;
 
 export class PageBaseline {
   #pages = 0;
   readonly #filled = new Map<string, number>();
 
-  /** A page that was right. */
+  /** Counts a page that was right. */
   note(rows: readonly KeyedRow[]): void {
     if (rows.length === 0) return;
     if (this.#pages >= MOST_PAGES) this.#halve();
@@ -23,7 +23,7 @@ export class PageBaseline {
     for (const name of filledFields(rows)) this.#filled.set(name, (this.#filled.get(name) ?? 0) + 1);
   }
 
-  /** True when half of the usual fields, or more, have no value. A page that rightly has no records is not meant. */
+  /** True when half or more of the usual fields have no value. False for a page that rightly has no records. */
   isThin(rows: readonly KeyedRow[]): boolean {
     if (this.#pages < LEAST_PAGES || rows.length === 0) return false;
     const present = filledFields(rows);
@@ -32,7 +32,7 @@ export class PageBaseline {
     return empty.length > 0 && empty.length * 2 >= usual.length;
   }
 
-  /** Thin pages were proven to be fine: what is usual is learned anew. */
+  /** Thin pages were proven right: learn the usual fields again. */
   reset(): void {
     this.#pages = 0;
     this.#filled.clear();

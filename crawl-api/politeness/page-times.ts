@@ -1,4 +1,4 @@
-/** The median time of the last pages, for the main server's projection. */
+/** The median time of the last pages, for the main server's forecast. */
 
 const KEPT = 101;
 

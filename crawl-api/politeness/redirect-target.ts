@@ -1,4 +1,4 @@
-/** Where a redirect leads, as far as the target alone tells it. */
+/** Classifies a redirect by its target alone. */
 import { isSameSite } from '../../shared/domain/same-site.ts';
 
 /** Last step of a path (without its extension) or any whole step of it. */
@@ -30,11 +30,11 @@ const CHECK_STEPS = new Set([
 const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/home', '/top']);
 
 /**
- * hop        another address of the same site, perhaps the product's own
+ * hop        another URL of the same site, perhaps the product's own
  * elsewhere  another site
  * home       the front page
- * log-in     asks who we are
- * check      asks what we are, or says that we may not
+ * log-in     a log-in page
+ * check      a bot check, or a page that denies access
  */
 export type RedirectTarget = 'hop' | 'elsewhere' | 'home' | 'log-in' | 'check';
 
@@ -43,7 +43,7 @@ export function classifyRedirect(from: string, to: string): RedirectTarget {
   const path = pathOf(to);
   const steps = path.split('/').map((step) => step.replace(/\.[a-z]{2,5}$/, ''));
   const known = new Set(pathOf(from).split('/'));
-  // A step that the product's own address has, too, says nothing.
+  // A path step that the product's own URL has, too, is no evidence.
   const fresh = steps.filter((step) => !known.has(step));
   if (fresh.some((step) => CHECK_STEPS.has(step))) return 'check';
   if (fresh.some((step) => LOG_IN_STEPS.has(step))) return 'log-in';

@@ -1,8 +1,8 @@
 /** With `render: auto`, learns whether this site's pages need a browser. */
 
-/** Pages in a row that only the browser could read before HTTP is left out. */
+/** Pages in a row that only the browser could read before HTTP is skipped. */
 const LEARN_AFTER = 5;
-/** Of the pages after that, HTTP is tried again on every so many-th. */
+/** After that, HTTP is tried again on every page of this number. */
 const LOOK_AGAIN_EVERY = 50;
 
 export class RenderChoice {
@@ -21,18 +21,18 @@ export class RenderChoice {
     return ++this.#direct % LOOK_AGAIN_EVERY === 0 ? 'http' : 'browser';
   }
 
-  /** True when a page that HTTP could not read may be tried with the browser. */
+  /** True when the browser may try a page that HTTP could not read. */
   get mayRender(): boolean {
     return this.#mode === 'auto';
   }
 
-  /** HTTP alone gave the required values. */
+  /** HTTP alone yielded the required values. */
   httpSufficed(): void {
     this.#neededInRow = 0;
     this.#direct = 0;
   }
 
-  /** HTTP did not, the browser did. */
+  /** HTTP failed, the browser succeeded. */
   browserNeeded(): void {
     this.#neededInRow++;
   }

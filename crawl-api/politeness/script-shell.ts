@@ -1,10 +1,10 @@
 /**
- * Pages with status 200 that consist of a script which sends the reader elsewhere, or of nothing but a script. The beginning of an
- * application that builds its page by script is not one: it has a place to build in and loads its program from a file.
+ * Pages with status 200 that consist of a script which redirects the reader, or of nothing but a script. The start page
+ * of a client-side application does not count: it has an element to build in and loads its program from a file.
  */
 import type { PageShape } from './page-shape.ts';
 
-/** `location = …`, `location.href = …`, `location.replace(…)`, a form that sends itself, a cookie set before a reload. */
+/** `location = …`, `location.href = …`, `location.replace(…)`, a self-submitting form, a cookie set before a reload. */
 const NAVIGATES =
   /\blocation(?:\s*\.\s*href)?\s*=[^=]|\blocation\s*\.\s*(?:replace|assign|reload)\s*\(|\.submit\s*\(|\bdocument\s*\.\s*cookie\s*=/;
 /** `Loading…`, `Redirecting, please wait`. */

@@ -1,12 +1,12 @@
-/** A site's own ban rules, ready for use. */
+/** A site's own ban rules, compiled. */
 import type { BanRules } from '../../shared/domain/verdict.ts';
 
 export interface SiteRules {
   hasStatus(status: number): boolean;
-  /** True when the target has one of the parts that mean a ban. */
+  /** True when the target contains one of the parts that mean a ban. */
   hasRedirect(target: string): boolean;
   hasPattern(body: string): boolean;
-  /** True when every mapping has a required field or `rows`: a page that has them is the real one. */
+  /** True when every mapping has a required field or `rows`, so that a page with them is proven right. */
   provesPages: boolean;
 }
 
@@ -14,8 +14,8 @@ export interface SiteRules {
 const SPECIAL = /[\\^$.|?*+()[\]{}]/;
 
 /**
- * Compiles the rules. Patterns are RE2, whose matching time is linear in the page; the library is loaded only when a pattern is more
- * than plain text. Throws for a pattern that is not RE2: the configuration is checked before it gets here.
+ * Compiles the rules. Patterns are RE2, which matches in time linear in the page; the library is loaded only when a
+ * pattern is more than plain text. Throws for an invalid pattern: the configuration check has already caught those.
  */
 export async function compileSiteRules(
   rules: Pick<BanRules, 'statuses' | 'redirects' | 'patterns'>,

@@ -1,7 +1,7 @@
-/** What keeps this address from sending any request, whatever is in the queue. */
+/** Reasons why this address must not send any request, whatever is in the queue. */
 import type { Queue } from './queue.ts';
 
-/** `untilMs` (wall clock) is null when only an order ends it. */
+/** `untilMs` (wall clock) is null when only an order ends the barrier. */
 export interface Barrier {
   kind: 'incident' | 'pause' | 'robots' | 'disk';
   untilMs: number | null;

@@ -1,4 +1,4 @@
-/** Pages whose values are known: asked when it is in doubt whether the site still serves this address. */
+/** Canary pages: pages with known values, fetched when it is in doubt whether the site still serves this address. */
 import type { ChainValue, FieldValue, KeyedRow } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
@@ -18,11 +18,14 @@ export class CanaryPages {
   readonly #template: string;
   readonly #state: QueueState;
   #next = 0;
-  /** Canaries that differed from what is configured, by id, with the difference. They are left out while there is another page to ask. */
+  /**
+   * Canaries whose page differed from the configuration, by id, with the difference. Skipped while another page is
+   * available.
+   */
   readonly #doubted = new Map<string, string>();
-  /** The canary that has just differed: the product stored last has the next word. */
+  /** The canary that has just differed: the product stored last decides whether it is out of date. */
   #inDoubt: string | null = null;
-  /** Pages that robots.txt kept from being asked, by id, with the rules that did: others may allow them. */
+  /** Pages that robots.txt forbade, by id, with the policy that did: another policy may allow them. */
   readonly #forbidden = new Map<string, RobotsPolicy | null>();
 
   constructor(canaries: readonly Canary[], template: string, state: QueueState) {
@@ -31,25 +34,28 @@ export class CanaryPages {
     this.#state = state;
   }
 
-  /** True when there is one: a configured canary, a product that was stored here, or one that the fleet has stored; unless robots.txt is known to forbid it. */
+  /**
+   * True when a canary page is available that robots.txt is not known to forbid: a configured canary, a product stored
+   * here, or one that the fleet has stored.
+   */
   get canAsk(): boolean {
     return this.#canaries.some(({ id }) => !this.#isForbidden(id)) || this.#lastStored() !== null;
   }
 
-  /** True when a page was right here, and robots.txt forbids to ask for it. */
+  /** True when a page was right here, but robots.txt forbids fetching it. */
   get isLastForbidden(): boolean {
     const id = this.#idOfLast();
     return id !== null && this.#isForbidden(id);
   }
 
-  /** What is wrong with canaries that differed while the site served the address; null when nothing is. */
+  /** Describes canaries that differed while the site served the address; null when there are none. */
   get problem(): string | null {
     return this.#doubted.size === 0 ? null : [...this.#doubted.values()].join('; ');
   }
 
   /**
-   * Asks the next one that robots.txt allows; `none`: it allows none. Values that differ from the canary's make it odd; but the canary may
-   * be out of date, so the product that was stored last is asked before that counts.
+   * Fetches the next canary page that robots.txt allows; `none`: it allows none. A page whose values differ from the
+   * canary's is odd. But the canary may be out of date, so the product stored last is fetched before that counts.
    */
   async ask(
     parts: LookParts,
@@ -63,7 +69,7 @@ export class CanaryPages {
     const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, interruptible: false, pages: 'needed' }, work);
     if (look.kind === 'not-now') return 'not-now';
     if (look.kind === 'disallowed') {
-      // Says nothing about the address: the next one is to be asked.
+      // Proves nothing about the address: try the next one.
       this.#forbidden.set(id, policy);
       if (canary === null) this.#settleDoubt(unremarkable('failed'));
       return this.ask(parts, work);
@@ -88,7 +94,7 @@ export class CanaryPages {
     return usable[this.#next++ % usable.length] ?? null;
   }
 
-  /** A canary is out of date only where the other page was right. */
+  /** A canary is out of date only when the other page was right. */
   #settleDoubt({ kind }: Judgement): void {
     if (this.#inDoubt !== null && kind !== 'right') this.#doubted.delete(this.#inDoubt);
     this.#inDoubt = null;
@@ -98,13 +104,13 @@ export class CanaryPages {
     return this.#forbidden.get(id) === this.#state.robots;
   }
 
-  /** Null also while robots.txt is known to forbid it. */
+  /** Also null while robots.txt is known to forbid it. */
   #lastStored(): string | null {
     const id = this.#idOfLast();
     return id === null || this.#isForbidden(id) ? null : id;
   }
 
-  /** Before the first page of its own, the one that another instance has stored. */
+  /** Before this instance's first right page: the one that another instance has stored. */
   #idOfLast(): string | null {
     const n = this.#state.lastStored;
     return (n === null ? null : this.#state.items.get(n)?.id) ?? this.#state.fleetPage;
@@ -118,7 +124,7 @@ function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, cana
     : accused('odd', DIFFERS, url, page.reply);
 }
 
-/** `the canary P3 does not have price 999 (it is 3): …`, for the person who configured it. */
+/** `the canary P3 does not have price 999 (it is 3): …`, for the user who configured it. */
 function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fields }: Canary): string {
   const row = (page.kind === 'page' && page.extraction.rows?.[0]?.row) || {};
   const differences = Object.entries(fields).flatMap(([name, expected]) => {
@@ -128,7 +134,7 @@ function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fie
   return `the canary ${id} is out of date: ${differences.join(', ')}`.slice(0, 400);
 }
 
-/** Compared as text: a configuration file says 1200 where the mapping gives '1200'. */
+/** Compares as text: a configuration file has 1200 where the mapping yields '1200'. */
 function hasFields({ row }: KeyedRow, fields: Canary['fields']): boolean {
   return Object.entries(fields).every(([name, expected]) => {
     const actual = Object.hasOwn(row, name) ? row[name]! : null;
@@ -141,7 +147,7 @@ function hasValue(actual: FieldValue, expected: unknown): boolean {
   return values.flatMap(spellings).includes(String(expected));
 }
 
-/** What the value may be compared with: of a number that is not read yet both readings. */
+/** The texts that a value may equal: both readings of an ambiguous number. */
 function spellings(value: ChainValue | null): string[] {
   if (value === null) return [];
   return isUnread(value) ? [value.text, ...readingsOf(value).map(String)] : [String(value)];

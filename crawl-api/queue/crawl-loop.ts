@@ -1,9 +1,9 @@
 /**
- * Crawls the granted products one by one at the pace, until nothing more will come, the deadline, or an order to stop; and does what the
- * watch over the address advises.
+ * Crawls the granted products one by one at the pace, until no more will come, the deadline, or an order to stop; and
+ * carries out the advice of the address watch.
  *
- * Signals: `wait` ends waiting (order to drain, deadline, power off) and lets a request that is under way finish;
- * `work` cuts that request off too (deadline, power off).
+ * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
+ * `work` also aborts that request (deadline, power off).
  */
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -45,13 +45,16 @@ type Outcome = Extract<VisitEnd, { kind: 'outcome' }>;
 
 export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
-/** How long to wait before writing again to a disk that refused. */
+/** Delay before retrying a failed disk write. */
 const DISK_RETRY_MS = 1_000;
-/** A product that the site puts off so often has failed. */
+/** Number of pauses that a site may ask for before the product has failed. */
 const MAX_PAUSES = 3;
-/** With no page that was ever right: the site is believed about so many products, and about no more. A ban may be a 404 from the first request on. */
+/**
+ * Maximum number of `gone` products to accept when no page was ever right: a ban may be a 404 from the first request
+ * on.
+ */
 const MAX_BELIEVED = 3;
-/** Products that need no request are not done in one go: others have to get a turn. */
+/** Delay after a product that needed no request, so that other tasks get a turn. */
 const BREATHER_MS = 1;
 
 export class CrawlLoop {
@@ -59,7 +62,7 @@ export class CrawlLoop {
   readonly #visit: VisitParts;
   readonly #latency = new LatencyWatch();
   readonly #habit = new PageBaseline();
-  /** The deadline has cut the work off: there is no way back, whatever becomes of the clock or the orders. */
+  /** The deadline has ended the work. Final, whatever the clock or the orders do later. */
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
@@ -68,7 +71,7 @@ export class CrawlLoop {
     this.#visit = { requests: new PacedRequests(parts), rules, render, clock, productUrl, habit: this.#habit };
   }
 
-  /** Resolves when no further request will be sent; `stop` ends it at once. */
+  /** Resolves when no further request will be sent; `stop` ends it immediately. */
   async run(stop: AbortSignal): Promise<CrawlEnd> {
     const { queue, clock, changed, idleMs, onEmpty } = this.#parts;
     const work = new AbortController();
@@ -84,7 +87,7 @@ export class CrawlLoop {
         const isEnd = queue.isSealed || idle;
         const item = queue.state.peek(isEnd);
         if (item) {
-          // Second tries follow each other at the pace; only something new ends them.
+          // Second tries follow one another at the pace; only new work ends them.
           if (!item.again) idle = false;
           queue.visiting = item.n;
           try {
@@ -114,7 +117,7 @@ export class CrawlLoop {
     return queue.isFinished ? 'finished' : null;
   }
 
-  /** Orders may move the deadline, so it is looked at again and again. */
+  /** Orders may move the deadline, so it is checked every second. */
   async #watchDeadline(work: AbortController): Promise<void> {
     const { queue, clock } = this.#parts;
     while (!work.signal.aborted) {
@@ -126,7 +129,7 @@ export class CrawlLoop {
     }
   }
 
-  /** True after some waiting, when there was something that forbids any request. */
+  /** True after waiting at a barrier that forbids any request. */
   async #waitAtBarrier(work: AbortSignal): Promise<boolean> {
     const { queue, clock, changed, idleMs, robots, incidents } = this.#parts;
     const barrier = findBarrier(queue, robots, clock.now());
@@ -144,7 +147,7 @@ export class CrawlLoop {
     if (end.kind === 'not-now') return this.#breakOff();
     if (end.kind === 'wait') return this.#pause(item, end, work);
     const { judgement, result } = end;
-    // Its own page was right, after all that is held: only what came behind that page is in doubt.
+    // The product's own page was right, and came after all held results: only the pages after it are in doubt.
     if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
       await this.#write(() => queue.recordProof(), work);
     const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
@@ -153,7 +156,7 @@ export class CrawlLoop {
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
     const evidence =
       judgement.evidence ?? createEvidence(judgement.kind === 'gone' ? 'gone-in-row' : 'slow', result.url, null);
-    // What a right page gave stands, whatever becomes of the address.
+    // The result of a right page stands, whatever happens to the address.
     if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);
     else if (advice === 'ban' || advice === 'suspect') await this.#beginIncident(advice, evidence, work);
@@ -179,7 +182,7 @@ export class CrawlLoop {
     return this.#write(() => recordFitting(held, (fitting) => queue.recordHeld(fitting)), work);
   }
 
-  /** A canary page decides whether the page is odd or the address is not served. */
+  /** A canary page decides whether the page is odd or the address is banned. */
   async #acceptIfServed(item: Item, end: Outcome, evidence: Evidence, work: AbortSignal): Promise<void> {
     const answer = await this.#ask(work, evidence);
     const isOpen = end.judgement.kind !== 'right';
@@ -191,7 +194,10 @@ export class CrawlLoop {
     await this.#accept(item, result, { proves: true, isFinal }, work);
   }
 
-  /** Asks canary pages until one has answered; begins the incident when it is one. `none`: robots.txt allows none of them. */
+  /**
+   * Fetches canary pages until one answers; begins an incident if the address is not served. `none`: robots.txt allows
+   * none.
+   */
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
     const { queue, watch, canaryPages } = this.#parts;
     for (;;) {
@@ -215,7 +221,7 @@ export class CrawlLoop {
     }
   }
 
-  /** At the end of the shard: a page that is right must follow the last ones that were not. */
+  /** At the end of the shard, a canary page must prove the last held results. */
   async #proveHeld(work: AbortSignal): Promise<void> {
     const { canaryPages, onResult } = this.#parts;
     const answer = canaryPages.canAsk ? await this.#ask(work, null) : 'none';
@@ -223,11 +229,12 @@ export class CrawlLoop {
     onResult();
   }
 
-  /** There is no page to ask that could prove what is held. */
+  /** No page is available that could prove the held results. */
   async #endUnproven(work: AbortSignal): Promise<void> {
     const { queue, canaryPages, clock } = this.#parts;
     if (canaryPages.isLastForbidden) {
-      // Other pages were right, so it is no sign of a ban; nor is anything gone on the word of an address that may not be asked.
+      // Other pages were right, so it is no sign of a ban; but `gone` from an address that may not be checked is not
+      // believed.
       const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult =>
         toFailure(item, url, 'robots', `${outcome}, but robots.txt allows no page that could prove it`, clock.now());
       return this.#write(() => queue.giveUpHeld(giveUp), work);
@@ -249,7 +256,7 @@ export class CrawlLoop {
     if (paused && isLast) await this.#accept(item, result, {}, work);
   }
 
-  /** False when the site asks for more time than there is: that is a ban. */
+  /** False when the pause would outlast the deadline: that is a ban. */
   async #pauseAddress(n: number, forMs: number, work: AbortSignal, result?: ItemResult): Promise<boolean> {
     const { queue, clock } = this.#parts;
     const untilMs = clock.now() + forMs;
@@ -267,11 +274,11 @@ export class CrawlLoop {
     try {
       this.#parts.queue.recordBrokenOff();
     } catch {
-      // A disk without any room: at worst the product counts as under way when the process died.
+      // The disk is completely full: at worst the product counts as being crawled when the process died.
     }
   }
 
-  /** Nothing that is known is thrown away because the disk is full for a while. */
+  /** Retries while the disk is full, so that no result is lost. */
   async #write(write: () => void, work: AbortSignal): Promise<void> {
     for (;;) {
       try {
@@ -286,8 +293,9 @@ export class CrawlLoop {
 }
 
 /**
- * A product that has less than usual for the second time. Only a canary page that is right at this moment shows that this is all there
- * is: it is never held as stored. Without such a page its first result, a failure, stands.
+ * True for a product that has fewer values than usual for the second time. Only a canary page that is right at this
+ * moment proves that there are no more, so it is never held as stored. Without such a page its first result, a failure,
+ * stands.
  */
 function isLessStored(judgement: Judgement, result: ItemResult): boolean {
   return judgement.kind === 'odd' && result.outcome === 'stored';

@@ -1,4 +1,7 @@
-/** Begins and ends the address's incidents, in the journal first: a restarted process must not send what this one may not. */
+/**
+ * Begins and ends the address's incidents, in the journal first: a restarted process must not send what this one may
+ * not.
+ */
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Incident } from '../../shared/wire/callbacks.ts';
@@ -21,7 +24,7 @@ export class IncidentTracker {
     this.#parts = parts;
   }
 
-  /** No request leaves from here on; a ban lasts for the cool-down, or for longer when the site says so. */
+  /** Stops all requests. A ban lasts for the cool-down, or longer when the site asks for it. */
   begin(verdict: 'suspect' | 'banned', evidence: Evidence, leastMs = 0): void {
     const { queue, clock, coolDownMs, onChange } = this.#parts;
     const sinceMs = clock.now();
@@ -30,7 +33,7 @@ export class IncidentTracker {
     onChange();
   }
 
-  /** The main server's word on a suspicion; of no meaning without one. */
+  /** The main server's decision about a suspicion; ignored without one. */
   decide(word: 'ok' | 'banned'): void {
     const { queue } = this.#parts;
     const { incident } = queue.state;

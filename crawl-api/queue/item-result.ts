@@ -1,4 +1,4 @@
-/** What came of a product into the line of a part. */
+/** Turns the result of a product into the line of a part. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -8,8 +8,8 @@ import { LESS_THAN_USUAL, createEvidence } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
 
 /**
- * The outcome of a try; `nowMs` is when it was known. Only a page that was judged right is stored, and the second one with less than
- * pages usually have: that one only when a canary page is right just then, which the caller sees to.
+ * The outcome of a try; `nowMs` is when it was known. Only a page judged right is stored, and a second one with fewer
+ * values than usual: that one only when a canary page is right at this moment, which the caller ensures.
  */
 export function toItemResult(
   item: Item,
@@ -39,8 +39,9 @@ export function toItemResult(
 }
 
 /**
- * The result of a page whose content looked like a ban, once a canary page has shown that the site serves this address: final, because a
- * page that looks like this does so each time, and asking for it again would only bring the next address into doubt.
+ * The result of a page whose content looked like a ban, once a canary page has proved that the site serves this
+ * address. Final: such a page looks like this each time, and fetching it again would only bring the next address into
+ * doubt.
  */
 export function toOddPage(result: ItemResult, { rule }: Judgement): ItemResult {
   if (result.outcome !== 'failed') return result;
@@ -50,11 +51,11 @@ export function toOddPage(result: ItemResult, { rule }: Judgement): ItemResult {
   return { ...result, detail: oneLine(detail) };
 }
 
-/** True for a page that only its content makes look like a ban; a status or a redirect may be another one next time. */
+/** True for a page that looks like a ban by its content only; a status or a redirect may differ next time. */
 export const isOddContent = (result: ItemResult, { kind }: Judgement): boolean =>
   kind === 'refusal' && result.outcome === 'failed' && result.reason === 'parse';
 
-/** A product that failed without or beside a page. */
+/** The result of a product that failed, with or without a page. */
 export function toFailure(
   item: Item,
   url: string,
@@ -76,7 +77,7 @@ function commonOf(item: Item, url: string, nowMs: number) {
   return { n: item.n, id: item.id, url, at: new Date(nowMs).toISOString(), attempts: item.again ? 2 : 1 };
 }
 
-/** A page that passes (the site is busy) has less once; a product that is sold out has less each time. */
+/** A temporary page (the site is busy) lacks values once; a sold-out product lacks them each time. */
 function isLessAgain({ first }: Item, { rule }: Judgement): boolean {
   return rule === LESS_THAN_USUAL && first?.outcome === 'failed' && first.evidence?.rule === LESS_THAN_USUAL;
 }
@@ -84,8 +85,8 @@ function isLessAgain({ first }: Item, { rule }: Judgement): boolean {
 function parseDetail(missing: string | null, { rule }: Judgement): string {
   if (rule === LESS_THAN_USUAL) return 'half of the fields that pages of this site usually fill have no value';
   if (missing === null) return 'no field has a value';
-  if (missing === 'mapping') return 'no mapping is for this URL';
-  if (missing === 'rows') return 'the page has neither a record nor what says that there is none';
+  if (missing === 'mapping') return 'no mapping matches this URL';
+  if (missing === 'rows') return 'the page has neither a record nor the sign that there are none';
   return `the required field ${missing} has no value`;
 }
 
@@ -97,7 +98,7 @@ function evidenceOf(
   return page.reply === null ? null : createEvidence(reason, url, page.reply);
 }
 
-/** Details come from the network: no control characters, no more than fits. */
+/** Details come from the network: strip control characters and limit the length. */
 function oneLine(text: string): string {
   return text
     .slice(0, 2_000)

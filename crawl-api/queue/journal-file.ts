@@ -1,6 +1,6 @@
 /**
- * The journal on disk: one append-only file of records, each with its length and CRC-32. A record that is torn or has a
- * flipped bit ends the journal: the file is cut there, and what the caller replays is all that came before.
+ * The journal on disk: one append-only file of records, each with its length and CRC-32. A torn or corrupted record
+ * ends the journal: the file is truncated there, and only the records before it are replayed.
  *
  * Layout of a record: length of the payload (4 bytes), CRC-32 of the payload (4 bytes), payload (JSON). Little endian.
  */
@@ -9,14 +9,14 @@ import { crc32 } from 'node:zlib';
 import type { JournalRecord } from './records.ts';
 
 const HEAD_BYTES = 8;
-/** No record is near this: a longer length is damage, and a longer record is refused. */
+/** Maximum bytes of a record, far above any real one: a longer length is damage, and a longer record is refused. */
 export const MAX_PAYLOAD = 64_000_000;
 const READ_BYTES = 65_536;
 
-/** A record that the journal could not read again. Nothing is wrong with the disk: it must not be tried again. */
+/** A record too large to be read again. The disk is fine: do not retry. */
 export class RecordTooLargeError extends Error {}
 
-/** The calls that a full disk can fail; tests make them fail. */
+/** The calls that fail on a full disk; tests make them fail. */
 export interface FileCalls {
   writeSync(fd: number, bytes: Uint8Array, offset: number, length: number, position: number): number;
   ftruncateSync(fd: number, length: number): void;
@@ -27,14 +27,14 @@ export interface Replay {
   records: number;
   /** Bytes cut off the end; 0 for a sound file. */
   lostBytes: number;
-  /** True when more than one torn record at the very end was cut off: records that were once complete are lost. */
+  /** True when more was truncated than one torn record at the very end: complete records are lost. */
   damaged: boolean;
 }
 
 export class JournalFile {
   readonly #fd: number;
   readonly #calls: FileCalls;
-  /** End of the last good record. */
+  /** End of the last valid record. */
   #size: number;
   #syncing: Promise<void> | null = null;
   #nextSync: Promise<void> | null = null;
@@ -45,7 +45,7 @@ export class JournalFile {
     this.#calls = calls;
   }
 
-  /** Opens or creates the file and hands every good record to `apply`, in order. */
+  /** Opens or creates the file and passes every valid record to `apply`, in order. */
   static open(
     path: string,
     apply: (record: JournalRecord) => void,
@@ -60,7 +60,7 @@ export class JournalFile {
     });
     if (end < total) {
       replay.lostBytes = total - end;
-      // A torn tail is what a crash leaves: the record reaches past the end of the file. Anything else is damage.
+      // A crash leaves a torn tail: a record that reaches past the end of the file. Anything else is damage.
       replay.damaged = broken !== 'torn';
       fs.ftruncateSync(fd, end);
       fs.fdatasyncSync(fd);
@@ -68,7 +68,10 @@ export class JournalFile {
     return { file: new JournalFile(fd, end, calls), replay };
   }
 
-  /** Writes the records behind the last one. They survive a killed process; `sync` makes them survive a lost machine. Throws when the disk refuses, and RecordTooLargeError, with nothing written. */
+  /**
+   * Appends the records. They survive a killed process; `sync` makes them survive a lost machine. Throws when the disk
+   * refuses, or a RecordTooLargeError before writing anything.
+   */
   append(records: readonly JournalRecord[]): void {
     const bytes = Buffer.concat(records.map(encodeRecord));
     try {
@@ -76,17 +79,17 @@ export class JournalFile {
         done += this.#calls.writeSync(this.#fd, bytes, done, bytes.length - done, this.#size + done);
       }
     } catch (error) {
-      // The next record must follow a good one, so what was written of this one is taken back.
+      // The next record must follow a valid one, so truncate what was written of this one.
       this.#calls.ftruncateSync(this.#fd, this.#size);
       throw error;
     }
     this.#size += bytes.length;
   }
 
-  /** Resolves when all that was appended before the call is on the disk. Callers at the same time share one sync. */
+  /** Resolves when everything appended before the call is on the disk. Concurrent callers share one sync. */
   sync(): Promise<void> {
     if (!this.#syncing) return this.#startSync();
-    // The running one may have begun before the caller's record was written; it waits for the one after.
+    // The current sync may have begun before the caller's record was written; the caller waits for the next one.
     this.#nextSync ??= this.#syncing
       .catch(() => undefined)
       .then(() => {
@@ -96,7 +99,7 @@ export class JournalFile {
     return this.#nextSync;
   }
 
-  /** Waits for what is being written and closes the file. */
+  /** Waits for pending writes and closes the file. */
   async close(): Promise<void> {
     await this.sync();
     fs.closeSync(this.#fd);
@@ -124,7 +127,7 @@ function encodeRecord(record: JournalRecord): Buffer {
   return bytes;
 }
 
-/** Reads record by record, in bounded memory; stops at the first that is not whole and right. */
+/** Reads record by record, in bounded memory; stops at the first torn or corrupted one. */
 function readRecords(
   fd: number,
   total: number,
@@ -132,7 +135,7 @@ function readRecords(
 ): { end: number; broken: 'torn' | 'wrong' | null } {
   let end = 0;
   let buffer = Buffer.alloc(0);
-  /** Makes at least `bytes` from `end` on available; false when the file is shorter. */
+  /** Buffers at least `bytes` from `end` on; false when the file is shorter. */
   const have = (bytes: number): boolean => {
     if (buffer.length >= bytes) return true;
     const more = Buffer.allocUnsafe(Math.min(Math.max(bytes - buffer.length, READ_BYTES), total - end - buffer.length));
@@ -145,7 +148,7 @@ function readRecords(
     const length = buffer.readUInt32LE(0);
     if (length === 0 || length > MAX_PAYLOAD) return { end, broken: 'wrong' };
     if (!have(HEAD_BYTES + length)) {
-      // JSON has no control characters; the heads of further records have. With one, it is the length that is wrong.
+      // JSON has no control characters, but the headers of records do. With one, the length is wrong.
       return { end, broken: buffer.subarray(HEAD_BYTES).some((byte) => byte < 0x20) ? 'wrong' : 'torn' };
     }
     const payload = buffer.subarray(HEAD_BYTES, HEAD_BYTES + length);

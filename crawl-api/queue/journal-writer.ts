@@ -1,6 +1,6 @@
 /**
- * Writes records to the journal first and to the state then, so that what was answered to anybody is still true after a crash. On a full disk
- * only records that bring things to an end are written, from the reserve.
+ * Writes records to the journal first and then applies them to the state, so that every answer given is still true
+ * after a crash. On a full disk it writes only records that complete work, using the reserve.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -15,9 +15,9 @@ export interface Journal {
   sync(): Promise<void>;
 }
 
-/** Results reach the disk at the latest this long after they are known; a power cut may cost that much. */
+/** Maximum delay until results are synced to disk; a power cut may lose that much. */
 const LAZY_SYNC_MS = 1_000;
-/** Between two looks whether a full disk has room again. */
+/** Interval between two checks whether a full disk has space again. */
 const LOOK_AGAIN_MS = 1_000;
 
 export class JournalWriter {
@@ -27,7 +27,7 @@ export class JournalWriter {
   readonly #clock: Clock;
   #syncPlanned = false;
   #lookedMs = -Infinity;
-  /** Written down before anything else as soon as the disk takes it. */
+  /** Records to be written before any others as soon as the disk accepts them. */
   #owed: JournalRecord[] = [];
   /** What is wrong with the disk; null when nothing is. */
   problem: string | null = null;
@@ -40,13 +40,13 @@ export class JournalWriter {
     if (!reserve.isHeld) this.problem = FULL;
   }
 
-  /** Records that take something on: a chunk, a request. Throws when the disk has no room beside the reserve. */
+  /** Writes records that take on work: a chunk, a request. Throws when the disk has no space beside the reserve. */
   takeOn(...records: JournalRecord[]): void {
     if (!this.hasRoom()) throw new Error(this.problem ?? FULL);
     this.#write(records);
   }
 
-  /** Records that bring something to an end, or say what was ordered. Throws only when the reserve is used up, too. */
+  /** Writes records that complete work or store orders. Throws only when the reserve is used up, too. */
   note(...records: JournalRecord[]): void {
     try {
       this.#write(records);
@@ -58,7 +58,10 @@ export class JournalWriter {
     }
   }
 
-  /** As `note`, for what has happened anyway: on a disk without any room it counts at once, and is written before the next record. */
+  /**
+   * Like `note`, for what has already happened: on a completely full disk it applies immediately and is written before
+   * the next record.
+   */
   noteAnyway(...records: JournalRecord[]): void {
     try {
       this.note(...records);
@@ -68,7 +71,7 @@ export class JournalWriter {
     }
   }
 
-  /** False on a full disk; looks again when asked, but not more than once a second. */
+  /** False on a full disk; checks again at most once a second. */
   hasRoom(): boolean {
     if (this.#reserve.isHeld) return true;
     if (this.#clock.monotonic() - this.#lookedMs < LOOK_AGAIN_MS) return false;
@@ -77,7 +80,7 @@ export class JournalWriter {
     return this.#reserve.isHeld;
   }
 
-  /** Resolves when all that was written before is on the disk. */
+  /** Resolves when everything written before is on the disk. */
   async sync(): Promise<void> {
     try {
       await this.#journal.sync();
@@ -110,9 +113,9 @@ export class JournalWriter {
   async #syncLater(): Promise<void> {
     await this.#clock.sleep(LAZY_SYNC_MS);
     this.#syncPlanned = false;
-    // The problem is kept for the heartbeat; the next write tries again.
+    // `problem` is reported in the heartbeat; the next write retries.
     await this.sync().catch(() => undefined);
   }
 }
 
-const FULL = 'the disk is full: nothing is taken on, what is there is being uploaded; free some space';
+const FULL = 'the disk is full: no new work is accepted, existing results are being uploaded; free some space';

@@ -1,6 +1,6 @@
-/** Product numbers in the order in which they wait; taking the first one is cheap however many there are. */
+/** A FIFO queue of product numbers; taking the first is cheap at any length. */
 
-/** Taken numbers are dropped from memory in blocks. */
+/** Numbers taken before their memory is freed. */
 const BLOCK = 1_024;
 
 export class NumberQueue {

@@ -1,6 +1,6 @@
 /**
- * The only way to a site: one request at a time, each at the pace, none that robots.txt, a barrier or the disk forbids. Whatever is asked
- * for (a product, a hop of a redirect, a further page, a canary page, the same page again with the browser) goes through here.
+ * The only way to a site: one request at a time, at the pace, and none that robots.txt, a barrier or the disk forbids.
+ * Every request (product, redirect hop, further page, canary page, retry with the browser) goes through here.
  */
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
@@ -22,38 +22,44 @@ export interface RequestParts {
   http: PageSource;
   /** Null when nothing is rendered. */
   browser: PageSource | null;
-  /** Raised by others when the queue or the orders have changed. */
+  /** Raised when the queue or the orders have changed. */
   changed: SignalFlag;
 }
 
 export interface PageRequest {
-  /** The product's number, or KNOWN_PAGE. */
+  /** The product's number, or CANARY_PAGE. */
   n: number;
   url: string;
   via: 'http' | 'browser';
-  /** Give up the turn when something changes while it is waited for: the caller looks again what is next. */
+  /** Give up the turn when something changes during the wait: the caller then chooses again. */
   interruptible: boolean;
 }
 
 export type Answer =
   | { kind: 'page'; page: Exclude<PageResult, { kind: 'stopped' }> }
-  /** robots.txt does not allow it; nothing was sent. */
+  /** Forbidden by robots.txt; nothing was sent. */
   | { kind: 'disallowed' }
-  /** An order, a barrier, the disk or the deadline came between: nothing is known. */
+  /** An order, a barrier, the disk or the deadline prevented the request: nothing is known. */
   | { kind: 'not-now' };
 
-/** Answers that a site takes the same time for: class of the status, and the client, which counts its first byte in its own way. */
+/**
+ * Groups answers that take a site the same time: by status class, and by client, because each measures its first byte
+ * differently.
+ */
 function kindOf({ via }: PageRequest, page: PageResult | null): string | null {
   if (page === null || page.kind === 'stopped' || page.reply === null) return null;
   return `${via} ${Math.floor(page.reply.status / 100)}`;
 }
 
-/** How long to wait before writing again to a disk that refused. */
+/** Delay before retrying a failed disk write. */
 const DISK_RETRY_MS = 1_000;
 
 export class PacedRequests {
   readonly #parts: RequestParts;
-  /** Wall-clock time of monotonic zero: starts are written with fractions, and a clock that is set does not move their gaps. */
+  /**
+   * Wall-clock time of monotonic zero: start times keep fractions, and setting the system clock does not change their
+   * gaps.
+   */
   readonly #wallMs: number;
 
   constructor(parts: RequestParts) {
@@ -61,11 +67,11 @@ export class PacedRequests {
     this.#wallMs = parts.clock.now() - parts.clock.monotonic();
   }
 
-  /** `work` cuts a request off that is under way. */
+  /** `work` aborts a request in flight. */
   async send(request: PageRequest, work: AbortSignal): Promise<Answer> {
     if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
     if (!(await this.#waitForTurn(request.interruptible, work))) return { kind: 'not-now' };
-    // The rules may have changed while it waited.
+    // The rules may have changed during the wait.
     if (!this.#isAllowed(request.url)) return { kind: 'disallowed' };
     const { queue, pacer, clock, pageTimes } = this.#parts;
     const source = request.via === 'browser' ? this.#parts.browser : this.#parts.http;
@@ -81,11 +87,13 @@ export class PacedRequests {
       onFirstByte: () => pacer.replyStarted(),
     };
     const page = await source.fetch(request.url, hooks, work).catch(() => null);
-    // A try that sent nothing (no connection, no such name) keeps the pace too, from its end: a shop that is down is not to be hammered.
+    // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
+    // shop that is down.
     if (!sent) pacer.requestStarted();
     pacer.requestEnded(kindOf(request, page));
     if (page === null) {
-      // Nearly always the journal, before anything was sent: the product stays where it is until the disk takes writes again.
+      // Nearly always a journal write that failed before anything was sent: the product keeps its place until the disk
+      // accepts writes again.
       await clock.sleep(DISK_RETRY_MS, work);
       return { kind: 'not-now' };
     }
@@ -95,12 +103,15 @@ export class PacedRequests {
     return { kind: 'page', page };
   }
 
-  /** A page that came was judged. */
+  /** Counts the judgement of a page. */
   noteJudgement(kind: JudgementKind): void {
     this.#parts.queue.tally.noteJudgement(kind);
   }
 
-  /** Whether a redirect or a link of the product at `site` may be followed: to its own site, and only under rules that were read. */
+  /**
+   * Whether a redirect or a link of the product at `site` may be followed: only to the same site, and only under rules
+   * that were read.
+   */
   mayFollow(site: string, to: string): boolean {
     return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
   }

@@ -1,4 +1,4 @@
-/** Gets one page, through the redirects of its site and with the browser where that is needed, and judges it. */
+/** Fetches one page, through redirects within its site and with the browser where needed, and judges it. */
 import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { hasValues } from '../extract/has-values.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -14,8 +14,8 @@ export type LookedAt = Exclude<PageResult, { kind: 'stopped' }>;
 
 export type Look =
   /**
-   * `url` is the address that answered; redirects may have led there. `doubtful`: all that was judged is right, but a part of the product
-   * was not to be had, for a reason that a ban may have, too.
+   * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
+   * was missing, for a reason that may be a ban.
    */
   | { kind: 'seen'; page: LookedAt; url: string; judgement: Judgement; doubtful?: true }
   | { kind: 'disallowed'; url: string }
@@ -28,7 +28,10 @@ export interface LookParts {
   habit: PageBaseline;
 }
 
-/** `n` as in PageRequest; `site`: the product's own address, from which every hop must be one that may be followed. With `interruptible`, the first request gives up its turn when something changes. */
+/**
+ * `n` as in PageRequest; `site`: the product's own URL, which decides whether a hop may be followed. With
+ * `interruptible`, the first request gives up its turn when something changes.
+ */
 export async function lookAt(
   parts: LookParts,
   target: { n: number; url: string; site: string; interruptible: boolean },
@@ -44,7 +47,7 @@ export async function lookAt(
     const { to, reply } = look.page;
     if (seen.has(to) || seen.size > MAX_REDIRECTS)
       return { ...look, judgement: accused('refusal', 'redirect-loop', url, reply) };
-    // Hop by hop, sub-domains would lead from one tenant of a host to any other.
+    // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
     if (!parts.requests.mayFollow(target.site, to))
       return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
     url = to;
@@ -74,7 +77,7 @@ async function lookOnce(
   return rendered;
 }
 
-/** What the ban rules need of a page. */
+/** The part of a page that the ban rules need. */
 function toSeenPage(page: LookedAt): SeenPage {
   switch (page.kind) {
     case 'page': {

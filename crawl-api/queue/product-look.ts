@@ -1,6 +1,7 @@
 /**
- * A product as a whole: its page, and the further pages that the mapping finds in it. What they say is put together first and judged then,
- * because a required field may stand on any of them. A page that is neither right nor a part of the whole decides for the product.
+ * Fetches a product as a whole: its page, and the further pages that the mapping finds in it. Values are merged first
+ * and judged then, because a required field may be on any of the pages. A page that is neither right nor a part of the
+ * product decides for the whole.
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
@@ -9,7 +10,7 @@ import { LESS_THAN_USUAL, accused, unremarkable } from '../politeness/judgement.
 import type { Look, LookParts, LookedAt } from './page-look.ts';
 import { lookAt } from './page-look.ts';
 
-/** Pages of one product, its own included. */
+/** Maximum pages of one product, including its own. */
 const MAX_PAGES = 20;
 
 export interface ProductTarget {
@@ -18,14 +19,14 @@ export interface ProductTarget {
   url: string;
   /** The first request gives up its turn when something changes. */
   interruptible: boolean;
-  /** `needed`: no further page once all required fields have a value, and half of the usual ones. */
+  /** `needed`: stop once all required fields and half of the usual ones have a value. */
   pages: 'all' | 'needed';
 }
 
 type Seen = Extract<Look, { kind: 'seen' }>;
 type SeenPage = Seen & { page: Extract<LookedAt, { kind: 'page' }> };
 
-/** The look at the product's own page, with what its further pages add; or at the page that decides against it. */
+/** The result for the product's own page, merged with its further pages; or for the page that decides against it. */
 export async function lookAtProduct(parts: LookParts, target: ProductTarget, work: AbortSignal): Promise<Look> {
   const { n, url, pages } = target;
   const first = await lookAt(parts, { ...target, site: url }, work);
@@ -35,13 +36,13 @@ export async function lookAtProduct(parts: LookParts, target: ProductTarget, wor
   const links = new LinkList(url, (link) => parts.requests.mayFollow(url, link));
   links.note(first);
   let isShorter = false;
-  // What is usual was learned from whole products: a further page may have it.
+  // Usual fields were learned from whole products: a further page may fill them.
   const isEnough = (): boolean => product.incomplete() === null && !parts.habit.isThin(product.rows);
   const excess = (): string | null => (pages === 'all' ? product.excess(links.isCut) : null);
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((pages === 'needed' && isEnough()) || excess() !== null) break;
     const look = await lookAt(parts, { n, url: next, site: url, interruptible: false }, work);
-    // The list has become shorter since the link to it was made; or it is a ban that calls itself 404.
+    // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (look.kind === 'seen' && look.judgement.kind === 'gone') {
       isShorter = true;
       continue;
@@ -71,13 +72,13 @@ function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: stri
 
 const isPage = (look: Look): look is SeenPage => look.kind === 'seen' && look.page.kind === 'page';
 
-/** Links that may be followed, each once, in the order in which they were found. */
+/** Links that may be followed, each once, in the order found. */
 class LinkList {
   readonly #known: Set<string>;
   readonly #mayFollow: (link: string) => boolean;
   readonly #waiting: string[] = [];
   #pages = 1;
-  /** There are more than may be asked for. */
+  /** More links were found than may be followed. */
   isCut = false;
 
   constructor(url: string, mayFollow: (link: string) => boolean) {
@@ -104,22 +105,22 @@ class LinkList {
   }
 }
 
-/** With `rows` the records of all pages, each key once; else one row, whose empty fields further pages fill. */
+/** With `rows` the records of all pages, one per key; else one row, whose empty fields further pages fill. */
 class GatheredProduct {
   readonly rows: KeyedRow[] = [];
   readonly #keys = new Set<string>();
-  /** Pages on which a required field had no value, with the names of those fields. */
   #bytes = 0;
+  /** Pages without a required field, with the names of those fields. */
   readonly #partial: { look: SeenPage; missing: readonly string[] }[] = [];
 
-  /** False for a page that decides for itself: it is not right, and has nothing that is still wanted. */
+  /** False for a page that decides for the whole: it is not right and adds no missing value. */
   add(look: SeenPage): boolean {
     const { extraction } = look.page;
     if (look.judgement.kind === 'right') {
       for (const row of extraction.rows ?? []) this.#addRow(row);
       return true;
     }
-    // What a ban or a log-in page seems to have is no part of a product.
+    // Values on a ban page or log-in page are no part of a product.
     if (look.judgement.rule !== 'field-missing' || extraction.rows !== null || !extraction.partial) return false;
     const { missing, ...read } = extraction.partial;
     if (!this.#addRow({ key: null, ...read })) return false;
@@ -134,8 +135,8 @@ class GatheredProduct {
   }
 
   /**
-   * Why the product is more than is taken of one, or null. With many rows it is given up then: rows that are not found count as deleted.
-   * One row loses nothing by pages that were not asked for.
+   * Why the product exceeds the limits, or null. With many rows the product then fails, because missing rows would
+   * count as deleted. A single row loses nothing by pages that were not fetched.
    */
   excess(isCut: boolean): string | null {
     if (this.#bytes > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
@@ -151,7 +152,7 @@ class GatheredProduct {
     if (key !== null && this.#keys.has(key)) return false;
     if (key !== null) this.#keys.add(key);
     this.#bytes += rowBytes(row);
-    // What is beyond is not kept, so that twenty large pages are never in memory together.
+    // Rows past the byte limit are dropped to bound memory.
     if (this.#bytes <= MAX_ROWS_BYTES) this.rows.push({ ...added, row: { ...row } });
     return true;
   }

@@ -1,10 +1,10 @@
 /**
- * What the journal's records add up to: chunks, products, results waiting for upload, parts, orders, the state of the address. Pure: the
- * same records in the same order always give the same state. Only `apply` changes it.
+ * The state that the journal's records add up to: chunks, products, results waiting for upload, parts, orders, the
+ * state of the address. Pure: the same records in the same order always give the same state. Only `apply` changes it.
  *
  *   pending ─▶ stored | gone | failed
- *   pending ─▶ postponed            failed in a way that may go away, or died under way: a second try at the end
- *   pending | postponed ─▶ held     its result stands when the address is proven fine; after a ban it is pending again
+ *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end
+ *   pending | postponed ─▶ held     stands once the address is proved served; after a ban it is pending again
  */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
@@ -33,9 +33,9 @@ export interface Item extends Product {
   again: boolean;
   /** True once a request was sent for it. */
   asked: boolean;
-  /** How often the site asked for a pause instead of answering. */
+  /** Number of times that the site asked for a pause instead of answering. */
   pauses: number;
-  /** How often the process died while it was under way. */
+  /** Number of times that the process died while crawling it. */
   deaths: number;
 }
 
@@ -45,7 +45,7 @@ interface Chunk {
   size: number;
 }
 
-/** Part numbers go on this far above the last known one when records were lost. */
+/** Gap left in the part numbers when records were lost. */
 const SEQ_JUMP = 1_000;
 
 export class QueueState {
@@ -55,11 +55,14 @@ export class QueueState {
   readonly #postponed = new NumberQueue();
   readonly #held = new NumberQueue();
   readonly lines = new ResultLines();
-  /** Chunks given back untouched that the main server may not know of yet. */
+  /** Chunks returned untouched that the main server may not know of yet. */
   readonly transferred = new Set<string>();
-  /** Chunks of which nobody here knows for sure that they are still its own: records were lost. Nothing is crawled before it is known. */
+  /**
+   * Chunks that this instance may no longer own, because records were lost. Nothing is crawled until the main server
+   * has confirmed them.
+   */
   readonly #doubtful = new Set<string>();
-  /** Products in chunks held, granted or not, whatever became of them. */
+  /** Products in chunks held, granted or not, whatever their outcome. */
   held = 0;
   orders: { intervalMs: number; deadline: string; sealed: boolean; drain: boolean } | null = null;
   robots: RobotsPolicy | null = null;
@@ -76,9 +79,9 @@ export class QueueState {
   minGapMs: number | null = null;
   /** When a page was last right; wall clock. */
   okAtMs: number | null = null;
-  /** Number of the product that was stored last; before the first one, of one that waits for a proof: its own page was right. */
+  /** Number of the product stored last; before the first one, of a held product whose own page was right. */
   lastStored: number | null = null;
-  /** Id of a product that another instance has stored, as orders say; a restarted process hears it again. */
+  /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
   /** The product whose request has no end in the journal. */
   underWay: number | null = null;
@@ -180,13 +183,13 @@ export class QueueState {
       case 'damaged':
         this.damaged = true;
         this.nextSeq += SEQ_JUMP;
-        // One of the lost records may have given a chunk back.
+        // One of the lost records may have returned a chunk.
         for (const { state, chunk } of this.items.values()) if (OPEN_STATES.includes(state)) this.#doubtful.add(chunk);
         return;
     }
   }
 
-  /** The product to crawl now, without taking it: the next granted one, or with `retry` one that is to be tried again. */
+  /** The product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
   peek(retry: boolean): Item | null {
     if (this.#doubtful.size > 0) return null;
     const n = this.#pending.first ?? (retry ? this.#postponed.first : undefined);
@@ -205,7 +208,7 @@ export class QueueState {
     return this.#held.size;
   }
 
-  /** A product that is held as gone; null when there is none. */
+  /** A product held as `gone`; null when there is none. */
   firstHeldGone(): Extract<ItemResult, { outcome: 'gone' }> | null {
     for (const { held } of this.items.values()) if (held?.outcome === 'gone') return held;
     return null;
@@ -216,13 +219,16 @@ export class QueueState {
     return this.#pending.size + this.#postponed.size + this.#held.size;
   }
 
-  /** Ids of chunks held under no grant, or under one that may be past. In incident nobody is granted anything: then doubts wait. */
+  /**
+   * Ids of chunks held without a grant, or whose grant may be obsolete. During an incident no instance is granted
+   * anything, so doubtful chunks wait.
+   */
   offeredChunks(): string[] {
     const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
     return this.incident === null ? [...offered, ...this.#doubtful] : offered;
   }
 
-  /** True when nothing of the chunk was begun: it can be given back, and nobody will have asked for its products twice. */
+  /** True when no product of the chunk was started: it can be returned without any product being requested twice. */
   isUntouched(id: string): boolean {
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products !== null) return true;
@@ -240,7 +246,7 @@ export class QueueState {
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
     for (const { n, id: productId } of chunk.products) {
-      // The same product under an older generation of its chunk: it is ours already.
+      // The same product under an older generation of its chunk: this instance owns it already.
       if (this.items.has(n)) continue;
       this.items.set(n, {
         n,
@@ -319,7 +325,7 @@ export class QueueState {
     this.#held.push(item.n);
   }
 
-  /** As if each held result had come just now, with nothing against it. */
+  /** Applies each held result as if it had just come in, with nothing against it. */
   #acceptHeld(): void {
     for (let n = this.#held.first; n !== undefined; n = this.#held.first) {
       const item = this.items.get(n)!;
@@ -348,7 +354,7 @@ export class QueueState {
     this.transferred.add(id);
   }
 
-  /** What is open of the chunk is somebody else's. */
+  /** Drops the chunk's open products: another instance owns them now. */
   #forgetOpen(id: string): void {
     for (const item of this.#itemsOf(id)) {
       if (!OPEN_STATES.includes(item.state)) continue;
@@ -366,7 +372,7 @@ export class QueueState {
       if (!OPEN_STATES.includes(item.state)) continue;
       this.items.delete(item.n);
       this.held--;
-      // The same chunk may be offered here once more: it must not pass for one that is held.
+      // The same chunk may be offered here again and must not count as held.
       this.chunks.delete(item.chunk);
     }
     this.#pending.clear();

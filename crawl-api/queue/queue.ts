@@ -1,6 +1,6 @@
 /**
- * The instance's queue: takes offers, follows orders, and keeps what becomes of the products. Every change is in the journal before
- * anybody is told.
+ * The instance's queue: accepts offers, follows orders, and keeps the results of products. Every change is in the
+ * journal before it is reported.
  */
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
@@ -24,12 +24,12 @@ export class Queue {
   readonly #writer: JournalWriter;
   readonly #clock: Clock;
   readonly #defaults: { intervalMs: number; deadlineMs: number };
-  /** Chunks given back whose record is on the disk for sure: only of those may anybody be told. */
+  /** Returned chunks whose record is known to be on the disk: only these may be reported. */
   readonly #givenBack = new Set<string>();
   #closing = false;
-  /** Products it is to hold at most; null: as offers say. After a restart the main server says it again. */
+  /** Maximum products to hold; null: the share in the offers. The main server repeats it after a restart. */
   #most: number | null = null;
-  /** The product that is being visited, also while its turn is waited for. */
+  /** The product being visited, also while it waits for its turn. */
   visiting: number | null = null;
   readonly tally = new SiteTally();
 
@@ -51,7 +51,9 @@ export class Queue {
     return this.#writer.problem;
   }
 
-  /** Never under the Crawl-delay of the rules in force: a main server that has just started may not have read them yet. */
+  /**
+   * Never below the Crawl-delay of the rules in force: a main server that has just started may not have read them yet.
+   */
   get intervalMs(): number {
     const { orders, robots } = this.state;
     return Math.max(orders?.intervalMs ?? this.#defaults.intervalMs, robots?.crawlDelayMs ?? 0);
@@ -65,20 +67,20 @@ export class Queue {
     return this.state.orders?.sealed ?? false;
   }
 
-  /** True when no further request may be sent: told so, past the deadline, or the epoch is being closed. */
+  /** True when no further request may be sent: an order to drain, or the epoch is being closed. */
   get isDraining(): boolean {
     const { manifestText, drained, orders } = this.state;
     return this.#closing || manifestText !== null || drained || (orders?.drain ?? false);
   }
 
-  /** True when everything that will ever be granted has its outcome. */
+  /** True when every product that will ever be granted has its outcome. */
   get isFinished(): boolean {
     return this.isSealed && this.state.openCount === 0;
   }
 
-  /** Takes a chunk on offer, on disk when it resolves; the same chunk again is taken again. */
+  /** Accepts an offered chunk, on disk when it resolves; the same chunk is accepted again. */
   async offer(offer: Offer): Promise<OfferAnswer> {
-    // A late copy of the offer that brought it here: it is to go to somebody else.
+    // A late copy of the offer that brought the chunk here: another instance should get it.
     if (this.state.transferred.has(offer.chunk)) return { taken: false, refused: 'share', room: 0 };
     const isHeld = this.state.chunks.has(offer.chunk);
     const refusal = isHeld ? null : this.#refuse(offer);
@@ -110,7 +112,7 @@ export class Queue {
     return stored + gone + failed;
   }
 
-  /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Says what changed. */
+  /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Returns what changed. */
   async follow(orders: Orders): Promise<{ granted: number; transferred: number; changed: boolean }> {
     this.#most = orders.maxProducts;
     this.state.fleetPage = orders.canaryPage ?? this.state.fleetPage;
@@ -119,7 +121,10 @@ export class Queue {
     return { ...followed, transferred, changed: followed.changed || transferred > 0 };
   }
 
-  /** Gives back those of the chunks of which nothing was begun; returns how many may now be told of that were not before. */
+  /**
+   * Returns those of the chunks that were not started; resolves to the number that may now be reported for the first
+   * time.
+   */
   async #transfer(wanted: readonly string[]): Promise<number> {
     const { state } = this;
     const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
@@ -129,13 +134,13 @@ export class Queue {
     if (chunks.length > 0) this.#writer.note({ t: 'transferred', chunks });
     const untold = [...state.transferred].filter((id) => !this.#givenBack.has(id));
     if (untold.length === 0) return 0;
-    // After a restart, too: what was read back may not have reached the disk.
+    // Also after a restart: records that were replayed may not have reached the disk.
     await this.#writer.sync();
     for (const id of untold) this.#givenBack.add(id);
     return untold.length;
   }
 
-  /** Chunks given back that the main server has not confirmed. */
+  /** Returned chunks that the main server has not confirmed. */
   transferredChunks(): string[] {
     return [...this.state.transferred].filter((id) => this.#givenBack.has(id));
   }
@@ -144,7 +149,7 @@ export class Queue {
     const offered = new Set(this.state.offeredChunks());
     const grants = orders.grants.filter((chunk) => offered.has(chunk));
     const drops = orders.drops.filter((chunk) => offered.has(chunk) && !grants.includes(chunk));
-    // Nothing more will be granted after the seal, so what is still only offered is nobody's here.
+    // No chunk is granted after the seal, so chunks that are only offered are dropped.
     if (orders.sealed)
       for (const chunk of offered) if (!grants.includes(chunk) && !drops.includes(chunk)) drops.push(chunk);
     const records: JournalRecord[] = [];
@@ -173,31 +178,34 @@ export class Queue {
     return { granted: grants.length, changed };
   }
 
-  /** Told by somebody on the box to stop: no order takes that back. */
+  /** Stops the crawl at the request of a program on this machine; no order reverses it. */
   drain(): void {
     this.#note({ t: 'drained' });
   }
 
-  /** A request is about to be sent, for product `n` or KNOWN_PAGE. Throws when that cannot be written down: then it must not be sent. */
+  /**
+   * A request is about to be sent, for product `n` or CANARY_PAGE. Throws when the journal cannot be written; the
+   * request must not be sent then.
+   */
   recordStart(n: number, atMs: number, browser = false): void {
     const at = Math.round(atMs * 1_000) / 1_000;
     this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}) });
     this.#writer.syncSoon();
   }
 
-  /** False on a full disk, which also ends when somebody has made room. */
+  /** False on a full disk, until space is freed. */
   hasRoom(): boolean {
     return this.#writer.hasRoom();
   }
 
-  /** The request was cut off by an order, the deadline or the end of the process. */
+  /** The request was aborted by an order, the deadline or the end of the process. */
   recordBrokenOff(): void {
     if (this.state.underWay !== null) this.#note({ t: 'broken-off' });
   }
 
   /**
-   * Writes the outcome of a try; a failure that may go away is kept for a second one unless it was that. `proves`: it came from a page
-   * that was right, so what was held stands. `isFinal`: a second try would say nothing new.
+   * Writes the outcome of a try; a temporary failure of a first try gets a second one. `proves`: the result came from a
+   * page that was right, so held results stand. `isFinal`: a second try would prove nothing new.
    */
   recordResult(item: Item, result: ItemResult, { proves = false, isFinal = false } = {}): void {
     const again = !isFinal && !item.again && result.outcome === 'failed' && isRetryable(result.reason);
@@ -206,22 +214,25 @@ export class Queue {
     this.#note(...records);
   }
 
-  /** Keeps a result that stands only when the address is proven fine. */
+  /** Holds a result until the address is proved served. */
   recordHeld(result: ItemResult): void {
     this.#note({ t: 'held', result });
   }
 
-  /** A canary page was right: what is held stands. */
+  /** A canary page was right: held results stand. */
   recordProof(): void {
     this.#note({ t: 'proved', atMs: this.#clock.now() });
   }
 
-  /** There is no page that could prove what is held: it stands. */
+  /** No page could prove the held results: they stand. */
   acceptHeld(): void {
     this.#note({ t: 'accepted' });
   }
 
-  /** Nobody may ask for a page that could prove what is held: failures stand, and what is more than a failure ends as `giveUp` says. */
+  /**
+   * robots.txt forbids every page that could prove the held results: failures stand, any other result ends as `giveUp`
+   * returns.
+   */
   giveUpHeld(giveUp: (item: Item, held: ItemResult) => ItemResult): void {
     const records: JournalRecord[] = [];
     for (const item of this.state.items.values()) {
@@ -244,7 +255,7 @@ export class Queue {
     this.#note({ t: 'reopened' });
   }
 
-  /** Forgets what is not crawled, once everything that is lies in the bucket (`uploading`: not yet). */
+  /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */
   release(): 'uploading' | 'released' | 'nothing-left' {
     const { lines, openCount, chunks } = this.state;
     const { from, to } = lines.uncut();
@@ -255,14 +266,14 @@ export class Queue {
   }
 
   /**
-   * After a start: the product that was under way when the process died goes to the end, and at the second death it is given up, because
-   * it may be what kills. Returns the product, for the log; null when none was under way.
+   * After a restart: the product that was being crawled when the process died goes to the end. At the second death it
+   * fails, because its page may be the cause. Returns the product, for the log; null when there was none.
    */
   recoverDeath(poisoned: (item: Item) => ItemResult): Item | null {
     const n = this.state.underWay;
     const item = n === null ? undefined : this.state.items.get(n);
     if (!item) return null;
-    // A process that cannot start for a full disk would free no room by being started again.
+    // A process that cannot start because of a full disk would free no space by restarting.
     this.#writer.noteAnyway({ t: 'died', n: item.n });
     if (item.deaths >= 2) this.#writer.noteAnyway({ t: 'result', result: poisoned(item) });
     this.#writer.syncSoon();
@@ -275,7 +286,10 @@ export class Queue {
     this.#writer.syncSoon();
   }
 
-  /** No request will be sent any more: what failed once has failed. What is held for a proof that nobody can give gets no outcome here, unless it is a failure. */
+  /**
+   * No request will be sent any more: failed first tries are final. Held results without a proof get no outcome here,
+   * except failures.
+   */
   stopCrawling(): void {
     this.#closing = true;
     const records: JournalRecord[] = [];
@@ -286,7 +300,10 @@ export class Queue {
     if (records.length > 0) this.#note(...records);
   }
 
-  /** Makes the oldest results without a part the next part's: at most `limit`, and as many as `maxChars` hold, but one. On disk when it resolves. */
+  /**
+   * Assigns the oldest results without a part to the next part: at most `limit` and at most `maxChars`, but at least
+   * one. On disk when it resolves.
+   */
   async cut(limit: number, maxChars = Infinity): Promise<Cut | null> {
     const { from, to } = this.state.lines.uncut();
     if (from === to) return null;

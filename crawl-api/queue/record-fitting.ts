@@ -2,7 +2,9 @@
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 
-/** A result that no journal could read again is not written over and over: the product has failed for its size. */
+/**
+ * Fails the product for its size when its result is too large for the journal, instead of retrying the write forever.
+ */
 export function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void): void {
   try {
     record(result);

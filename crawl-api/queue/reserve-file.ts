@@ -1,6 +1,6 @@
 /**
- * Room on the disk kept for the end: a file of real bytes beside the journal. On a full disk it is given up, so that results, parts and the
- * manifest can still be written down; as long as it is gone, nothing new is taken on.
+ * Disk space reserved for closing the epoch: a file of real bytes next to the journal. On a full disk the file is
+ * released, so that results, parts and the manifest can still be written; without it, no new work is accepted.
  */
 import { randomFillSync } from 'node:crypto';
 import fs from 'node:fs';
@@ -8,10 +8,10 @@ import fs from 'node:fs';
 /** A closing needs a few records of some hundred bytes per part, and one page's result of at most the page's size. */
 const RESERVE_BYTES = 1_048_576;
 
-/** What the queue needs of it. */
+/** The part that the queue uses. */
 export interface Reserve {
   readonly isHeld: boolean;
-  /** Takes the room again; false when the disk is still full. */
+  /** Reserves the space again; false when the disk is still full. */
   take(): boolean;
   giveUp(): void;
 }
@@ -20,7 +20,7 @@ export class ReserveFile implements Reserve {
   readonly #path: string;
   #isHeld = false;
 
-  /** Takes the room at once where there is some. */
+  /** Reserves the space immediately if there is any. */
   constructor(path: string) {
     this.#path = path;
     this.take();
@@ -46,7 +46,7 @@ export class ReserveFile implements Reserve {
     fs.rmSync(this.#path, { force: true });
   }
 
-  /** Bytes that no file system can shrink. Not synced: the room is taken when they are written. */
+  /** Random bytes, which no file system can compress. Not synced: writing them allocates the space. */
   #write(): void {
     const fd = fs.openSync(this.#path, 'w', 0o600);
     try {
@@ -58,5 +58,5 @@ export class ReserveFile implements Reserve {
   }
 }
 
-/** For tests and for places without a disk: always there. */
+/** For tests and for hosts without a disk: always reserved. */
 export const NO_RESERVE: Reserve = { isHeld: true, take: () => true, giveUp: () => undefined };

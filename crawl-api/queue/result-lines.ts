@@ -1,4 +1,4 @@
-/** Results on their way into the bucket: numbered lines, cut into parts, forgotten when their part is there. */
+/** Results to be uploaded: numbered lines, cut into parts, and dropped when their part is in the bucket. */
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 
@@ -34,7 +34,7 @@ export class ResultLines {
     const at = this.cuts.findIndex((cut) => cut.seq === part.seq);
     if (at === -1) return;
     const [cut] = this.cuts.splice(at, 1);
-    // Parts go up in order, so what is in the bucket is always the beginning.
+    // Parts are uploaded in order, so the bucket always holds a prefix.
     this.#lines.splice(0, cut!.to - this.#from);
     this.#from = cut!.to;
   }
@@ -44,7 +44,7 @@ export class ResultLines {
     return { from: this.#cutTo, to: this.#from + this.#lines.length };
   }
 
-  /** Where a cut ends that takes uncut results up to number `to`, stops before they have more than `maxChars`, and takes one at least. */
+  /** End of a cut of uncut results: at most number `to`, at most `maxChars`, and at least one result. */
   lastWithin(to: number, maxChars: number): number {
     let chars = 0;
     for (let i = this.#cutTo; i < to; i++) {
@@ -54,7 +54,7 @@ export class ResultLines {
     return to;
   }
 
-  /** The lines of results [from, to), which no part in the bucket holds yet. */
+  /** The lines of results [from, to), none of which is in the bucket yet. */
   linesOf(cut: { from: number; to: number }): string[] {
     return this.#lines.slice(cut.from - this.#from, cut.to - this.#from);
   }

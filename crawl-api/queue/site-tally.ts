@@ -1,9 +1,9 @@
-/** Counts of this process about the site as a whole: the main server adds up what all addresses see. */
+/** Counts of this process about the site as a whole; the main server adds them up over all addresses. */
 import type { PageResult } from '../fetch/page-result.ts';
 import type { JudgementKind } from '../politeness/judgement.ts';
 
 export class SiteTally {
-  /** Requests that have ended, whatever came of them. */
+  /** Requests that have ended, with any result. */
   tried = 0;
   /** Of those: a server error, a time-out or no connection. */
   unavailable = 0;

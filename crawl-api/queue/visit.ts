@@ -1,4 +1,4 @@
-/** One product from its first request to what became of it. */
+/** Visits one product, from its first request to its result. */
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -15,11 +15,14 @@ export interface VisitParts extends LookParts {
 }
 
 export type VisitEnd =
-  /** The judgement says what is to become of the result. `waitMs`: from the request to the first byte of the product's own page, where there was a reply. */
+  /**
+   * The judgement decides what happens to the result. `waitMs`: from the request to the first byte of the product's own
+   * page, if there was a reply.
+   */
   | { kind: 'outcome'; result: ItemResult; judgement: Judgement; waitMs: number | null }
-  /** The site asks to wait so long; `result` is what stands if it does so again and again. */
+  /** The site asks for a pause of `forMs`; `result` stands if it keeps asking. */
   | { kind: 'wait'; forMs: number; result: ItemResult }
-  /** Nothing is known: the product stays where it is. */
+  /** Nothing is known: the product keeps its place. */
   | { kind: 'not-now' };
 
 const GONE = unremarkable('gone');
@@ -41,6 +44,6 @@ function toEnd({ clock, habit }: VisitParts, item: Item, url: string, look: Look
   const result = toItemResult(item, url, page, judgement, clock.now());
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
     return { kind: 'wait', forMs: page.retryAfterMs, result };
-  // What a page that was not found has cut short is to be believed only where such a page is: when a later one is right.
+  // A product cut short by a missing page is credible only once a later page is right.
   return { kind: 'outcome', result, judgement: look.doubtful ? GONE : judgement, waitMs: page.reply?.waitMs ?? null };
 }

@@ -1,4 +1,4 @@
-/** What both listeners answer when no route fits, or when reading a request fails: always one JSON object. */
+/** The replies of both listeners when no route matches or reading a request fails: always one JSON object. */
 import type { NextFunction, Request, Response } from 'express';
 import { BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
 import { MAX_OFFER_BYTES } from '../../shared/wire/instance-api.ts';
@@ -7,14 +7,14 @@ export function answerUnknownPaths(_request: Request, response: Response): void 
   response.status(404).json({ error: 'no such path' });
 }
 
-/** Express knows an error handler by its four parameters. */
+/** Express recognises an error handler by its four parameters. */
 export function answerFaults(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
     next(error);
     return;
   }
   if (error instanceof BodyRefused) {
-    // Room was needed, or the sender has gone: nothing more is taken.
+    // The request was evicted to free memory, or the sender is gone: read no more of it.
     closeUnlessRead(request, response, error.status === 413 ? 2 * MAX_OFFER_BYTES : 0);
     response.status(error.status).json({ error: error.message });
     return;

@@ -1,6 +1,6 @@
 /**
- * The listener that the balancer reaches: a health check that says ready or not, and offers signed by the run's key.
- * Built apart from the listening server, so that tests can use it on any port.
+ * The listener behind the load balancer: a health check, and offers signed by the run's key. Separate from the
+ * listening server, so that tests can use it on any port.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import express from 'express';
@@ -14,7 +14,7 @@ import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
 import type { OfferAnswer } from '../queue/queue.ts';
 import { answerFaults, answerUnknownPaths } from './answers.ts';
 
-/** Offers that are being read, all together: one of the largest size, or some hundred of the usual 20 kB. */
+/** Maximum bytes of offers being read at once: one of the largest size, or some hundred of the usual 20 kB. */
 const OFFERS_BYTES = 6_000_000;
 /** Ed25519, in base64. */
 const SIGNATURE = /^[A-Za-z0-9+/_-]{86}(==)?$/;
@@ -25,7 +25,7 @@ export interface BalancerAppParts {
   runPublicKey: KeyObject;
   /** True once the main server has accepted this instance. */
   isReady: () => boolean;
-  /** True while the site refuses this address, or seems to: the balancer is to send nothing here. */
+  /** True while the site bans this address, or seems to: the load balancer must send nothing here. */
   isBanned: () => boolean;
   takeOffer: (offer: Offer) => Promise<OfferAnswer>;
 }
@@ -55,7 +55,7 @@ async function judgeOffer(
   const isFit = isOurs && SIGNATURE.test(signature);
   const body = isFit ? await budget.read(request, MAX_OFFER_BYTES) : null;
   if (body === null || !verifyMessage(runPublicKey, { method: 'POST', path, run: owner.run }, body, signature)) {
-    // A stranger learns neither the run nor the instance.
+    // An unauthenticated caller learns neither the run nor the instance.
     if (!request.complete) response.setHeader('connection', 'close');
     response.status(401).json({ error: 'the offer is not signed by the run' });
     return;
@@ -81,7 +81,7 @@ async function judgeOffer(
   }
 }
 
-/** An Express app that says nothing about itself. */
+/** An Express app without identifying headers. */
 export function createApp(): express.Express {
   const app = express();
   app.disable('x-powered-by');

@@ -1,15 +1,18 @@
-/** Starts and stops a listener with the time limits that a balancer in front of it needs. */
+/** Starts and stops a listener with the timeouts that a load balancer in front of it needs. */
 import http from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 
-/** Connections that have proved nothing, all together: a balancer needs a few for each of its nodes, strangers hold no more memory than these. */
+/**
+ * Maximum unauthenticated connections in all: a load balancer needs a few per node, and this bounds the memory that
+ * strangers can use.
+ */
 export const MAX_CONNECTIONS = 512;
 
 /**
- * Resolves when the server listens. Its idle connections live longer than the balancer's 60 s: otherwise it would close one just as the
- * balancer sends an offer on it, and the sender would see a 502 for something that was delivered.
+ * Resolves when the server listens. Idle connections outlive the load balancer's 60 s. Otherwise the server could close
+ * one just as the balancer sends an offer on it, and the sender would get a 502 for an offer that was delivered.
  */
 export function listen(app: RequestListener, address: string, port: number): Promise<Server> {
   const server = http.createServer({ keepAliveTimeout: 65_000, headersTimeout: 66_000, requestTimeout: 70_000 }, app);

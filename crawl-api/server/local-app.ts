@@ -1,6 +1,6 @@
 /**
- * The listener for the box itself: what this instance is doing, product by product, and an order to stop. Not for browsers:
- * a page that is being crawled must not be able to reach it, so anything with an Origin or a foreign Host is refused.
+ * The listener for programs on this machine: the instance's progress, product by product, and an order to drain. Not
+ * for browsers: a page being crawled must not reach it, so any request with an Origin or a foreign Host is refused.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type express from 'express';
@@ -18,7 +18,7 @@ export interface LocalAppParts {
   owner: { run: string } & EpochId;
   instanceId: string;
   queue: Queue;
-  /** What a heartbeat would say now. */
+  /** The heartbeat that would be sent now. */
   describe: () => Heartbeat;
   /** Stop crawling, upload, close the epoch. */
   drain: () => void;
@@ -78,7 +78,7 @@ export function createLocalApp({ owner, instanceId, queue, describe, drain }: Lo
 
 interface ProductPage {
   products: { n: number; id: string; state: ItemState; reason?: string }[];
-  /** Give it as `after` for the next page; null on the last. */
+  /** Pass it as `after` for the next page; null on the last. */
   next: number | null;
 }
 
@@ -100,7 +100,7 @@ function listProducts(
   };
 }
 
-/** A name could be made to point here by its owner (DNS rebinding); an address and `localhost` cannot. */
+/** The owner of a name could point it here (DNS rebinding); an address and `localhost` cannot be repointed. */
 function isLocalHost(host: string | undefined): boolean {
   const name = (host ?? '').replace(/:\d+$/, '');
   return name === 'localhost' || isIP(name.replace(/^\[|\]$/g, '')) !== 0;

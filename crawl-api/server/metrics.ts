@@ -1,4 +1,4 @@
-/** Prometheus text for the box itself. */
+/** Prometheus metrics of this instance, for programs on this machine. */
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Queue } from '../queue/queue.ts';
 
@@ -13,7 +13,7 @@ export function renderMetrics({ phase, progress, problem, incident }: Heartbeat,
     lines.push(`# HELP crawlfleet_${name} ${help}`, `# TYPE crawlfleet_${name} ${type}`);
     for (const [labels, value] of samples) lines.push(`crawlfleet_${name}${labels} ${value}`);
   };
-  add('phase', 'gauge', 'What the instance is doing: 1 for the phase it is in.', [[`{phase="${phase}"}`, 1]]);
+  add('phase', 'gauge', '1 for the current phase of the instance.', [[`{phase="${phase}"}`, 1]]);
   add('products_pending', 'gauge', 'Granted products without an outcome.', [['', progress.pending]]);
   add('products_total', 'counter', 'Products by outcome.', [
     ['{outcome="stored"}', progress.stored],
@@ -22,14 +22,14 @@ export function renderMetrics({ phase, progress, problem, incident }: Heartbeat,
   ]);
   add('requests_total', 'counter', 'Requests sent to the target.', [['', progress.requests]]);
   add('rendered_total', 'counter', 'Requests sent by the browser.', [['', progress.rendered]]);
-  add('canaries_total', 'counter', 'Requests for pages whose values are known.', [['', progress.canaries]]);
-  add('banned', 'gauge', '1 while the site refuses this address, or seems to.', [['', incident === null ? 0 : 1]]);
+  add('canaries_total', 'counter', 'Requests for canary pages.', [['', progress.canaries]]);
+  add('banned', 'gauge', '1 while the site bans this address, or seems to.', [['', incident === null ? 0 : 1]]);
   add('parts_total', 'counter', 'Parts stored in the bucket.', [['', queue.state.parts.length]]);
   if (progress.minGapMs !== null)
     add('min_gap_seconds', 'gauge', 'Smallest time between the starts of two requests.', [
       ['', progress.minGapMs / 1_000],
     ]);
-  add('problem', 'gauge', '1 when something needs a person.', [['', problem === null ? 0 : 1]]);
+  add('problem', 'gauge', '1 when a problem needs attention.', [['', problem === null ? 0 : 1]]);
   add('resident_memory_bytes', 'gauge', 'Memory of the process.', [['', process.memoryUsage.rss()]]);
   return `${lines.join('\n')}\n`;
 }

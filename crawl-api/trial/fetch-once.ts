@@ -1,9 +1,9 @@
-/** Gets one page by hand: redirects of the same site are followed, a second apart, as the crawl would. */
+/** Fetches one page outside a crawl: follows redirects within the site, a second apart. */
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageResult, PageSource } from '../fetch/page-result.ts';
 
-/** Between two hops: nobody's pace is known here, and one second harms no site. */
+/** Delay between two hops: no pace is configured here, and one second harms no site. */
 const HOP_MS = 1_000;
 
 export interface Hop {
@@ -30,7 +30,7 @@ export async function fetchOnce(source: PageSource, url: string, clock: Clock): 
     const refusal = !isSameSite(target, to)
       ? `leaves the site: to ${to}`
       : requests.length > MAX_REDIRECTS
-        ? `after ${MAX_REDIRECTS} redirects another one, to ${to}`
+        ? `more than ${MAX_REDIRECTS} redirects: the next one leads to ${to}`
         : null;
     if (refusal !== null)
       return { result: { kind: 'failed', reason: 'redirect', detail: refusal, reply, retryAfterMs: null }, requests };

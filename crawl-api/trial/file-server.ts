@@ -1,4 +1,7 @@
-/** Serves one file on this machine only, so that a saved page is read exactly as one from a site is: same decoding, same limits. */
+/**
+ * Serves one file to this machine only, so that a saved page is read exactly as one from a site: same decoding, same
+ * limits.
+ */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +13,7 @@ export interface FileServer {
   close(): Promise<void>;
 }
 
-/** A saved page has lost its head; what its bytes are is found out as for a site that does not say. */
+/** A saved page has lost its headers; its format is detected as for a site that sends none. */
 const TYPES: Record<string, string> = {
   '.html': 'text/html',
   '.htm': 'text/html',
@@ -23,7 +26,7 @@ const TYPES: Record<string, string> = {
 export async function serveFile(file: string): Promise<FileServer> {
   const bytes = await readFile(file);
   const type = TYPES[path.extname(file).toLowerCase()];
-  // Nobody else on the machine is to be served by guessing the port.
+  // Other programs on the machine must not get the file by guessing the port.
   const route = `/${randomUUID()}`;
   const server = await listen(
     (request, response) => {

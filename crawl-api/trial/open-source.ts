@@ -1,4 +1,4 @@
-/** What gets the page of a trial: the fetcher of a crawl with the same guard, or the browser. */
+/** Opens the source that fetches a trial's page: a crawl's fetcher with the same guard, or the browser. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -19,11 +19,11 @@ export interface SourceOptions {
   url: string;
   site: PageTrial['site'];
   openExtractor: (kind: PageKind, url: string) => PageExtractor;
-  /** What a browser waits for on the page of this URL. */
+  /** What the browser waits for on the page of this URL. */
   expect: (url: string) => Expected;
 }
 
-/** A private ip:port named in `url` itself is allowed, as in a crawl. Rejects when there is no browser. */
+/** A private ip:port in `url` itself is allowed, as in a crawl. Rejects when no browser is installed. */
 export async function openSource(options: SourceOptions): Promise<PageSource> {
   const { url, site, openExtractor } = options;
   const guard = createAddressGuard({ productUrl: url, allowPrivate: site.allowPrivate, forbidden: [] });

@@ -1,4 +1,4 @@
-/** Reads one page with a mapping, from a site or from a file, and keeps how each field came to its value. */
+/** Reads one page with a mapping, from a site or from a file, and records how each field got its value. */
 import { describeStep } from '../../shared/domain/describe-step.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
@@ -13,13 +13,13 @@ import { fetchOnce } from './fetch-once.ts';
 import { serveFile } from './file-server.ts';
 import { openSource } from './open-source.ts';
 
-/** The extractor that read the page last: with a browser the page is read several times while it builds itself. */
+/** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
   kind: PageKind;
   extractor: PageExtractor;
 }
 
-/** Throws AppError for a mapping that cannot be used, a file that cannot be read, a browser that is not there. */
+/** Throws AppError for an invalid mapping, an unreadable file or a missing browser. */
 export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
   const mapping = await compileMapping(trial.mapping);
   const served = trial.file === null ? null : await serveFile(trial.file);

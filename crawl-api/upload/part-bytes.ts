@@ -1,4 +1,6 @@
-/** The bytes of a part: gzip NDJSON. The same lines always give the same bytes, so a repeated upload has the same key. */
+/**
+ * The bytes of a part: gzip NDJSON. The same lines always yield the same bytes, so a repeated upload has the same key.
+ */
 import { gzipSync } from 'node:zlib';
 import { partKey } from '../../shared/domain/keys.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
@@ -10,7 +12,7 @@ export interface PartOwner {
   epoch: number;
 }
 
-/** Bytes and name of part `seq`. Node writes no time into the gzip head; level and memory are fixed here. */
+/** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
 export function buildPart(
   owner: PartOwner,
   seq: number,

@@ -1,7 +1,7 @@
 /**
- * Brings results to the bucket, beside the crawl. Results are cut into parts when there are enough of them, when the
- * oldest has waited long enough, and at the end. What a part holds is in the journal before its upload begins; a process killed in between
- * builds the same bytes again, and `exists` is then as good as `created`.
+ * Uploads results to the bucket alongside the crawl. Results are cut into parts when there are enough of them, when the
+ * oldest has waited long enough, and at the end. The journal records what a part holds before its upload begins. A
+ * process killed in between rebuilds the same bytes, and `exists` then counts as `created`.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -17,16 +17,16 @@ import { buildPart } from './part-bytes.ts';
 export interface UploaderParts {
   queue: Queue;
   owner: PartOwner;
-  /** Made at the first upload: a process that has nothing to upload does not load the SDK. */
+  /** Opened at the first upload: a process with nothing to upload does not load the SDK. */
   openStore: () => Promise<ObjectStore>;
   clock: Clock;
   random: Random;
   partMs: number;
-  /** Called when a part is in the bucket, and when the problem appears or goes. */
+  /** Called when a part is in the bucket, and when the problem appears or clears. */
   onChange: () => void;
 }
 
-/** Long rows make a part before there are many: what waits is in memory here, and a whole part where it is loaded. */
+/** Maximum characters per part: long rows wait in memory here, and a whole part is in memory where it is loaded. */
 const PART_CHARS = 4_000_000;
 const RETRY = { firstMs: 500, maxMs: 30_000 };
 
@@ -37,9 +37,9 @@ export class Uploader {
   #oldestMs: number | null = null;
   #flushing = false;
   #hurrying = false;
-  /** What keeps results from the bucket; null when nothing does. */
+  /** Why results cannot be stored in the bucket; null while they can. */
   problem: string | null = null;
-  /** Longest time that an object took to be stored; null before the first. */
+  /** Longest time that storing an object took; null before the first. */
   slowestMs: number | null = null;
 
   constructor(parts: UploaderParts) {
@@ -52,7 +52,7 @@ export class Uploader {
     if (this.#isFull()) this.#wake.raise();
   }
 
-  /** Uploads what is due until `flush` was called and everything is in the bucket, or the signal aborts. */
+  /** Uploads until `flush` was called and everything is in the bucket, or the signal aborts. */
   async run(stop: AbortSignal): Promise<void> {
     const { queue, clock, partMs } = this.#parts;
     while (!stop.aborted) {
@@ -70,19 +70,19 @@ export class Uploader {
     }
   }
 
-  /** What there is goes up now; more may follow. */
+  /** Uploads what is there now; more may follow. */
   hurry(): void {
     this.#hurrying = true;
     this.#wake.raise();
   }
 
-  /** No result will follow: everything goes up now, and `run` ends after that. */
+  /** No more results follow: everything is uploaded now, and `run` ends after that. */
   flush(): void {
     this.#flushing = true;
     this.#wake.raise();
   }
 
-  /** Writes the object, again and again until it is there; false only when the signal aborted. */
+  /** Retries until the object is stored; false only when the signal aborted. */
   async put(key: string, bytes: Uint8Array, contentType: string, stop: AbortSignal): Promise<boolean> {
     const { clock, random, onChange, openStore } = this.#parts;
     for (let failures = 0; !stop.aborted; failures++) {
@@ -97,7 +97,7 @@ export class Uploader {
         }
         return true;
       } catch (error) {
-        const problem = `S3 does not take ${key}: ${describeError(error)}`;
+        const problem = `cannot store ${key} in S3: ${describeError(error)}`;
         const isNew = this.problem === null;
         this.problem = problem;
         if (isNew) onChange();
@@ -119,7 +119,7 @@ export class Uploader {
       this.#hurrying = false;
       return false;
     }
-    // Results that a former process left have no time: theirs begins now.
+    // Results left by a previous process have no time: their wait starts now.
     this.#oldestMs ??= this.#parts.clock.monotonic();
     if (this.#flushing || this.#hurrying || this.#isFull()) return true;
     return this.#parts.clock.monotonic() - this.#oldestMs >= this.#parts.partMs;
@@ -130,7 +130,7 @@ export class Uploader {
       await this.#parts.queue.cut(PART_PRODUCTS, PART_CHARS);
       this.#oldestMs = null;
     } catch {
-      // A full disk: the queue tells it in the heartbeat, and here we try again.
+      // A full disk, which the queue reports in the heartbeat. Retry here.
       await this.#parts.clock.sleep(RETRY.firstMs, stop);
     }
   }

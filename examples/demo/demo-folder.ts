@@ -1,4 +1,4 @@
-/** The folder of one demo: a SQLite file with the product table, and the fleet.yaml that crawls it. */
+/** The folder of one demo: an SQLite file with the product table, and the fleet.yaml that crawls it. */
 import { globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -9,11 +9,11 @@ export interface DemoFolder {
   path: string;
   databaseFile: string;
   configFile: string;
-  /** The report of the run, once there is one. */
+  /** The run's report, once it exists. */
   findReport(): string | null;
 }
 
-/** Makes `<parent>/<timestamp>/`; every demo has its own, so that none meets the rows of another. */
+/** Creates `<parent>/<timestamp>/`; each demo has its own, so that demos do not share rows. */
 export function makeDemoFolder(parent: string, productUrl: string, products: number, intervalMs: number): DemoFolder {
   const path = join(parent, new Date().toISOString().replaceAll(':', '').replace(/\..*/, ''));
   mkdirSync(path, { recursive: true });
@@ -54,7 +54,7 @@ function fleetConfig(productUrl: string, intervalMs: number): object {
     products: { query: 'select id from products where active = 1' },
     database: { url: 'sqlite:./fleet.db' },
     results: { table: 'product_snapshots' },
-    // Should the demo be killed outright, its sandbox ends itself this long after the deadline.
+    // If the demo is killed, its sandbox ends itself this long after the deadline.
     run: { grace: '15s' },
   };
 }

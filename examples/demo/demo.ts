@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: a whole dry run on this machine, with nothing but Node. Starts the demo shop, makes a folder with a
- * SQLite file and a fleet.yaml, runs the real command line on it, and shows what came of it, also as the shop saw it.
+ * `npm run demo`: a complete dry run on this machine that needs only Node. Starts the demo shop, creates a folder with
+ * an SQLite file and a fleet.yaml, runs the real command line on it, and shows the results and the shop's own
+ * statistics.
  */
 import { resolve } from 'node:path';
 import { startShop } from '../../test/support/shop/start-shop.ts';

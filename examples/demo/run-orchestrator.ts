@@ -1,4 +1,4 @@
-/** Runs the real command line with this terminal's output, and ends it when the demo is told to stop. */
+/** Runs the real command line with this terminal's output, and ends it when the demo is stopped. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
@@ -12,8 +12,8 @@ export async function runOrchestrator(args: readonly string[], stop: StopRequest
   if (stop.signal.aborted) return 128 + constants.signals.SIGINT;
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    // Its own group: a Ctrl-C reaches it once and from here, never a second time from the terminal, which would make it
-    // leave its instances to themselves.
+    // Its own process group: it receives Ctrl-C once, from here, and never again from the terminal, which would make it
+    // abandon its instances.
     detached: true,
   });
   stop.signal.addEventListener('abort', () => child.kill('SIGINT'), { once: true });

@@ -1,4 +1,4 @@
-/** What the demo shows at its end: the first rows, and the politeness that the shop itself has measured. */
+/** The demo's final output: the first rows, and the politeness measured by the shop itself. */
 import { Console } from 'node:console';
 import { PassThrough } from 'node:stream';
 import Database from 'better-sqlite3';
@@ -6,12 +6,12 @@ import type { ShopStats } from '../../test/support/shop/arrivals.ts';
 
 const ROWS_SHOWN = 8;
 
-/** The first rows of the result table; a sentence when there is no such table. */
+/** The first rows of the result table; a message when there is no such table. */
 export function showRows(databaseFile: string): string {
   const database = new Database(databaseFile, { readonly: true });
   try {
     const exists = database.prepare("select 1 from sqlite_master where name = 'product_snapshots'").get();
-    if (!exists) return 'No rows: the run ended before it made the result table.';
+    if (!exists) return 'No rows: the run ended before it created the result table.';
     const { total } = database.prepare('select count(*) as total from product_snapshots').get() as { total: number };
     if (total === 0) return 'No rows: nothing was published.';
     const rows = database
@@ -23,14 +23,14 @@ export function showRows(databaseFile: string): string {
   }
 }
 
-/** console.table knows how wide Japanese letters are. */
+/** console.table handles the width of Japanese characters. */
 function renderRows(rows: readonly Record<string, unknown>[]): string {
   const stream = new PassThrough();
   new Console(stream).table(rows);
   return String(stream.read() ?? '').trimEnd();
 }
 
-/** Smallest gap for each address, against the interval that was promised. */
+/** Smallest gap per address, compared with the configured interval. */
 export function showPoliteness({ addresses, requests }: ShopStats, intervalMs: number): string {
   const lines = Object.entries(addresses).map(([address, { requests, minGapMs, maxConcurrency }]) => {
     const gap = minGapMs === null ? 'one request only' : `smallest gap ${minGapMs.toFixed(1)} ms`;

@@ -1,4 +1,4 @@
-/** Being told to stop: Ctrl-C, a terminal that closes, a plain kill. However often it comes, it counts once. */
+/** Stop signals: Ctrl-C, a closing terminal, a plain kill. Repeated signals count once. */
 
 export interface StopRequest {
   signal: AbortSignal;
@@ -7,7 +7,7 @@ export interface StopRequest {
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Calls back at the first signal. Later ones are swallowed: the demo must live until everything it started is gone. */
+/** Calls back at the first signal. Later ones are ignored: the demo must live until everything it started has ended. */
 export function watchStop(onStop: () => void): StopRequest {
   const controller = new AbortController();
   const handler = (): void => {

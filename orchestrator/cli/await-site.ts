@@ -1,4 +1,6 @@
-/** Before anything is launched: a site that this machine cannot reach is waited for, and then nothing is launched. */
+/**
+ * Before anything is launched: waits for a site that this machine cannot reach, and launches nothing if it stays down.
+ */
 import { AppError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
@@ -7,20 +9,20 @@ import type { Config } from './config/load-config.ts';
 import { robotsOf } from './preflight.ts';
 import { deadlineOf } from './settings-of.ts';
 
-/** Between two tries. */
+/** Longest pause between two attempts. */
 const LONGEST_PAUSE_MS = 15_000;
 const SHORTEST_PAUSE_MS = 500;
-/** Tries beside the first one, however short the wait is. */
+/** Minimum number of retries, however short the wait is. */
 const FEWEST_TRIES = 5;
-/** A dry run waits no longer than this part of its deadline. */
+/** A dry run waits at most this share of its deadline. */
 const DRY_SHARE = 1 / 4;
 
 export interface SiteWait {
   clock: Clock;
-  /** Ends the wait: the program is to leave. */
+  /** Ends the wait because the program must exit. */
   signal: AbortSignal;
   say: (text: string) => void;
-  /** Reads robots.txt; left out: that of the configured site. */
+  /** Reads robots.txt; omitted: that of the configured site. */
   read?: () => Promise<RobotsPolicy>;
 }
 
@@ -31,8 +33,9 @@ export function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, 
 }
 
 /**
- * robots.txt of the site, once it can be read; `first` is what the first look gave. Throws `site-down` when that takes longer than `run.site_wait`, and `interrupted` when
- * the wait is left. With `site.check: off` whatever comes is taken.
+ * Returns the site's robots.txt once it can be read; `first` is the result of the first read. Throws `site-down` when
+ * that takes longer than `run.site_wait`, and `interrupted` when the user ends the wait. With `site.check: off` any
+ * result is accepted.
  */
 export async function awaitSite(
   first: RobotsPolicy,

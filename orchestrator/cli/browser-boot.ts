@@ -1,4 +1,4 @@
-/** Whether machines of a run will have to install Chromium at their boot: it takes minutes, which the plan counts. */
+/** Whether the machines of a run must install Chromium at boot: that takes minutes, which the plan counts. */
 import { toAppError } from '../cloud/aws-errors.ts';
 import { readImage } from '../cloud/image-facts.ts';
 import { browserOn } from '../cloud/image-kind.ts';
@@ -12,8 +12,8 @@ import type { Config } from './config/load-config.ts';
 import type { Target } from './target.ts';
 
 /**
- * Asks EC2 only where it matters. An image that is named in aws.image counts as it is: only Debian's own is known to lack
- * Chromium and to get it. Throws the AppError of a refused call.
+ * Calls EC2 only when it matters. An image named in aws.image is assumed to be ready: only Debian's own is known to
+ * lack Chromium and to get it at boot. Throws the AppError of a refused call.
  */
 export async function browserBootOf(config: Config, target: Target): Promise<BrowserBoot> {
   const { site, aws } = config.values;
@@ -35,7 +35,7 @@ export async function browserBootOf(config: Config, target: Target): Promise<Bro
   }
 }
 
-/** The plan has not chosen the type yet, so each that it may choose counts: those that hold a browser. */
+/** The plan has not chosen the type yet, so every candidate type that can hold a browser counts. */
 export function architecturesWithBrowser(types: readonly string[]): Architecture[] {
   const holding = types.filter((type) => describeInstanceType(type).memoryGb >= BROWSER_MEMORY_GB);
   return [...new Set((holding.length > 0 ? holding : types).map(architectureOf))];
@@ -44,5 +44,5 @@ export function architecturesWithBrowser(types: readonly string[]): Architecture
 /** For the plan's warnings. */
 export const INSTALLED_AT_BOOT =
   'Each machine installs Chromium at its boot, because aws.image is a plain Debian, or this account has no image with Chromium ' +
-  'for every type in aws.instance_types that holds a browser: 2.5 minutes are reckoned with for a boot and 5 for a slow one, an estimate that nobody has ' +
+  'for every type in aws.instance_types that holds a browser: the plan assumes 2.5 minutes for a boot and 5 for a slow one, an estimate that was never ' +
   'measured. "orchestrator image" makes such an image once.';

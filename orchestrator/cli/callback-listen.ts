@@ -1,4 +1,4 @@
-/** Where a run that is taken up listens for its instances, and who is in the way when it cannot. */
+/** Where a resumed run listens for its instances, and which process is in the way when it cannot. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
@@ -6,9 +6,10 @@ import type { RunSettings } from '../control/model/run-settings.ts';
 import { findPortHolder } from '../server/port-holder.ts';
 
 /**
- * The address that the instances of the run were told: they are calling it now, whatever the configuration says by now, which may
- * be that of another crawl. `configured` stands only where the run's own cannot: on a machine that has not got that address, and
- * behind something that leads the calls on (then `server.url` has another port, and leads to where the configuration says).
+ * The callback address the run's instances were launched with: they call it now, whatever the configuration says by
+ * now, which may belong to another crawl. `configured` is used only where the run's own address cannot work: on a
+ * machine that lacks that address, and behind a proxy that forwards the calls (then `server.url` has another port, and
+ * leads to the configured address).
  */
 export async function callbackListenOf(configured: string | null, server: RunSettings['server']): Promise<string> {
   const own = server.callbackListen;
@@ -33,7 +34,10 @@ async function isAddressHere(host: string): Promise<boolean> {
   }
 }
 
-/** A port of a run that is taken up cannot be exchanged for another: says who has it and how to get it. Other errors come back as they are. */
+/**
+ * A resumed run cannot change its port: names the process that holds it and how to free it. Returns other errors
+ * unchanged.
+ */
 export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
   const holder = findPortHolder(Number(listen.slice(listen.lastIndexOf(':') + 1)));

@@ -1,4 +1,4 @@
-/** Runs a session to its end, or to the moment it is left, and says what came of it. The same for `run` and `resume`. */
+/** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -34,25 +34,29 @@ export interface CarriedOut {
   finished: boolean;
 }
 
-/** Until the run has ended and nothing of it is left, or until it is left by a signal; prints and writes its report. */
+/**
+ * Runs until the run has ended and is cleaned up, or until a signal makes this process leave it; prints and writes its
+ * report.
+ */
 export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   const { runId, session, stores, config, interrupts, progress, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
-    session.stop().catch((error: unknown) => output.line(`! the wish to stop could not be stored: ${String(error)}`));
+    session.stop().catch((error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`));
   });
   await session.run(interrupts.leave).finally(() => progress.end());
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
-  // Only who leaves early leaves something: otherwise the loop has waited until all was gone, or for as long as that makes sense.
+  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
+  // makes sense.
   if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores.fleet, record)))) {
     output.line(
       ended
         ? `Left run ${runId} as it is: ${record.phase}, but its instances or its balancer are not gone yet. Finish it with:`
         : (record?.request ?? null) === null
           ? `Left run ${runId} as it is; its instances crawl on until the deadline. Take it up again with:`
-          : // A request to stop is stored: it reaches every instance with a heartbeat.
+          : // The stop request is stored: every instance gets it with a heartbeat.
             `Left run ${runId} as it is; its instances upload what they have and end. Take it up again with:`,
     );
     output.line(`  orchestrator resume ${runId} --config ${config.file}`);
@@ -70,7 +74,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
 }
 
-/** A disk that does not take the list costs the list: the database has it (`orchestrator status RUN --failed`). */
+/** A disk that refuses the list costs only the list: the database has it (`orchestrator status RUN --failed`). */
 async function tellUnfinished({ work }: Stores, runId: string, config: Config, output: Output): Promise<void> {
   try {
     const left = await writeUnfinished(work, runId, stateDirOf(config.file).run(runId));
@@ -92,13 +96,15 @@ export function publishReport(report: RunReport, run: RunRecord, config: Config,
 }
 
 function whereRowsAre({ run, state, reason }: RunReport, table: string): string {
-  if (state === 'held') return `held back; table ${table} is as it was until: orchestrator publish ${run}`;
+  if (state === 'held') return `held; table ${table} is unchanged until: orchestrator publish ${run}`;
   return state === 'cancelled' && reason === CANCELLED.reason
-    ? `discarded; table ${table} is as it was`
+    ? `discarded; table ${table} is unchanged`
     : `table ${table}`;
 }
 
-/** The path of the copy beside the configuration. A full disk costs the copy: the run's row has the report. */
+/**
+ * Returns the path of the copy beside the configuration. A full disk costs only the copy: the run's row has the report.
+ */
 function writeReport(report: RunReport, folder: string, output: Output): string {
   const file = join(folder, 'report.json');
   try {

@@ -1,4 +1,4 @@
-/** Makes the adapters for where a run goes: SDK clients with the right endpoint and credentials. */
+/** Makes the adapters for the target of a run: SDK clients with the right endpoint and credentials. */
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../cloud/aws-clients.ts';
@@ -17,14 +17,14 @@ export interface CloudAccess {
 
 export interface CloudOptions {
   onTime?: (ms: number) => void;
-  /** Endpoint of the sandbox that has the machines and the balancer of `aws.endpoint`. */
+  /** Endpoint of the sandbox that provides the machines and the load balancer for `aws.endpoint`. */
   standIn?: string;
 }
 
-/** Keys for an endpoint on this machine; they open nothing anywhere else. */
+/** Keys for an endpoint on this machine; they are valid nowhere else. */
 const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
 
-/** The adapters; no call is made and no SDK loaded before their first use. */
+/** The adapters; makes no call and loads no SDK before their first use. */
 export function openCloud(
   aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
   dryRun: boolean,
@@ -47,7 +47,7 @@ export function openCloud(
   };
 }
 
-/** Where calls go, and with which keys: a dry run never uses the user's own. */
+/** Endpoint and keys for the calls: a dry run never uses the user's own keys. */
 export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>, dryRun: boolean): AwsOptions {
   return { region: aws.region, endpoint: aws.endpoint, credentials: dryRun ? LOCAL_CREDENTIALS : sharedKeys };
 }

@@ -1,4 +1,7 @@
-/** gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and schedules. */
+/**
+ * gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and
+ * schedules.
+ */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { GcReport } from '../control/gc/gc.ts';
@@ -18,20 +21,20 @@ export interface GarbageOptions {
   environment: Readonly<Record<string, string | undefined>>;
   database: Database;
   runs: RunStore;
-  /** Shows what it would do. */
+  /** Only shows what it would do. */
   dryRun: boolean;
-  /** Looks at AWS; false for what concerns this machine alone. */
+  /** Checks AWS; false to check only this machine. */
   cloud: boolean;
 }
 
 export interface GarbageReport {
-  /** Null when no region is configured, so there is nowhere to look. */
+  /** Null when no region is configured, so there is no cloud to check. */
   cloud: GcReport | null;
   /** Runs whose staging table was dropped, or would be. */
   staging: string[];
 }
 
-/** Throws when AWS or the database cannot be asked. Needs the tables of migrate(). */
+/** Throws when AWS or the database cannot be queried. Needs the tables of migrate(). */
 export async function collectGarbage(options: GarbageOptions): Promise<GarbageReport> {
   const { database, runs, dryRun } = options;
   const workedOn = await runWorkedOn(runs);
@@ -41,8 +44,8 @@ export async function collectGarbage(options: GarbageOptions): Promise<GarbageRe
 }
 
 /**
- * The run that a main server which gives signs of life has in hand. One that starts names none yet: it has launched
- * nothing. The run of one that is dead or frozen is judged by its own deadline.
+ * The run that a living main server is working on. A main server that is starting names none yet: it has launched
+ * nothing. The run of a dead or frozen one is judged by its own deadline.
  */
 async function runWorkedOn(runs: RunStore): Promise<string | null> {
   if (!runs.guard) return null;
@@ -79,7 +82,7 @@ async function reapCloud(options: GarbageOptions, workedOn: string | null): Prom
 
 const QUIET_MS = 15_000;
 
-/** At the start of a run: in a bounded time, and never a reason to fail; what it did comes back as lines. */
+/** At the start of a run: takes bounded time and never fails; returns what it did as lines. */
 export async function collectGarbageQuietly(options: GarbageOptions): Promise<string[]> {
   const done = new AbortController();
   try {
@@ -89,14 +92,14 @@ export async function collectGarbageQuietly(options: GarbageOptions): Promise<st
     const { cloud } = await Promise.race([collectGarbage(options), late]);
     return cloud === null ? [] : wordsOf(cloud);
   } catch (error) {
-    return [`gc could not look for what earlier runs have left: ${describeError(error)}`];
+    return [`gc could not check for leftovers of earlier runs: ${describeError(error)}`];
   } finally {
-    // A timer left behind keeps the process, and whoever waits for the prompt, for the rest of it.
+    // A leftover timer would keep the process alive until it fires.
     done.abort();
   }
 }
 
-/** What somebody who starts a run has to know of it. */
+/** What a user who starts a run has to know of it. */
 export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'refused' | 'owner'>): string[] {
   const told = items.filter((i) => i.action !== 'kept');
   const unknown = Map.groupBy(
@@ -113,12 +116,12 @@ export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'ref
 function strangers(run: string | null, alive: readonly GcReport['items'][number][], owner: string): string {
   const until = alive.map((i) => i.expiresAt ?? '?').reduce((a, b) => (a > b ? a : b));
   return (
-    `${alive.length} instances of run ${run} are up until ${until.slice(0, 19)} and this database does not know it: if they crawl the same site, ` +
-    `it is asked by both. A lost database: \`orchestrator load ${run}\`. Another main server: an aws.owner of its own, not ${owner}`
+    `${alive.length} instances of run ${run} are up until ${until.slice(0, 19)}, and this database does not know that run: if they crawl the same site, ` +
+    `it gets requests from both runs. A lost database: \`orchestrator load ${run}\`. Another main server: an aws.owner of its own, not ${owner}`
   );
 }
 
-/** What an action means to a person. */
+/** The action in words for the user. */
 export function wordOf(action: GcReport['items'][number]['action']): string {
   switch (action) {
     case 'kept':

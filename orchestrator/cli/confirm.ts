@@ -1,8 +1,8 @@
-/** Asks before money is spent. */
+/** Asks the user before spending money. */
 import { createInterface } from 'node:readline/promises';
 import { AppError } from '../../shared/domain/errors.ts';
 
-/** True to go on. A dry run costs nothing and is not asked about without a terminal; a real run then needs --yes. */
+/** True to go on. A dry run costs nothing and skips the question without a terminal; a real run then needs --yes. */
 export async function confirmRun(options: {
   yes: boolean;
   dryRun: boolean;
@@ -13,12 +13,12 @@ export async function confirmRun(options: {
   const interactive = process.stdin.isTTY && process.stdout.isTTY && !options.json;
   if (!interactive) {
     if (options.dryRun) return true;
-    throw new AppError('usage', 'nobody is there to confirm the plan', { hint: 'Add --yes to launch without asking.' });
+    throw new AppError('usage', 'no terminal to confirm the plan', { hint: 'Add --yes to launch without asking.' });
   }
   return /^(y|yes|)$/i.test(await ask('Proceed? [Y/n] ', options.signal));
 }
 
-/** True to throw something away. Nothing but `y` or `yes` will do; without a terminal it needs --yes. */
+/** True to discard data. Only `y` or `yes` confirms; without a terminal it needs --yes. */
 export async function confirmLoss(options: {
   yes: boolean;
   json: boolean;
@@ -27,7 +27,7 @@ export async function confirmLoss(options: {
 }): Promise<boolean> {
   if (options.yes) return true;
   if (!process.stdin.isTTY || !process.stdout.isTTY || options.json)
-    throw new AppError('usage', 'nobody is there to confirm this', { hint: 'Add --yes to do it without asking.' });
+    throw new AppError('usage', 'no terminal to confirm this', { hint: 'Add --yes to do it without asking.' });
   return /^(y|yes)$/i.test(await ask(`${options.question} [y/N] `, options.signal));
 }
 

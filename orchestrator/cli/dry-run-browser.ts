@@ -2,15 +2,15 @@
 import { findChromium } from '../../shared/adapters/find-chromium.ts';
 
 /**
- * Names the browser for the instances that the sandbox boots, unless the user has (CRAWLFLEET_CHROMIUM). Throws `platform`
- * when a page is to be rendered and there is none: before anything is launched.
+ * Sets the browser for the instances that the sandbox boots, unless the user has (CRAWLFLEET_CHROMIUM). Throws
+ * `platform` before anything is launched when a page must be rendered and there is no browser.
  */
 export async function provideBrowser(
   render: 'http' | 'browser' | 'auto',
   environment: NodeJS.ProcessEnv,
 ): Promise<void> {
   if (render === 'http') return;
-  // Its own folder of browsers is below the home directory, which instances do not share.
+  // Playwright's own folder of browsers is below the home directory, which instances do not share.
   const { chromium } = await import('playwright');
   environment.CRAWLFLEET_CHROMIUM = findChromium({
     named: environment.CRAWLFLEET_CHROMIUM,

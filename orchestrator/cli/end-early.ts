@@ -1,4 +1,4 @@
-/** Ends a run early from another process: by its main server where it lives, else by taking that one's place. */
+/** Ends a run early from another process: through its living main server, else by taking that server's place. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
@@ -14,14 +14,14 @@ export interface EarlyEnd {
   request: 'stop' | 'cancel';
   configPath: string;
   environment: Readonly<Record<string, string | undefined>>;
-  /** What its main server will do, for people. */
+  /** What the main server will do, in words for the user. */
   promise: string;
 }
 
 /**
- * Stores the wish; a main server at work sees it within a heartbeat. Without one this process takes its place until the
- * run has ended, and the document is the run's report. Throws `lock-held` when the lock is in use for another run, and
- * `run-ended` when the run has ended before the wish could be stored.
+ * Stores the stop request; a living main server sees it within a heartbeat. Without one, this process takes its place
+ * until the run has ended, and the document is the run's report. Throws `lock-held` when another run holds the lock,
+ * and `run-ended` when the run ended before the request could be stored.
  * @param close closes the caller's database before this process opens its own as a main server
  */
 export async function endEarly(
@@ -43,15 +43,17 @@ export async function endEarly(
   output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
   await close();
   const { exitCode, finished } = await resume({ configPath, runId: run.id, environment }, output);
-  // Ended early is what was asked for; left before that is not.
+  // Ending early is what the user requested; leaving before the end is not.
   return finished && exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
 }
 
-/** A wish that was not taken is of no use after the end; one to stop a run that ends early already is fulfilled by that. */
+/**
+ * A stop request that was not stored has no effect after the end; for a run that already ends early, `stop` needs none.
+ */
 async function assertGoesOn(runs: RunStore, runId: string): Promise<void> {
   const now = await getRun(runs, runId);
   if (!isRunEnd(now.phase)) return;
-  throw new AppError('run-ended', `run ${runId} has ended meanwhile: ${now.phase}`, {
+  throw new AppError('run-ended', `run ${runId} has ended already: ${now.phase}`, {
     hint:
       now.phase === 'held'
         ? `Release its rows with: orchestrator publish ${runId}, or discard them with: orchestrator cancel ${runId}`

@@ -8,8 +8,8 @@ import { hasTables, migrate } from '../db/migrate.ts';
 import type { Stores } from './run-session.ts';
 
 /**
- * The stores of a database for a command about a run that is there. Where there are no tables of ours it makes none, for it
- * may be the wrong database: then it throws `run-unknown`.
+ * The database's stores, for a command about an existing run. It creates no missing tables, because this may be the
+ * wrong database: it throws `run-unknown` instead.
  */
 export async function storesOf(database: Database): Promise<Stores> {
   if (!(await hasTables(database))) throw noRun();
@@ -26,7 +26,9 @@ export async function getRun(runs: RunStore, id: string): Promise<RunRecord> {
   });
 }
 
-/** The named run; without a name the newest one that is wanted. `kind` says in a word what is wanted. Throws `run-unknown`. */
+/**
+ * The named run; without a name the newest one that matches. `kind` names in a word what matches. Throws `run-unknown`.
+ */
 export async function findRun(
   runs: RunStore,
   id: string | undefined,
@@ -50,10 +52,10 @@ const noRun = (): AppError =>
     hint: 'Start one with: orchestrator run. If there should be some, check --config and its database.url',
   });
 
-/** A run gets its report when nothing of it is left: one that has ended without is for `resume`, too. */
+/** A run gets its report once it is cleaned up: a run that has ended without one is also for `resume`. */
 export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
 
-/** True while instances or the balancer of the run are not known to be gone. */
+/** True unless the instances and the load balancer of the run are known to be gone. */
 export async function hasLeftovers(fleet: Pick<FleetStore, 'instances'>, run: RunRecord): Promise<boolean> {
   if (run.balancer !== null) return true;
   return (await fleet.instances(run.id)).some((i) => i.phase !== 'terminated');

@@ -1,4 +1,7 @@
-/** Prices for a plan: of the price API, kept for a day beside the runs, else of the table shipped with the version. */
+/**
+ * Prices for a plan: from the price API, cached for a day beside the runs, else from the table shipped with the
+ * version.
+ */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -42,7 +45,7 @@ export interface PriceSource {
   api?: Pick<PriceQuestion, 'endpoint' | 'credentials'> & { timeoutMs?: number };
 }
 
-/** In at most five seconds; never throws: whatever goes wrong, the shipped prices stand in, and a warning says so. */
+/** Takes at most five seconds and never throws: on any failure the shipped prices stand in, with a warning. */
 export async function freshPrices(source: PriceSource): Promise<FreshPrices> {
   const { file, clock, region, instanceTypes } = source;
   const nowMs = clock.now();
@@ -53,7 +56,7 @@ export async function freshPrices(source: PriceSource): Promise<FreshPrices> {
     instanceTypes.every((type) => kept.list.hourly[type] !== undefined) &&
     nowMs >= kept.askedAtMs &&
     nowMs - kept.askedAtMs < KEPT_MS;
-  // Checked again: somebody may have edited the file, or the shipped table may know better now.
+  // Validated again: the user may have edited the file, or a newer shipped table may contradict it.
   if (fits) return checkPrices(kept.list);
   try {
     const question = { region, instanceTypes, nowMs, endpoint: null, timeoutMs: TIMEOUT_MS, ...source.api };
@@ -74,7 +77,7 @@ function readKept(file: string): { askedAtMs: number; list: PriceList } | null {
   }
 }
 
-/** What cannot be kept is asked for again next time. */
+/** Prices that cannot be cached are fetched again next time. */
 function keep(file: string, content: { askedAtMs: number; list: PriceList }): void {
   try {
     mkdirSync(dirname(file), { recursive: true });
@@ -82,6 +85,6 @@ function keep(file: string, content: { askedAtMs: number; list: PriceList }): vo
     writeFileSync(fresh, `${JSON.stringify(content, null, 2)}\n`);
     renameSync(fresh, file);
   } catch {
-    // A full or read-only disk must not keep anybody from planning.
+    // A full or read-only disk must not prevent planning.
   }
 }

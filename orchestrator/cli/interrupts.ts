@@ -1,9 +1,9 @@
-/** Ctrl-C and SIGTERM: the first Ctrl-C asks the run to stop and keep its results, the second leaves at once. */
+/** Ctrl-C and SIGTERM: the first Ctrl-C makes the run stop and keep its results, the second leaves at once. */
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 
 /**
- * For what can be cut off anywhere, as a run can: it is taken up like one whose main server was killed. A disk, a database or a cloud that does
- * not answer must not keep a process that was told to leave.
+ * For work that can be cut off anywhere, as a run can: `resume` takes it up as if its main server had been killed. A
+ * disk, database or cloud that does not answer must not keep a process alive after a signal to leave.
  */
 export const LEAVE_WITHIN_MS = 15_000;
 
@@ -15,14 +15,17 @@ export interface Interrupts {
   dispose(): void;
 }
 
-/** @param leaveWithinMs the process ends at the latest so long after it was told to leave, or told so once more; left out: when it is done */
+/**
+ * @param leaveWithinMs the process ends at most this long after the first signal to leave, or at the second; omitted:
+ * when its work is done
+ */
 export function watchInterrupts(leaveWithinMs?: number): Interrupts {
   const leave = new AbortController();
   let handler: (() => void) | null = null;
   const leaveNow = (): void => {
     if (leaveWithinMs !== undefined) {
-      if (leave.signal.aborted) exitNow('told so once more');
-      setTimeout(exitNow, leaveWithinMs, `what was under way did not end within ${leaveWithinMs / 1_000} s`).unref();
+      if (leave.signal.aborted) exitNow('on a second signal');
+      setTimeout(exitNow, leaveWithinMs, `pending work did not end within ${leaveWithinMs / 1_000} s`).unref();
     }
     leave.abort();
   };
@@ -32,7 +35,7 @@ export function watchInterrupts(leaveWithinMs?: number): Interrupts {
     handler = null;
     first();
   };
-  // A hang-up and a SIGTERM may come together when a terminal or a service ends: they are one wish.
+  // A hang-up and a SIGTERM may come together when a terminal or a service ends: they count as one signal.
   const onTerminate = (): void => {
     if (!leave.signal.aborted) leaveNow();
   };
@@ -53,7 +56,7 @@ export function watchInterrupts(leaveWithinMs?: number): Interrupts {
   };
 }
 
-/** Whether a terminal that closes is to be outlived: bin/orchestrator.js has found out. */
+/** Whether the process must survive its terminal: bin/orchestrator.js has found out. */
 export const isUnderNohup = (): boolean => process.env.CRAWLFLEET_NOHUP !== undefined;
 
 function exitNow(why: string): never {

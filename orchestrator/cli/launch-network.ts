@@ -1,4 +1,7 @@
-/** How a run is reached: security groups of instances and balancer, the balancer's scheme, or a balancer of the user's. */
+/**
+ * How a run is reached: security groups of instances and load balancer, the scheme of a new load balancer, or the
+ * user's own.
+ */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Compute, SubnetInfo } from '../cloud/compute.ts';
 import { ROLE } from '../cloud/compute.ts';
@@ -12,7 +15,7 @@ export interface LaunchNetwork {
   /** Of the instances. */
   securityGroupIds: string[];
   balancer: {
-    /** ARN of the user's; null: one is made for the run. */
+    /** ARN of the user's load balancer; null: the run makes one. */
     existing: string | null;
     scheme: BalancerScheme;
     securityGroupIds: string[];
@@ -23,15 +26,15 @@ export interface LaunchNetwork {
 
 type Cloud = { compute: Pick<Compute, 'securityGroups'>; balancers?: Pick<LoadBalancer, 'find'> };
 
-/** Asks where this machine itself is; null in a dry run, whose fleet is on it. */
+/** Queries the network interfaces of this machine; null in a dry run, whose fleet runs on it. */
 export type OwnNetwork = (() => Promise<OwnInterface[]>) | null;
 
 export const ownNetwork = (dryRun: boolean, environment: Readonly<Record<string, string | undefined>>): OwnNetwork =>
   dryRun ? null : () => ownInterfaces(metadataOptions(environment));
 
 /**
- * Looks everything up. Throws before anything is launched when the balancer of the user's cannot serve these subnets, and when nobody knows
- * whether one that is to be made can be internal.
+ * Resolves groups, scheme and load balancer. Throws before anything is launched when the user's load balancer cannot
+ * serve these subnets, and when it is unknown whether a new one can be internal.
  */
 export async function launchNetwork(
   cloud: Cloud,
@@ -58,12 +61,13 @@ export async function launchNetwork(
   const balancers = await groupsOf(cloud.compute, [], 'balancer', vpcId);
   const { scheme, why } = await schemeFor(aws, vpcId, own);
   if (why !== null) notes.push(`The load balancer will be ${scheme}: ${why}.`);
-  // Without a group of its own it has that of the instances, as the default group lets its members reach each other.
+  // Without a group of its own the load balancer gets that of the instances: the default group lets its members reach
+  // each other.
   const securityGroupIds = balancers.isDefault ? instances.ids : balancers.ids;
   return { securityGroupIds: instances.ids, balancer: { existing: null, scheme, securityGroupIds }, notes };
 }
 
-/** Those of the instances, whatever balancer they will be behind. */
+/** The groups of the instances, whatever load balancer serves them. */
 export const instanceGroups = (
   compute: Cloud['compute'],
   aws: Pick<RunSettings['aws'], 'securityGroups'>,
@@ -104,7 +108,7 @@ async function checkExisting(cloud: Cloud, existing: string, subnets: readonly S
   return found.loadBalancerArn;
 }
 
-/** Internal where this machine is in the VPC of the fleet: then offers need not leave it. */
+/** Internal if this machine is in the VPC of the fleet: then offers need not leave it. */
 async function schemeFor(
   aws: RunSettings['aws'],
   vpcId: string,

@@ -1,4 +1,4 @@
-/** From an accepted plan to a run under way: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
+/** From an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
@@ -46,12 +46,12 @@ export interface LaunchRunOptions {
   interrupts: Interrupts;
   plan: Plan;
   products: ProductList;
-  /** The run whose failed products these are. */
+  /** The run whose failed products this run retries. */
   parentId: string | null;
   output: Output;
-  /** What answers at the endpoint of a dry run; null when there is none, and on AWS. */
+  /** What answers at the endpoint of a dry run; null without an endpoint, and on AWS. */
   profile: EndpointProfile | null;
-  /** Hears the run's ID right before the run is stored. */
+  /** Called with the run's ID right before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
   const isPlayed = target.kind === 'sandbox';
   const standInFor = profile !== null && needsStandIn(profile) ? { endpoint: profile.endpoint, runId } : null;
   if (!isPlayed && standInFor === null) return (await launchOn(options, bundle, null)).exitCode;
-  if (isPlayed) output.line('EC2, ELBv2 and S3 are played by the sandbox on this machine.');
+  if (isPlayed) output.line('The sandbox on this machine provides EC2, ELBv2 and S3.');
   const sandboxOptions = {
     bundles: [bundle.sha256],
     endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,
@@ -99,12 +99,15 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     return result.exitCode;
   } finally {
     await unwatch();
-    // A run that was left, or that another main server has taken over, goes on without us: its instances crawl.
+    // A run that was left, or that another main server has taken over, continues without us: its instances keep
+    // crawling.
     if (finished || !stored || (await isMissing(options.stores, runId))) await stopSandbox(sandbox);
   }
 }
 
-/** A run whose row was not written after all; one that cannot be asked for may be there. */
+/**
+ * True when the run's row was not written after all; false when the database cannot answer, because the run may exist.
+ */
 const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
   (await runs.get(runId).catch(() => undefined)) === null;
 
@@ -115,7 +118,7 @@ async function launchOn(
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, plan } = options;
   const { render } = config.values.site;
-  // The endpoint of the configuration, unless there is none and the sandbox is all of it.
+  // The endpoint of the configuration; without one the sandbox provides everything.
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
   const settings = settingsOf(config, { ...target, endpoint }, plan, VERSION);
   const standIn = sandbox !== null && target.kind !== 'sandbox' ? { standIn: sandbox.endpoint } : {};
@@ -177,11 +180,11 @@ async function withSession(
     const run = newRun(options, keys, { ...settings, server, sandbox: place });
     await checkUserData(run, await launchKit(), cloud.objects, systemClock);
     await options.bindRun(runId);
-    // Before the run is in the database: from then on the bucket alone is enough to tell what its parts belong to.
+    // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
     await writeRunDescription(cloud.objects, run, options.products.ids, systemClock);
     await stores.runs.create(run, options.products.ids, lock.fence, systemClock.now());
     lock.setRun(runId);
-    // They are in the ledger now; a million of them would stay in memory for hours.
+    // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${stateDirOf(config.file).run(runId)}/log.ndjson`);
     return await carryOut({ runId, session, stores, config, interrupts, progress, output });
@@ -190,7 +193,7 @@ async function withSession(
   }
 }
 
-/** How `resume` finds it again. */
+/** How `resume` finds the sandbox again. */
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
   return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };
 }
@@ -220,7 +223,7 @@ function listOf({ list }: ProductList): Pick<RunSettings, 'list'> {
   return list === undefined ? {} : { list: { key: list.key, usual: list.usual, accepted: list.accepted } };
 }
 
-/** Without a terminal: about twenty lines a run, at most one a minute. */
+/** Progress interval without a terminal: about twenty lines a run, at most one a minute. */
 export function quietMs(plan: Plan): number {
   return Math.min(60_000, Math.max(2_000, plan.deadlineMs / 20));
 }

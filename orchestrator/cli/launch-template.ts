@@ -26,17 +26,22 @@ export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'lin
 
 export interface BundleNeeds {
   render: RunSettings['site']['render'];
-  /** On AWS, or what a real run takes for it, the image need not have Node, so the bundle brings it; in dry runs instances are processes of this machine. */
+  /**
+   * On AWS, or what a paid run treats as AWS, the image need not have Node, so the bundle brings it; in dry runs
+   * instances are processes of this machine.
+   */
   onAws: boolean;
-  /** The plan's choice: further types of a run have its architecture. */
+  /** The plan's choice: further types of a run must have its architecture. */
   instanceType: string;
   configFile: string;
   output: Pick<Output, 'line'>;
-  /** Ends a fetch of Node with `interrupted`. */
+  /** Aborts the download of Node with `interrupted`. */
   signal?: AbortSignal;
 }
 
-/** The bundle that instances of a run fetch. Throws `runtime-unavailable` when it needs a Node that cannot be had. */
+/**
+ * The bundle that instances of a run fetch. Throws `runtime-unavailable` when it needs a Node that is not available.
+ */
 export async function bundleFor(needs: BundleNeeds): Promise<Bundle> {
   const { render, onAws, instanceType, configFile, output, signal } = needs;
   const runtime = onAws
@@ -49,7 +54,7 @@ export async function bundleFor(needs: BundleNeeds): Promise<Bundle> {
   return buildBundle({ browser: render !== 'http', runtime });
 }
 
-/** Hashes of the bundles that the stored claims name; a claim whose user data cannot be read names none. */
+/** Hashes of the bundles that the stored claims name; a claim with unreadable user data names none. */
 export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[]): string[] {
   const hashes = instances.flatMap(({ request }) => {
     try {
@@ -62,8 +67,8 @@ export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[])
 }
 
 /**
- * The bundle for the further launches of a run that is taken up: made anew, and where Node for it cannot be had, the one that the
- * newest of the stored claims name and that is in the bucket. Throws `runtime-unavailable` when there is neither.
+ * The bundle for further launches of a resumed run: built again, or, if Node for it is not available, the one that the
+ * newest of the stored claims names and the bucket has. Throws `runtime-unavailable` when there is neither.
  */
 export async function bundleToGoOnWith(
   make: () => Promise<Bundle>,
@@ -84,10 +89,13 @@ export async function bundleToGoOnWith(
   }
 }
 
-/** A bundle by its hash alone is in the bucket already. */
+/** A bundle known only by its hash is already in the bucket. */
 export type KnownBundle = Bundle | { sha256: string; open?: never };
 
-/** Puts the bundle into the bucket under its hash. It looks first: 50 MB need not cross the line each night. Throws AppError. */
+/**
+ * Puts the bundle into the bucket under its hash. Checks for it first: 50 MB need not be uploaded each night. Throws
+ * AppError.
+ */
 export async function putBundle(
   objects: ObjectStore,
   bundle: Bundle,
@@ -103,8 +111,8 @@ export async function putBundle(
 }
 
 /**
- * Puts the bundle into the bucket and looks everything up.
- * @param plannedType the plan's choice; further allowed types of its architecture stand by for a dry pool
+ * Puts the bundle into the bucket and resolves image, subnets, groups and types.
+ * @param plannedType the plan's choice; further allowed types of its architecture stand by for a pool without capacity
  */
 export async function prepareLaunch(
   cloud: { compute: Compute; objects: ObjectStore; balancers?: LoadBalancer },

@@ -1,16 +1,16 @@
-/** Bounds of a run's log.ndjson: no line is longer than MAX_LINE_BYTES, and the file makes room by moving to log.1.ndjson. */
+/** Bounds of a run's log.ndjson: no line exceeds MAX_LINE_BYTES, and a full file is rotated to log.1.ndjson. */
 import { renameSync, statSync } from 'node:fs';
 
-/** Whatever a stranger, a page or a cloud said: a line is for reading, and goes to the log many times a minute. */
+/** Bounds text from instances, pages or AWS: a line must stay readable, and many are written every minute. */
 export const MAX_LINE_BYTES = 2_000;
-/** Of each of the two files. A night of 100 instances writes some megabytes. */
+/** Size of each of the two files. A night of 100 instances writes some megabytes. */
 export const MAX_LOG_BYTES = 32_000_000;
 
-/** What a line that was too long keeps of its message, and of each further field. */
+/** What a truncated line keeps of its message, and of each further field. */
 const MESSAGE_BYTES = 800;
 const FIELD_BYTES = 200;
 
-/** A line of JSON as it is, or what fits of it: still one JSON object, with `truncatedBytes` for the size that it had. */
+/** A line of JSON unchanged, or truncated: still one JSON object, with its original size in `truncatedBytes`. */
 export function boundLine(line: string): string {
   const truncatedBytes = Buffer.byteLength(line);
   if (truncatedBytes <= MAX_LINE_BYTES) return line;
@@ -25,7 +25,7 @@ export function boundLine(line: string): string {
   return `${JSON.stringify(kept)}\n`;
 }
 
-/** Small values as they are, others as the beginning of their text; at most `mostBytes` as JSON. */
+/** Small values unchanged, others truncated; at most `mostBytes` as JSON. */
 function cut(value: unknown, mostBytes: number): unknown {
   const sizeOf = (one: unknown): number => Buffer.byteLength(JSON.stringify(one) ?? '');
   if (sizeOf(value) <= mostBytes) return value;
@@ -34,17 +34,17 @@ function cut(value: unknown, mostBytes: number): unknown {
   return `${text.toWellFormed()}…`;
 }
 
-/** Where the lines before those of `file` are, if there are any. */
+/** The file with the lines before those of `file`, if it exists. */
 export const olderLogOf = (file: string): string => file.replace(/(\.[^./]*)?$/, '.1$1');
 
-/** Moves the log aside when it is full; what was aside before is gone then. */
+/** Rotates the log when it is full; the previous rotated file is overwritten. */
 export class LogRotation {
   readonly #file: string;
   readonly #mostBytes: number;
   readonly #reopen: () => void;
   #bytes: number;
 
-  /** @param reopen makes the writer open `file` anew */
+  /** @param reopen makes the writer open `file` again */
   constructor(file: string, reopen: () => void, mostBytes = MAX_LOG_BYTES) {
     this.#file = file;
     this.#mostBytes = mostBytes;
@@ -61,7 +61,7 @@ export class LogRotation {
     try {
       renameSync(this.#file, olderLogOf(this.#file));
     } catch {
-      // A state folder that is gone: what cannot be written is said once, by the writer.
+      // The state folder is gone: the writer reports that once.
     }
     this.#reopen();
   }

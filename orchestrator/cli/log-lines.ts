@@ -1,4 +1,4 @@
-/** A run's log.ndjson in words. Text in it may come from elsewhere, so control characters are written out. */
+/** A run's log.ndjson in words. Its text may come from outside, so control characters are escaped. */
 import { plain } from './trial/terminal-text.ts';
 
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -11,17 +11,17 @@ export interface LogEntry {
   time: string;
   level: Level;
   message: string;
-  /** Everything else the line holds. */
+  /** All other fields of the line. */
   fields: Record<string, unknown>;
 }
 
 export interface LogFilter {
   level: Level;
-  /** Null for every slot and what belongs to none. */
+  /** Null for all slots and for lines without a slot. */
   slot: number | null;
 }
 
-/** The entry of a line; null for one that is torn, or not of this log. */
+/** The entry of a line; null for a torn line, or one of another log. */
 export function parseLogLine(line: string): LogEntry | null {
   let value: unknown;
   try {

@@ -23,8 +23,8 @@ import type { Target } from './target.ts';
 import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
 /**
- * The sums for this configuration, this many products and this robots.txt. Products that robots.txt forbids altogether
- * make the plan infeasible: no deadline or fleet would help.
+ * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
+ * infeasible: no deadline or fleet would help.
  */
 export function makePlan(
   config: Config,
@@ -66,7 +66,7 @@ export function makePlan(
       prices: prices.list,
       instanceTypes: aws.instance_types,
     },
-    // The same question gets the same answer, today and tomorrow.
+    // A fixed seed: the same input gives the same plan, today and tomorrow.
     seededRandom(1),
   );
   const noted = quota.note === null ? [] : [quota.note];
@@ -79,11 +79,11 @@ export function makePlan(
     ...warningsOf(config, products),
   ];
   if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
-  const remedies = ['other products, or leave from the site; site.robots: ignore only where you have that leave'];
+  const remedies = ['other products, or permission from the site; site.robots: ignore only with that permission'];
   return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
 }
 
-/** A list that is too short keeps a plan that would fit from being run; beside another verdict it is one more fault. */
+/** A list that is too short blocks a plan that would fit; beside another verdict it is one more fault. */
 function withList(plan: Plan, list: ProductList['list']): Plan {
   const { faults, remedies } = list ?? { faults: [], remedies: [] };
   if (faults.length === 0) return plan;
@@ -91,11 +91,11 @@ function withList(plan: Plan, list: ProductList['list']): Plan {
   return { ...plan, verdict: 'too-few-products', faults, remedies: [remedies.join(' and ')] };
 }
 
-/** What a refusal says of the quota beside what a run may have; null where nobody looked it up. */
+/** The quota facts for a refusal, in addition to what a run may use; null when they were not queried. */
 const quotaFacts = ({ code, quota, inUse, source }: Partial<Quota>): QuotaFacts | null =>
   code === undefined ? null : { code, total: quota ?? null, inUse: inUse ?? null, source: source ?? 'unknown' };
 
-/** Throws `config-invalid` where addresses are to be rotated faster than a fleet can boot. */
+/** Throws `config-invalid` when addresses would rotate faster than a fleet can boot. */
 function refuseShortRotation(config: Config, target: Target, browser: BrowserBoot): void {
   const { bootP95Ms, tailMs } = defaultsFor(target.kind, browser);
   const fault = rotationFault(config.values.aws.recycle_every, bootP95Ms, tailMs);
@@ -105,7 +105,7 @@ function refuseShortRotation(config: Config, target: Target, browser: BrowserBoo
   });
 }
 
-/** It is there already: health checks take half a minute. */
+/** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
 
 const SHIPPED_PRICES: FreshPrices = { list: null, warnings: [] };
@@ -125,7 +125,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
       .filter((page) => page.rows === null && !page.fields.some((field) => field.required))
       .map(
         ({ name }) =>
-          `the ${name.startsWith('mapping') ? name : `mapping ${name}`} has no required field: a page of a ban cannot be told from a product by it; mark one field required`,
+          `the ${name.startsWith('mapping') ? name : `mapping ${name}`} has no required field: it cannot distinguish a ban page from a product; mark one field required`,
       ),
     ...(hasLink(site.user_agent)
       ? []
@@ -133,7 +133,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
   ];
 }
 
-/** The verdict of a plan that cannot be run as an error, with what would make it feasible; null for one that can. */
+/** The verdict of an infeasible plan as an error, with what would make it feasible; null for a feasible one. */
 export function refusalOfPlan(plan: Plan): AppError | null {
   if (plan.verdict === 'feasible') return null;
   if (plan.verdict === 'too-few-products') return refusalOfList(plan);
@@ -142,14 +142,14 @@ export function refusalOfPlan(plan: Plan): AppError | null {
   return new AppError(code, plan.faults.join('; '), plan.remedies.length > 0 ? { hint } : {});
 }
 
-/** A list that is too short as an error; null for one that is not, and where the products are no whole list. */
+/** A list that is too short as an error; null if it is long enough, or the products are not the whole list. */
 export function refusalOfList(list: ListFaults | undefined): AppError | null {
   if (list === undefined || list.faults.length === 0) return null;
-  const hint = `Look at products.query. If the list is right, this lets it pass: ${list.remedies.join(' and ')}`;
+  const hint = `Check products.query. If the list is right, this lets it pass: ${list.remedies.join(' and ')}`;
   return new AppError('too-few-products', list.faults.join('; '), { hint });
 }
 
-/** Throws the verdict of a plan that cannot be run. */
+/** Throws the verdict of an infeasible plan. */
 export function refuseInfeasible(plan: Plan): void {
   const refusal = refusalOfPlan(plan);
   if (refusal !== null) throw refusal;

@@ -6,7 +6,7 @@ import { oneLine, printable } from './trial/terminal-text.ts';
 
 export interface Output {
   json: boolean;
-  /** A line for people, or several: stdout, or stderr with --json. Control characters in it are written out. */
+  /** One or several lines for the user: stdout, or stderr with --json. Control characters are escaped. */
   line(text?: string): void;
   /** The document of --json; without --json nothing. */
   document(value: unknown): void;
@@ -22,7 +22,7 @@ export function createOutput(json: boolean): Output {
   };
 }
 
-/** Prints an error for people, and as the document when --json was asked for; returns the exit code. */
+/** Prints an error for the user, and as the document with --json; returns the exit code. */
 export function printError(error: unknown, json: boolean): ExitCode {
   const known = error instanceof AppError;
   const code = known ? error.code : 'internal';
@@ -39,7 +39,7 @@ export function printError(error: unknown, json: boolean): ExitCode {
   return exitCode;
 }
 
-/** Rows as a text table with aligned columns; numbers to the right. */
+/** Rows as a text table with aligned columns; numbers right-aligned. */
 export function renderTable(
   headers: readonly string[],
   rows: readonly (readonly (string | number | null)[])[],

@@ -1,4 +1,4 @@
-/** Opens and checks everything a plan or a run stands on, cheapest first, before anything is launched. */
+/** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../cloud/quota-api.ts';
@@ -29,7 +29,7 @@ import { stateDirOf } from './run-session.ts';
 import { readRobots } from './site-robots.ts';
 import { VERSION } from './version.ts';
 
-/** AWS's own prices where the run goes to AWS itself; everything else is priced by the shipped table. */
+/** AWS's own prices if the run's target is AWS itself; otherwise the shipped table. */
 export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
   if (target.dryRun || target.endpoint !== null) return { list: null, warnings: [] };
   return freshPrices({
@@ -40,7 +40,7 @@ export async function pricesFor(config: Config, target: Target): Promise<FreshPr
   });
 }
 
-/** The account's vCPU quota less what runs already, where the run is to be paid for; on this machine what the configuration says. */
+/** The account's vCPU quota minus what runs already, for a paid run; on this machine the configured value. */
 export function quotaOf(config: Config, target: Target): Promise<Quota> {
   const { vcpu_quota: configured, instance_types: instanceTypes } = config.values.aws;
   const place = { region: target.region, endpoint: target.endpoint, instanceTypes };
@@ -50,7 +50,7 @@ export function quotaOf(config: Config, target: Target): Promise<Quota> {
   return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
 }
 
-/** robots.txt of the configured site, as its own User-Agent reads it. */
+/** robots.txt of the configured site, read with its User-Agent. */
 export function robotsOf(config: Config): Promise<RobotsPolicy> {
   const { site } = config.values;
   return readRobots({
@@ -66,15 +66,15 @@ export interface Preflight {
   config: Config;
   database: Database;
   stores: Stores;
-  /** The product query, not compared with the result table yet. `acceptDrop`: a list that has shrunk is right. */
+  /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
   readProducts(acceptDrop?: boolean): Promise<ProductList>;
-  /** Throws when the result table does not fit the mapping or cannot tell these products apart. */
+  /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
   checkResults(ids: readonly string[]): Promise<void>;
-  /** Reads robots.txt first, where it is to be respected and is not given. */
+  /** Reads robots.txt first if it must be respected and is not given. */
   plan(products: ProductList, robots?: RobotsPolicy): Promise<Plan>;
 }
 
-/** With `migrate` our own tables are made; without it nothing in the database is changed. */
+/** With `migrate` it creates our own tables; without, it changes nothing in the database. */
 export async function preflight(config: Config, target: Target, options: { migrate: boolean }): Promise<Preflight> {
   deadlineOf(config);
   const database = await openDatabase(config.values.database.url);

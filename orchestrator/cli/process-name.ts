@@ -1,20 +1,21 @@
-/** Names a main server so that another one on the same host can tell whether it still lives. */
+/** Names a main server so that another one on the same host can tell whether it is still alive. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** `host:pid:start`: the start time tells a process from a later one with the same pid. */
+/** `host:pid:start`: the start time distinguishes a process from a later one with the same pid. */
 export function ownName(): string {
   return processName(process.pid);
 }
 
-/** The same of another process of this host; the start is 0 where it is not shown. */
+/** The same for another process of this host; the start is 0 if it is not visible. */
 export function processName(pid: number): string {
   return `${hostname()}:${pid}:${Math.max(0, startOf(pid) ?? 0)}`;
 }
 
 /**
- * True when the process was on this host and has ended. Only on proof: false when it lives, and when nobody here can know, as of a process of
- * another host. Where `/proc` does not show it (macOS, another user's under `hidepid`) any process with its number counts for it.
+ * True only when the process is proven to have been on this host and ended: false when it lives, and when that cannot
+ * be known here, as for a process of another host. Where `/proc` does not show the start time (macOS, another user's
+ * process under `hidepid`), any process with the same pid counts as this one.
  */
 export function isDeadHere(owner: string): boolean {
   const named = parse(owner);
@@ -23,19 +24,22 @@ export function isDeadHere(owner: string): boolean {
   return start === null ? !exists(named.pid) : start !== named.start;
 }
 
-/** True when it is this very process that lives here, and no later one with its number: then it may get a signal. */
+/** True when this very process is alive here, not a later one with its pid: then it is safe to signal. */
 export function isSurelyAlive(owner: string): boolean {
   const named = parse(owner);
   return named !== null && startOf(named.pid) === named.start;
 }
 
-/** Null for a process of another host, and for what is no name of ours. */
+/** Null for a process of another host, and for a name of another form. */
 function parse(owner: string): { pid: number; start: number } | null {
   const match = /^(.*):(\d+):(\d+)$/.exec(owner);
   return match?.[1] === hostname() ? { pid: Number(match[2]), start: Number(match[3]) } : null;
 }
 
-/** Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), -1 when only its exit code is left; null when it is not shown. */
+/**
+ * Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), -1 for a zombie; null when it is not
+ * visible.
+ */
 function startOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -47,12 +51,12 @@ function startOf(pid: number): number | null {
   }
 }
 
-/** No process began then. */
+/** Start time of a zombie; no process has it. */
 const ONLY_ITS_EXIT_CODE = -1;
 
-/** Whether the kernel knows the number: that the signal is refused (EPERM) says so as well. */
+/** Whether the kernel knows the pid: a refused signal (EPERM) proves it too. */
 function exists(pid: number): boolean {
-  // A process that could not be started has none; the kernel would take 0 for all of our own group.
+  // A process that could not be started has no pid; the kernel would take 0 for our whole process group.
   if (pid === 0) return false;
   try {
     process.kill(pid, 0);

@@ -12,9 +12,12 @@ import type { Config } from './config/load-config.ts';
 export interface ProductList {
   /** Distinct IDs in the order of the query. */
   ids: string[];
-  /** How many further times IDs were listed. */
+  /** Entries that repeat an earlier ID. */
   duplicates: number;
-  /** Of the whole of products.query, and what is wrong with its length; left out for other products, such as those of a retry. */
+  /**
+   * The record of the whole products.query, and the faults of its length; omitted for other products, such as those of
+   * a retry.
+   */
   list?: ListRecord & ListFaults;
 }
 
@@ -30,8 +33,8 @@ export async function readProducts(source: ProductSource): Promise<ProductList> 
 }
 
 /**
- * The products of products.query, judged by how many there were in earlier runs.
- * @param accepted a person has said that a shrunken list is right (`--accept-drop`)
+ * The products of products.query, compared with their number in earlier runs.
+ * @param accepted the user has confirmed that a shorter list is right (`--accept-drop`)
  */
 export async function readWholeList(
   { values: { database: place, products, site } }: Config,
@@ -40,7 +43,7 @@ export async function readWholeList(
 ): Promise<ProductList> {
   const read = await readProducts(createProductSource(place.url, products.query));
   const key = listKeyOf(products.query, site.product_url);
-  // `plan` and `doctor` change nothing, so tables of ours may be missing, or be those of an earlier version.
+  // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   const earlier = (await isMigrated(database)) ? await createStores(database).runs.listedRuns(key, LIST_RUNS) : [];
   const list: ListRecord = { key, usual: usualLength(earlier), accepted };
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };

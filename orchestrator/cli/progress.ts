@@ -7,7 +7,7 @@ import type { World } from '../control/model/world.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
 import { isGivenUp, latestBySlot } from '../control/model/world.ts';
 
-/** What a line of progress is made of: all of it is in the database. */
+/** The inputs of a progress line: all of them are in the database. */
 export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'instances' | 'work' | 'robots'>;
 
 export interface ProgressView {
@@ -18,12 +18,12 @@ export interface ProgressView {
   ratePerSecond: number | null;
   minGapMs: number | null;
   etaMs: number | null;
-  /** Addresses that stand still. */
+  /** Addresses with an open incident. */
   banned: number;
   suspect: number;
 }
 
-/** Sums over the instances' own counters: fresher than what is loaded. */
+/** Sums over the instances' own counters: fresher than the loaded results. */
 export function viewOf(world: ProgressFacts): ProgressView {
   const sum = { stored: 0, gone: 0, failed: 0 };
   let minGapMs: number | null = null;
@@ -36,7 +36,7 @@ export function viewOf(world: ProgressFacts): ProgressView {
     if (record.progress.minGapMs !== null) minGapMs = Math.min(minGapMs ?? Infinity, record.progress.minGapMs);
     if (record.progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, record.claimedAtMs);
   }
-  // What a lost instance had crawled and not uploaded is crawled, and counted, once more: never more than there is.
+  // Products that a lost instance crawled but did not upload are crawled, and counted, again: the sum is capped.
   const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
   sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
   const incidents = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openIncident);
@@ -51,7 +51,7 @@ export function viewOf(world: ProgressFacts): ProgressView {
     ...sum,
     ratePerSecond: rate,
     minGapMs,
-    // Before anything is handed out, and once nothing is left to crawl, there is nothing to go by.
+    // Before the first grant, and once nothing is left to crawl, there is no basis for an estimate.
     etaMs: !isCrawled(world) || endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs,
     ...troubled,
   };
@@ -90,7 +90,7 @@ function countPhases(instances: readonly InstanceRecord[]): string {
 
 export interface ProgressPrinter {
   show(world: ProgressFacts): void;
-  /** Takes the line off the terminal. */
+  /** Removes the line from the terminal. */
   end(): void;
 }
 

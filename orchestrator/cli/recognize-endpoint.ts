@@ -1,4 +1,4 @@
-/** Who answers at the endpoint of a dry run, asked before anything else is done. */
+/** What answers at the endpoint of a dry run, probed before anything else. */
 import { isIPv6 } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { EndpointProfile } from '../cloud/probe.ts';
@@ -8,8 +8,9 @@ import { awsOptions } from './cloud-access.ts';
 import type { Target } from './target.ts';
 
 /**
- * The target as it is to be used, with what answers there. On AWS, without an endpoint, and in a real run nobody is asked:
- * a real run takes the endpoint of its configuration for AWS. Throws `endpoint-refused` for [::1], `endpoint-unreachable` and `aws-capability-missing`.
+ * The target to use, with what answers there. Nothing is probed on AWS, without an endpoint, or in a paid run, which
+ * treats the configured endpoint as AWS. Throws `endpoint-refused` for [::1], `endpoint-unreachable` and
+ * `aws-capability-missing`.
  */
 export async function recognizeEndpoint(target: Target): Promise<{ target: Target; profile: EndpointProfile | null }> {
   if (!target.dryRun || target.endpoint === null) return { target, profile: null };
@@ -22,7 +23,7 @@ export async function recognizeEndpoint(target: Target): Promise<{ target: Targe
     throw refusedAsReal(error, asked);
   });
   if (profile.name === 'sandbox') return { target, profile };
-  // Machines bind an IPv4 address of their own, from which ::1, that localhost may be, cannot be reached.
+  // Machines bind their own IPv4 addresses and cannot reach ::1 from them, which localhost may resolve to.
   const url = new URL(target.endpoint);
   if (url.hostname === 'localhost') url.hostname = '127.0.0.1';
   const endpoint = url.href.replace(/\/$/, '');

@@ -1,4 +1,4 @@
-/** The final report for people. */
+/** The final report as text for the user. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RunReport } from '../control/model/report.ts';
 import { renderTable } from './output.ts';
@@ -45,7 +45,7 @@ export function renderReport(report: RunReport): string {
   return lines.join('\n');
 }
 
-/** A run that was stopped has kept and published what it had: `cancelled` alone would say the opposite. */
+/** A stopped run has published its results: `cancelled` alone would say the opposite. */
 function stateOf({ state, reason }: RunReport): string {
   if (state === 'cancelled' && reason === 'stopped') return 'stopped; what it had is published';
   return reason === null || reason === state ? state : `${state} (${oneLine(reason)})`;
@@ -53,7 +53,7 @@ function stateOf({ state, reason }: RunReport): string {
 
 const crawlDelay = (ms: number | null): string => (ms === null ? '' : ` (Crawl-delay ${formatDuration(ms)})`);
 
-/** More of them are in report.json. */
+/** Maximum number of bans shown; report.json has all of them. */
 const SHOWN_BANS = 10;
 
 function renderBans(bans: RunReport['bans']): string {

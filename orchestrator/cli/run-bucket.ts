@@ -1,4 +1,4 @@
-/** The bucket of a run, also when the sandbox that played it is gone. */
+/** The bucket of a run, even when the sandbox that provided it is gone. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
@@ -14,7 +14,7 @@ import { isSandboxAlive, startSandbox, stopSandbox } from './sandbox-process.ts'
 
 const STAND_IN_MS = 10 * 60_000;
 
-/** That of a dry run is a folder: a sandbox is started on it for as long as it is read, unless its own is still up. */
+/** A dry run's bucket is a folder: starts a sandbox on it while it is read, unless its own is still up. */
 export async function withRunBucket<T>(
   run: Pick<RunRecord, 'settings' | 'dryRun'>,
   work: (objects: ObjectStore) => Promise<T>,
@@ -25,7 +25,10 @@ export async function withRunBucket<T>(
   return gone ? onFolder(sandbox.dataDir, aws, work) : inBucket(aws, run.dryRun, work);
 }
 
-/** Of a run that the database does not know, with the folder that stands for it, if one does: in the folder of its dry run beside the configuration, else where the configuration says. */
+/**
+ * The bucket of a run missing from the database, with its folder, if any: in the folder of its dry run beside the
+ * configuration, else as configured.
+ */
 export async function withUnknownBucket<T>(
   config: Config,
   runId: string,
@@ -39,7 +42,7 @@ export async function withUnknownBucket<T>(
     return inBucket({ region, bucket, endpoint }, false, (objects) => work(objects, null));
   }
   const { region, bucket, endpoint } = chooseTarget(config, true, environment);
-  // A sandbox that only stood in for machines has a folder without a bucket: the objects are where the configuration says.
+  // A sandbox that only provided machines has a folder without a bucket: the objects are in the configured bucket.
   if (endpoint !== null && !existsSync(join(folder, 's3', bucket)))
     return inBucket({ region, bucket, endpoint }, true, (objects) => work(objects, null));
   return onFolder(folder, { region, bucket, endpoint }, (objects) => work(objects, folder));

@@ -1,6 +1,6 @@
 /**
- * The lock that keeps two main servers off one database: a lease in a row with a fence that every write carries, and on
- * MySQL a named lock on a connection of its own. What each is for stands in docs/decisions/locks.md.
+ * The lock that allows only one main server per database: a lease in a row with a fence that every write carries, and
+ * on MySQL a named lock on its own connection. docs/decisions/locks.md explains the purpose of each.
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
@@ -8,15 +8,18 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../control/model/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
 
-/** How long things take around the lock. Every main server of a database must have the same. */
+/** Timing of the lock. Every main server of a database must use the same. */
 export interface LockTimes {
   leaseMs: number;
   renewMs: number;
-  /** A lease that has run out is watched for so long: a holder that lives renews it twice in that time. */
+  /** How long an expired lease is watched: a living holder renews it twice in that time. */
   watchMs: number;
-  /** Between the named lock and the lease another main server needs some milliseconds; on a busy machine more. */
+  /** Another main server needs some milliseconds between the named lock and the lease; more on a busy machine. */
   settleMs: number;
-  /** For so long a database file may refuse every write. A server is waited for without end: it is somebody's to restart. */
+  /**
+   * How long a database file may refuse every write. For a database server there is no limit: its operator has to
+   * restart it.
+   */
   giveUpMs: number;
 }
 
@@ -26,16 +29,19 @@ export interface RunLock {
   fence: number;
   /** Names the run the lock is held for. */
   setRun(runId: string): void;
-  /** Aborts with an AppError when this main server must not or cannot go on: its lock is another one's, or `giveUp` was called. */
+  /**
+   * Aborts with an AppError when this main server must not or cannot go on: another one has its lock, or `giveUp` was
+   * called.
+   */
   lost: AbortSignal;
-  /** Ends the work under this lock for a reason of this machine. The first call counts. */
+  /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
   giveUp(error: AppError): void;
   release(): Promise<void>;
 }
 
 /**
- * Takes the lock or throws `lock-held` with the holder's name. A holder that has died on this host is replaced at once;
- * one that is frozen or cut off when its lease has run out and it did not renew it within ten seconds.
+ * Takes the lock or throws `lock-held` with the holder's name. A holder that died on this host is replaced at once; one
+ * that is frozen or cut off, when its lease has expired and it did not renew it within ten seconds.
  */
 export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
   const owner = ownName();
@@ -58,7 +64,7 @@ export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = 
 
 export type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
 
-/** What is to be thought of the holder of the lease now. */
+/** The state of the lease's current holder. */
 export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {
   const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
   if (!holder) return { state: 'nobody', holder };
@@ -66,13 +72,14 @@ export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; h
   return { state: holder.expiresAtMs <= nowMs ? 'expired' : 'alive', holder };
 }
 
-/** Throws `lock-held` for a holder that lives. Gives back the lease of a dead one, to be stolen. */
+/** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
 async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
   const { state, holder } = await lookAtHolder(guard);
   if (state === 'nobody' || holder === null) return undefined;
   if (state === 'dead') return holder;
   if (state === 'alive') throw held(holder);
-  // By the clock it is over. But a clock may have jumped, and a database that was down could not be told of a renewal.
+  // The lease has expired by the clock. But a clock may have jumped, and a database that was down could not store a
+  // renewal.
   await clock.sleep(times.watchMs);
   const later = await lookAtHolder(guard);
   if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
@@ -80,7 +87,10 @@ async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): 
   return undefined;
 }
 
-/** Takes the named lock. The lease is free, over or a dead one's here, so whoever still has the lock is frozen, or quick. */
+/**
+ * Takes the named lock. The lease is free, expired or held by a process that died here, so a current holder of the
+ * named lock is frozen, or was quicker.
+ */
 async function takeConnection(
   connection: ConnectionLock,
   guard: LockGuard,
@@ -125,10 +135,10 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   let writtenAtMs = oursAtMs;
   let isUnwritable = false;
   const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
-  /** A renewal is a write like any other: a file that refuses it takes nothing of the run either. */
+  /** A renewal is a write like any other: a file that refuses it refuses every write of the run. */
   const onUnwritten = (error: unknown): void => {
     const ms = clock.monotonic() - writtenAtMs;
-    // One that is locked by another program is writable.
+    // A file locked by another program is writable.
     const isBusy = error instanceof AppError && error.code === 'database-busy';
     if (runs.guard?.isFile !== true || isBusy || ms < times.giveUpMs) return;
     isUnwritable = true;
@@ -138,8 +148,8 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
     while (!stop.signal.aborted) {
       await clock.sleep(times.renewMs, stop.signal);
       if (stop.signal.aborted) return;
-      // No answer is not a lost lock: nobody else can have it from a database that is down, and whoever takes it when
-      // it is back raises the fence, which the next answer tells.
+      // No answer does not mean a lost lock: no other process can take it while the database is down, and one that
+      // takes it later raises the fence, which the next answer shows.
       const kept = await now()
         .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, runId))
         .catch((error: unknown) => {
@@ -149,7 +159,8 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       if (kept === false) return lose();
       if (kept === true) writtenAtMs = clock.monotonic();
       const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
-      // Another one may have it for the moment it needs to find our lease alive; not for the time of a whole lease.
+      // Another main server may hold the named lock for the moment it needs to find our lease alive; not for a whole
+      // lease.
       if (named !== 'others') oursAtMs = clock.monotonic();
       else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
     }
@@ -165,14 +176,15 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
     async release() {
       stop.abort();
       await renewing;
-      // It would only be tried for a long time; the next main server on this host finds that its holder is dead.
+      // The release would only be retried for a long time; the next main server on this host finds that its holder is
+      // dead.
       if (!isUnwritable) await runs.releaseLock(fence).catch(() => undefined);
       await connection?.release();
     },
   };
 }
 
-/** What a run stands on cannot be written on this machine: it is left as it is, for a person to make room. */
+/** The run's files or database cannot be written on this machine: the run stays as it is until the user makes room. */
 export function unwritable(what: string, error: unknown, forMs: number): AppError {
   return new AppError(
     'platform',

@@ -39,12 +39,12 @@ export interface SessionOptions {
   lock: RunLock;
   stores: Stores;
   cloud: CloudAccess;
-  /** Its name: alarms speak of it. */
+  /** Name of the bucket, for alarms. */
   bucket: string;
   /** `host:port` of the callback listener. */
   callbackListen: string;
   launchKit: () => Promise<LaunchTemplate>;
-  /** What the robots.txt of the site is read and re-read by. */
+  /** How the site's robots.txt is read and refreshed. */
   robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
   logFile: string;
   onAlarm: (text: string) => void;
@@ -53,9 +53,9 @@ export interface SessionOptions {
 
 export interface Session {
   listener: Listener;
-  /** Until the run has ended and nothing is left of it, or the signal aborts. */
+  /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
-  /** Ends the run early but keeps what there is. */
+  /** Ends the run early but keeps its results. */
   stop(): Promise<void>;
   report(): Promise<RunReport>;
   close(): Promise<void>;
@@ -111,7 +111,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
 }
 
-/** To the log, the terminal and the run's events, from where the report takes it. */
+/** Writes to the log, the terminal and the run's events; the report reads the events. */
 export function createAlarm(
   { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores' | 'onAlarm'>,
   log: Logger,
@@ -119,7 +119,7 @@ export function createAlarm(
   return async (given, at) => {
     // It may quote an instance, a page or AWS, and is printed in many places.
     const detail = oneLine(given);
-    // Slot and epoch alone, whatever else the caller's object holds.
+    // Only slot and epoch, whatever else the caller's object holds.
     log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
     onAlarm(detail);
     const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
@@ -134,7 +134,7 @@ export function createAlarm(
   };
 }
 
-/** A full disk costs log lines, never the run: all that it needs to know is in the database. Says so once. */
+/** A full disk costs log lines, never the run: its state is in the database. Reports the failure once. */
 export function openLog(file: string, runId: string, onAlarm: SessionOptions['onAlarm']): Logger {
   makeStateFolder(dirname(file));
   const target = destination({ dest: file, sync: true });
@@ -158,9 +158,9 @@ export interface StateDir {
   root: string;
   run(runId: string): string;
   sandbox(runId: string): string;
-  /** Prices as they were last asked for. */
+  /** Cached prices. */
   prices: string;
-  /** What is made once and kept: the Node that instances run. */
+  /** Build results that are kept: the Node that instances run. */
   cache: string;
 }
 

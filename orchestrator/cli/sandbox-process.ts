@@ -1,4 +1,4 @@
-/** Starts the sandbox as a process of its own, which outlives this one, and speaks to its control routes. */
+/** Starts the sandbox as a separate process, which outlives this one, and calls its control routes. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readFileSync } from 'node:fs';
@@ -20,13 +20,13 @@ export interface SandboxOptions {
   port: number;
   /** SHA-256 of the only bundles it may run. */
   bundles: string[];
-  /** It ends itself then, whatever becomes of us; null to stay until told. */
+  /** When it ends itself, whatever happens to us; null to stay until it is ended. */
   endsAtMs: number | null;
-  /** Left out: the sandbox's own default. */
+  /** Omitted: the sandbox's own default. */
   region?: string;
-  /** Whose mock instances it boots; left out: it is an endpoint of its own. */
+  /** The endpoint and run whose mock instances it boots; omitted: the sandbox is a complete endpoint. */
   standInFor?: { endpoint: string; runId: string };
-  /** For one that takes the place of another; left out: a new one. */
+  /** The token of the sandbox it replaces; omitted: a new one. */
   controlToken?: string;
 }
 
@@ -55,12 +55,15 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   ];
 }
 
-/** Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable` where it has no folder. */
+/**
+ * Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable`
+ * without a folder.
+ */
 export async function startSandbox(options: SandboxOptions): Promise<SandboxHandle> {
   makeStateFolder(options.dataDir);
   const logFile = join(options.dataDir, 'sandbox.log');
   const log = openSync(logFile, 'a');
-  // Its own session: a Ctrl-C in the terminal is for us, and we end it when the fleet is gone.
+  // In its own session: a Ctrl-C in the terminal is meant for us, and we end the sandbox when the fleet is gone.
   const child = spawn(process.execPath, sandboxArguments(options), { detached: true, stdio: ['ignore', 'pipe', log] });
   try {
     const line = await readFirstLine(child.stdout!, once(child, 'exit'));
@@ -100,11 +103,11 @@ async function readFirstLine(stream: NodeJS.ReadableStream, exited: Promise<unkn
   ]);
 }
 
-/** True when that sandbox answers under its own token. */
+/** True when that sandbox answers with its own token. */
 export const isSandboxAlive = async (sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<boolean> =>
   (await sandboxPid(sandbox)) !== null;
 
-/** The process of the sandbox that answers there under this token; null when none does. */
+/** The pid of the sandbox that answers there with this token; null when none does. */
 export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<number | null> {
   try {
     const reply = await control(sandbox, 'GET', 'status');
@@ -114,7 +117,9 @@ export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'cont
   }
 }
 
-/** Ends the sandbox and everything it runs; one that is gone already is fine. Resolves when its process has ended. */
+/**
+ * Ends the sandbox and everything it runs; a sandbox that is already gone is fine. Resolves when its process has ended.
+ */
 export async function stopSandbox(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken' | 'pid'>): Promise<void> {
   const reply = await control(sandbox, 'POST', 'shutdown').catch(() => null);
   if (!reply?.ok) return;

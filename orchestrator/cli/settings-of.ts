@@ -1,4 +1,4 @@
-/** What a run keeps of the configuration it began with. */
+/** What a run keeps of the configuration it started with. */
 import { hostname } from 'node:os';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
@@ -7,7 +7,7 @@ import type { Config } from './config/load-config.ts';
 import type { Target } from './target.ts';
 import { userAgentOf } from './user-agent.ts';
 
-/** Whose everything is that a run launches: the value of its tag crawlfleet:owner. */
+/** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
 export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();
 
 /** The deadline of the flag or the file, in milliseconds. */
@@ -34,7 +34,7 @@ export function settingsOf(
   return {
     site: {
       productUrl: site.product_url,
-      // Longer than configured where site.max_rate is below one instance's own rate.
+      // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
       maxRatePerSecond: site.max_rate,
       userAgent: userAgentOf(config, version),
@@ -70,7 +70,7 @@ export function settingsOf(
   };
 }
 
-/** What the run keeps of where it goes. */
+/** What the run keeps of its target. */
 export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'] {
   const { aws } = config.values;
   return {

@@ -1,4 +1,4 @@
-/** robots.txt before and during a run: read for planning, and what it says about the products in words. */
+/** robots.txt before and during a run: read for planning, and its rules for the products in words. */
 import { fetchRobots } from '../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { productUrl } from '../../shared/domain/product.ts';
@@ -12,12 +12,12 @@ import { oneLine } from './trial/terminal-text.ts';
 
 type Site = Pick<RunSettings['site'], 'productUrl' | 'userAgent' | 'timeoutMs' | 'allowPrivate' | 'robots'>;
 
-/** Longer than this no answer is waited for: a person looks at the terminal, and a fleet waits. */
+/** Longest wait for an answer: a person watches the terminal, and a fleet waits. */
 const LONGEST_MS = 15_000;
-/** So many products are held against the rules before a run. */
+/** Maximum number of products checked against the rules before a run. */
 const TRIED = 1_000;
 
-/** Reads the site's robots.txt; null where it is to be ignored. */
+/** Reads the site's robots.txt; null if it is ignored. */
 export function robotsReader(site: Site): RobotsReader | null {
   if (site.robots === 'ignore') return null;
   const request = {
@@ -31,7 +31,7 @@ export function robotsReader(site: Site): RobotsReader | null {
   return { read: () => fetchRobots(request) };
 }
 
-/** robots.txt as it is; where it is ignored, a policy that allows everything, without a request. */
+/** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
 export async function readRobots(site: Site): Promise<RobotsPolicy> {
   return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
 }
@@ -80,7 +80,7 @@ export function findingsOf(
   };
 }
 
-/** As it goes over the wire. */
+/** As sent over the wire. */
 function pathOf(template: string, id: string): string {
   const url = new URL(productUrl(template, id));
   return url.pathname + url.search;

@@ -1,15 +1,15 @@
-/** The folders that a run keeps its files in: made, or refused in words. */
+/** The folders that a run keeps its files in: creates them, or explains why it cannot. */
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 
-/** No right, a file in the way, a disk that is mounted for reading. A full disk is another matter. */
+/** No permission, a file in the way, a read-only disk. A full disk is another matter. */
 const NOT_OURS: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'];
 
 export const STATE_FOLDER_REMEDY =
   'Move it away, or give the user of this program the right to write there (ls -ld shows the rights)';
 
-/** Makes it with all above it. Throws `folder-unwritable` where it cannot be made. */
+/** Creates the folder and its parents. Throws `folder-unwritable` when it cannot. */
 export function makeStateFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: true });
@@ -20,7 +20,10 @@ export function makeStateFolder(path: string): void {
   }
 }
 
-/** Why nothing can be made in the folder; null when something can. Writes nothing; one that is not there yet is judged by the folder above it. */
+/**
+ * Why nothing can be created in the folder; null when something can. Writes nothing; for a folder that does not exist
+ * yet, the one above it decides.
+ */
 export function whyUnwritable(path: string): string | null {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
@@ -29,7 +32,7 @@ export function whyUnwritable(path: string): string | null {
     accessSync(path, constants.W_OK | constants.X_OK);
     return null;
   } catch (error) {
-    // A file above it: that one is named.
+    // A file above it: name that one.
     if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return whyUnwritable(dirname(path));
     return `${path} cannot be written: ${describeError(error)}`;
   }

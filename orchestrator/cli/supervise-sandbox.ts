@@ -1,4 +1,4 @@
-/** Keeps the sandbox of a run alive while the run is worked on: when its process has died, another takes its place. */
+/** Keeps the sandbox of a run alive while the main server works on the run: replaces a dead process. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
@@ -9,17 +9,18 @@ import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
 import { isAlive, sandboxPid, startSandbox } from './sandbox-process.ts';
 
 const LOOK_EVERY_MS = 1_000;
-/** After a start that failed. */
+/** Pause after a failed start. */
 const TRY_AGAIN_MS = 5_000;
-/** For so long its folder may be gone, or refuse to be written: then neither objects nor machines have a place any more. */
+/** How long its folder may be missing or unwritable: without it there is no room for objects or machines. */
 const GIVE_UP_MS = 30_000;
-/** More than the rest of a block that is there already. */
+/** More than fits into the rest of an allocated block. */
 const PROBE_BYTES = 8_192;
 
 /**
- * Watches the process. A replacement has the same folder, port and control token, so everything that was told of the old
- * one finds it; buckets are still there, instances and balancer are gone and are made again by the control loop.
- * `handle.pid` follows. A folder that cannot be written for half a minute ends the watch: `giveUp` hears why. Returns a function that ends it.
+ * Watches the process. A replacement has the same folder, port and control token, so everything configured for the old
+ * one finds it; its buckets survive, its instances and load balancer are gone and the control loop makes them again.
+ * Updates `handle.pid`. If the folder cannot be written for half a minute, the watch ends and calls `giveUp` with the
+ * reason. Returns a function that ends the watch.
  */
 export function superviseSandbox(
   handle: SandboxHandle,
@@ -38,7 +39,7 @@ export function superviseSandbox(
       if (fault !== null && unwrittenMs > GIVE_UP_MS)
         return giveUp(unwritable(`the folder of the sandbox, ${handle.dataDir},`, fault, unwrittenMs));
       if (isAlive(handle.pid)) continue;
-      // Somebody else may have put another one in its place already.
+      // Another process may have replaced it already.
       const pid = await sandboxPid(handle);
       if (pid !== null) {
         handle.pid = pid;
@@ -67,7 +68,7 @@ export function superviseSandbox(
   };
 }
 
-/** Why nothing can be written into the folder now; null when it can. */
+/** Why nothing can be written into the folder now; null when writing works. */
 function findWriteFault(folder: string): unknown {
   const file = join(folder, '.probe');
   try {

@@ -1,4 +1,4 @@
-/** Where a run goes: AWS, an endpoint that speaks it, or the sandbox on this machine. */
+/** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { EndpointKind } from '../plan/defaults.ts';
 import type { Config } from './config/load-config.ts';
@@ -9,15 +9,18 @@ export interface Target {
   kind: EndpointKind;
   region: string;
   bucket: string;
-  /** Null for AWS itself; for a sandbox that is still to be started it is filled in later. */
+  /** Null for AWS itself; for a sandbox it is filled in after its start. */
   endpoint: string | null;
 }
 
-/** The region of the configuration, else that of the environment, as the AWS SDK has it; null when neither says one. */
+/** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
 export const regionOf = (config: Config, environment: Readonly<Record<string, string | undefined>>): string | null =>
   config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
 
-/** Where a run would go if the settings said all: for looking at what does not need what is missing. An empty bucket is none. */
+/**
+ * The target if all settings were present: for checks that do not need the missing ones. A missing bucket is an empty
+ * name.
+ */
 export function assumedTarget(
   config: Config,
   dryRun: boolean,
@@ -27,7 +30,7 @@ export function assumedTarget(
     return chooseTarget(config, dryRun, environment);
   } catch {
     const { aws } = config.values;
-    // A dry run whose endpoint is refused asks nobody there.
+    // A dry run with a refused endpoint makes no call there.
     const endpoint = dryRun ? null : aws.endpoint;
     return {
       dryRun,
@@ -40,8 +43,8 @@ export function assumedTarget(
 }
 
 /**
- * Where the run is to go. Throws when a real run lacks what only the user can say, and when a dry run would leave this machine.
- * @param hint what to do where settings are missing
+ * The target of the run. Throws when a real run lacks a required setting, and when a dry run would leave this machine.
+ * @param hint what to do when settings are missing
  */
 export function chooseTarget(
   config: Config,
@@ -73,7 +76,7 @@ export function chooseTarget(
     }
     return {
       dryRun,
-      // Whatever answers at aws.endpoint, a run that is paid for takes it for AWS.
+      // Whatever answers at aws.endpoint, a paid run treats it as AWS.
       kind: 'aws',
       region: region!,
       bucket: aws.bucket!,
@@ -103,7 +106,7 @@ export function chooseTarget(
   };
 }
 
-/** A user and a password, or what looks like an access key of AWS, anywhere in the URL. */
+/** A user and a password, or what looks like an AWS access key, anywhere in the URL. */
 const namesKeys = (url: URL): boolean =>
   url.username !== '' || url.password !== '' || /\b(AKIA|ASIA)[A-Z0-9]{12,}\b/.test(url.href);
 

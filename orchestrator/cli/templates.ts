@@ -53,7 +53,7 @@ fields:
   image: { css: "img.main", attr: src, url: true } # url: absolute
   tags:  { css: "ul.tags li", all: true }          # every match, as a JSON array
 
-  # More of what there is:
+  # More options:
   # weight:   { xpath: "//th[.='Weight']/following-sibling::td", number: true }
   # cost:     { css: ".price", price: true }      # amount, and cost_currency; number: { decimal: "," } where the site has one mark
   # sku:      { css: ".codes", regex: "SKU ([A-Z0-9-]+)" }              # RE2; the first group, where there is one

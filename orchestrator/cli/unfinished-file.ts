@@ -1,4 +1,4 @@
-/** The products that a run has not crawled, beside its report: what is left to do when the deadline came first. */
+/** The products that a run did not finish, beside its report: what remains when the deadline came first. */
 import { createWriteStream, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -8,8 +8,8 @@ import type { WorkStore } from '../control/model/stores.ts';
 import { listFailed } from './list-failed.ts';
 
 /**
- * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; null when nothing is left.
- * Rejects when the file cannot be written.
+ * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
+ * when no product is unfinished. Rejects when the file cannot be written.
  */
 export async function writeUnfinished(
   work: WorkStore,
@@ -26,7 +26,7 @@ export async function writeUnfinished(
   };
   mkdirSync(folder, { recursive: true });
   const file = join(folder, 'unfinished.ndjson');
-  // Whole or not at all: somebody may feed it to the next run.
+  // Whole or not at all: the user may feed it to the next run.
   await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
   renameSync(`${file}.new`, file);
   return { file, products };

@@ -1,4 +1,6 @@
-/** Before a new run: what becomes of runs that have lost their main server. The lock is ours, so nobody works on them. */
+/**
+ * Before a new run: handles runs that have lost their main server. We hold the lock, so no other process works on them.
+ */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
@@ -23,9 +25,10 @@ export interface UnfinishedOptions {
 const LOOKED_AT = 20;
 
 /**
- * Ends every unfinished run whose deadline is past: loads and publishes what its instances have left in the bucket, terminates what is left
- * of it, writes its report; so it does with one that has ended without a report. Throws `run-unfinished` when one's deadline is still ahead: two crawls at a time would ask the
- * site twice as often. A run that cannot be ended is told of and does not keep the new one from its work.
+ * Ends every unfinished run whose deadline is past, and every ended run without a report: loads and publishes what its
+ * instances have left in the bucket, terminates its remaining resources, writes its report. Throws `run-unfinished`
+ * when a deadline is still ahead: two crawls at a time would double the load on the site. A run that cannot be ended is
+ * reported; it does not block the new run.
  */
 export async function takeUpUnfinished(options: UnfinishedOptions): Promise<void> {
   const unfinished = (await options.stores.runs.list(LOOKED_AT)).filter(isUnfinished);
@@ -33,7 +36,7 @@ export async function takeUpUnfinished(options: UnfinishedOptions): Promise<void
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );
   if (ahead) throw stillAhead(ahead);
-  // The oldest first: of two that crawled the same product the later one wins, and is then there to win.
+  // The oldest first: of two that crawled the same product the later one wins, and must be there to win.
   for (const run of unfinished.reverse()) await endOne(options, run);
 }
 
@@ -50,9 +53,9 @@ async function endOne(options: UnfinishedOptions, run: RunRecord): Promise<void>
   );
   try {
     lock.setRun(run.id);
-    // One JSON document a command: that of the new run.
+    // A command prints one JSON document: that of the new run.
     const quiet = { ...output, document: () => undefined };
-    // Ctrl-C leaves at once: it was meant for the new run, and must not end the old one as stopped by a person.
+    // Ctrl-C leaves at once: it was meant for the new run, and must not end the old one as stopped by the user.
     const leaving = { ...interrupts, onFirst: () => undefined };
     await resumeRun({ ...options, run, interrupts: leaving, output: quiet });
   } catch (error) {

@@ -1,15 +1,15 @@
-/** Who we say we are at the site. */
+/** How the crawler identifies itself to the site. */
 import type { Config } from './config/load-config.ts';
 
-/** What names the page that says who is crawling, in the way every crawler writes it. */
+/** The link to the page about the crawler, in the form every crawler uses. */
 const LINK = /\+https?:\/\/[^\s)]+/;
 
-/** True when the site's people can find out who we are. */
+/** True when the site's operators can find out who we are. */
 export const hasLink = (userAgent: string | null): boolean => userAgent !== null && LINK.test(userAgent);
 
 export const userAgentOf = (config: Config, version: string): string =>
   config.values.site.user_agent ?? `crawlfleet/${version}`;
 
-/** What is missing where the site's people cannot find out. */
+/** The warning when they cannot. */
 export const WHO_TO_SAY =
   'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';

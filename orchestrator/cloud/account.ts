@@ -1,4 +1,4 @@
-/** Whose keys these are: the one question that needs no right (STS GetCallerIdentity). */
+/** The account these keys belong to. STS GetCallerIdentity is the one call that needs no permission. */
 import type { AwsOptions } from './sdk-clients.ts';
 import { lazySts } from './sdk-clients.ts';
 import { toAppError } from './aws-errors.ts';
@@ -10,7 +10,9 @@ export interface Identity {
   arn: string;
 }
 
-/** Throws `aws-denied` when there are no keys or AWS does not know them, `aws-capability-missing` where there is no STS. */
+/**
+ * Throws `aws-denied` without keys or with keys that AWS rejects, `aws-capability-missing` at an endpoint without STS.
+ */
 export async function whoAmI(options: AwsOptions): Promise<Identity> {
   const lazy = lazySts(options);
   try {

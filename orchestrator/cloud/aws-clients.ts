@@ -1,4 +1,4 @@
-/** The cloud adapters for one region and endpoint, made together and closed together. */
+/** The cloud adapters for one region and endpoint, created and closed together. */
 import type { Compute } from './compute.ts';
 import { Ec2Compute } from './ec2-compute.ts';
 import { Elbv2LoadBalancer } from './elbv2-load-balancer.ts';
@@ -27,7 +27,7 @@ export function createAwsAdapters(options: AwsOptions): AwsAdapters {
   };
 }
 
-/** EC2 at the endpoint, its machines and the balancer at the sandbox that stands in for it. Makes no call either. */
+/** EC2 at the endpoint; machines and load balancer at the sandbox that stands in for it. Makes no call either. */
 export function createStandInAdapters(endpoint: AwsOptions, standIn: AwsOptions): AwsAdapters {
   const machines = new Ec2Compute(standIn);
   const compute = new StandInCompute(endpoint, machines);

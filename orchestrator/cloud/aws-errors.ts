@@ -1,6 +1,6 @@
 /**
- * The one file that names AWS error codes: what a failed call means to us, whatever service or endpoint it came from.
- * Codes decide, not HTTP statuses; a status counts only where the reply has no code at all.
+ * The one file that names AWS error codes: classifies a failed call of any service or endpoint.
+ * The error code decides; the HTTP status counts only when the reply has no code.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
@@ -8,35 +8,35 @@ import type { ErrorCode } from '../../shared/domain/errors.ts';
 import type { LaunchFailure } from './compute.ts';
 
 export type AwsFailureKind =
-  /** The endpoint does not know the call: an emulator without it. */
+  /** The endpoint does not implement the call: an emulator without it. */
   | 'capability-missing'
-  /** The keys have run out, are missing or are not taken. */
+  /** The keys have expired, are missing or are rejected. */
   | 'credentials'
-  /** A policy does not allow it, or what it would allow is not there yet. */
+  /** A policy does not allow it, or the policy has not taken effect yet. */
   | 'denied'
   | 'throttled'
   | 'not-found'
-  /** A target that is not running yet. */
+  /** The target is not running yet. */
   | 'invalid-target'
-  /** Still used by something that is being deleted. */
+  /** Still in use by a resource that is being deleted. */
   | 'in-use'
-  /** It exists already: somebody was faster. */
+  /** It exists already: another process created it first. */
   | 'exists'
-  /** No machine of this type in this zone. */
+  /** No capacity for this type in this zone. */
   | 'pool'
-  /** Machines of this type are not offered in this zone. */
+  /** This type is not offered in this zone. */
   | 'zone'
   /** The account may not launch this type. */
   | 'type'
-  /** The account may not have more. */
+  /** The account's quota is used up. */
   | 'quota'
   /** The client token was used before with other parameters. */
   | 'token-mismatch'
   /** The client token belongs to an instance that has been terminated. */
   | 'token-spent'
-  /** A parameter is wrong. */
+  /** A parameter is invalid. */
   | 'invalid'
-  /** No reply, a reply that cannot be read, or a fault of AWS: it may or may not have happened. */
+  /** No reply, an unreadable reply, or a fault of AWS: the call may or may not have taken effect. */
   | 'failed';
 
 export interface AwsFailure {
@@ -76,14 +76,14 @@ const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
     'BandwidthLimitExceeded',
     'PriorRequestNotComplete',
     'SlowDown',
-    // A new account is still being checked; EC2 says it takes minutes to hours.
+    // A new account is still being verified, which takes minutes to hours according to EC2.
     'PendingVerification',
   ],
   'invalid-target': ['InvalidTarget'],
-  // Everything else that is not there ends in NotFound.
+  // All other codes for missing resources end in NotFound.
   'not-found': [
     'ServerSideEncryptionConfigurationNotFoundError',
-    // An image that has been deregistered.
+    // A deregistered image.
     'InvalidAMIID.Unavailable',
   ],
   'in-use': ['ResourceInUse', 'OperationAborted'],
@@ -126,13 +126,13 @@ for (const [kind, codes] of Object.entries(CODES)) {
   for (const code of codes) KIND_OF_CODE.set(code, kind as AwsFailureKind);
 }
 
-/** True for EC2's answer to a call that was only asked whether it would be allowed (`DryRun`), and would. */
+/** True for EC2's reply to a `DryRun` call that would be allowed. */
 export const wouldSucceed = (error: unknown): boolean => classifyAwsError(error).code === 'DryRunOperation';
 
 /** The names the SDK gives to a reply that carries no code. */
 const CODELESS = new Set(['', 'Error', 'Unknown', 'UnknownError']);
 
-/** What a failed SDK call means. Takes anything thrown; never throws. */
+/** Classifies a failed SDK call. Takes anything thrown; never throws. */
 export function classifyAwsError(error: unknown): AwsFailure {
   const e = (typeof error === 'object' && error !== null ? error : {}) as {
     name?: string;
@@ -148,8 +148,9 @@ export function classifyAwsError(error: unknown): AwsFailure {
 }
 
 /**
- * Where one code of AWS stands for many causes, its words say which.
- * The free plan (accounts made since July 2025) allows a few types only; IAM shows an instance profile some seconds after it was made.
+ * Where one AWS code covers several causes, the message tells them apart.
+ * The free plan (accounts since July 2025) allows only a few types; IAM shows a new instance profile after some
+ * seconds.
  */
 const TEXTS: readonly [code: string, text: RegExp, kind: AwsFailureKind][] = [
   ['InvalidParameterCombination', /instance type is not eligible for free tier/i, 'type'],
@@ -160,7 +161,7 @@ const kindOfText = (code: string, message: string): AwsFailureKind | undefined =
   TEXTS.find(([textCode, text]) => textCode === code && text.test(message))?.[2];
 
 function kindOf(code: string, status: number | undefined): AwsFailureKind {
-  // Emulators answer an unknown call with 501 and any code, with 405, or with 500 and a page of HTML.
+  // Emulators answer an unknown call with 501 and any code, with 405, or with 500 and an HTML page.
   if (status === 501 || status === 405) return 'capability-missing';
   const known = KIND_OF_CODE.get(code);
   if (known) return known;
@@ -191,7 +192,7 @@ function kindOfStatus(status: number | undefined): AwsFailureKind {
 
 function messageOf(error: unknown, code: string, status: number | undefined): string {
   if (code === '' && status !== undefined) return `HTTP ${status} without an AWS error code`;
-  // The SDK appends a paragraph on how to look at its internals; it would only hide the cause.
+  // The SDK appends a paragraph about inspecting its internals, which would hide the cause.
   const text = describeError(error).split('\n')[0]!.trim();
   return code === '' || text.includes(code) ? text : `${code}: ${text}`;
 }
@@ -224,9 +225,9 @@ const HINTS: Partial<Record<AwsFailureKind, string>> = {
 };
 
 /**
- * The error a user meets for a failed call.
- * @param call what was being done, such as `DescribeInstances` or `CreateBucket my-bucket`
- * @param endpoint what was asked; null for AWS itself
+ * The error shown to the user for a failed call.
+ * @param call the failed call, such as `DescribeInstances` or `CreateBucket my-bucket`
+ * @param endpoint where it was sent; null for AWS itself
  */
 export function toAppError(error: unknown, call: string, endpoint: string | null): AppError {
   if (error instanceof AppError) return error;
@@ -239,13 +240,15 @@ export function toAppError(error: unknown, call: string, endpoint: string | null
 }
 
 /**
- * What a failed RunInstances means for its slot. Only a definite no is `refused`; whatever may have launched is `unknown`.
+ * What a failed RunInstances means for its slot. Only a definite failure is `refused`; a call that may have launched
+ * something is `unknown`.
  *
- * - `IdempotentParameterMismatch` → `unknown`, token used: it has already launched something. Look it up by its tags; never
- *   launch again under another token before that.
- * - `IdempotentInstanceTerminated` → `refused: spent`: what this token launched is dead, and nothing else was launched.
+ * - `IdempotentParameterMismatch` → `unknown`, token used: the token has already launched an instance. Find it by its
+ *   tags before launching under another token.
+ * - `IdempotentInstanceTerminated` → `refused: spent`: the instance of this token is dead and no other was launched.
  *   The next epoch has another token.
- * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy before AWS answers so too.
+ * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy in front of AWS sends it
+ *   too.
  */
 export function launchFailure(error: unknown): LaunchFailure {
   const { kind, status, message } = classifyAwsError(error);

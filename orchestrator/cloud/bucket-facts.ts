@@ -1,4 +1,4 @@
-/** What S3 says about the bucket of a run, question by question: each may be refused or unknown to the endpoint. */
+/** What S3 reports about a run's bucket. Each query may be refused, or not be implemented by the endpoint. */
 import type { LifecycleRule } from '@aws-sdk/client-s3';
 import type { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
@@ -8,20 +8,20 @@ import { lazyS3 } from './sdk-clients.ts';
 export type BucketLocation = AwsOptions & { bucket: string };
 
 /**
- * ours       it is there and belongs to the account
- * foreign    it can be used, but belongs to another account
- * refused    it belongs to somebody else, or a right is missing
+ * ours       it exists and belongs to the account
+ * foreign    usable, but belongs to another account
+ * refused    it belongs to another account, or a permission is missing
  * elsewhere  it is in another region
  * missing    there is no bucket of that name
  */
 export type BucketOwner = 'ours' | 'foreign' | 'refused' | 'elsewhere' | 'missing';
 
-/** @param account whose it should be; null when that is not known: then `ours` only says that it can be used */
+/** @param account the expected owner; null when unknown: then `ours` only means that the bucket is usable */
 export async function findBucketOwner(place: BucketLocation, account: string | null): Promise<BucketOwner> {
   return withS3(place, async (s3) => {
     const status = await headBucket(s3, place, account);
     if (status !== 403 || account === null) return ownerBy(status);
-    // The same refusal for a foreign bucket and for a missing right; without the owner in the question they differ.
+    // A foreign bucket and a missing permission get the same refusal; without the expected owner they differ.
     return (await headBucket(s3, place, null)) === 200 ? 'foreign' : 'refused';
   });
 }
@@ -49,13 +49,13 @@ async function headBucket({ sdk, client }: S3, place: BucketLocation, account: s
   }
 }
 
-/** The region the bucket is in. Throws the AppError of a refused call. */
+/** The bucket's region. Throws the AppError of a refused call. */
 export async function readBucketRegion(place: BucketLocation): Promise<string> {
   return withS3(place, async ({ sdk, client }) => {
     try {
       const reply = await client.send(new sdk.GetBucketLocationCommand({ Bucket: place.bucket }));
       const { LocationConstraint: region } = reply;
-      // The two that are older than the names of regions.
+      // The two that predate region names.
       return !region ? 'us-east-1' : (region as string) === 'EU' ? 'eu-west-1' : region;
     } catch (error) {
       throw toAppError(error, `GetBucketLocation ${place.bucket}`, place.endpoint);
@@ -64,7 +64,7 @@ export async function readBucketRegion(place: BucketLocation): Promise<string> {
 }
 
 export interface BucketSettings {
-  /** `AES256` or `aws:kms`; null when objects are not encrypted at rest; an AppError when it could not be asked. */
+  /** `AES256` or `aws:kms`; null when objects are not encrypted at rest; an AppError when the query failed. */
   encryption: string | null | AppError;
   /** The key of `aws:kms` where one is named: ID, alias or ARN; null or left out for AWS's own. */
   kmsKey?: string | null;
@@ -73,7 +73,7 @@ export interface BucketSettings {
   lifecycle: { abortsUploads: boolean; expiresRuns: boolean } | AppError;
 }
 
-/** Never throws: what cannot be asked is an AppError in its place. */
+/** Never throws: a failed query is an AppError in its place. */
 export async function readBucketSettings(place: BucketLocation): Promise<BucketSettings> {
   return withS3(place, async (s3) => {
     const [encryption, publicAccessBlocked, lifecycle] = await Promise.all([
@@ -129,19 +129,19 @@ function prefixOf(rule: LifecycleRule): string {
   return rule.Filter?.Prefix ?? rule.Filter?.And?.Prefix ?? rule.Prefix ?? '';
 }
 
-/** A right that was tried. */
+/** A permission that was tried. */
 export interface TriedRight {
   call: string;
   /** Null when it was granted. */
   refusal: AppError | null;
 }
 
-/** In a folder of its own, which no run has. */
+/** In a folder that no run uses. */
 export const PROBE_KEY = 'runs/_doctor/probe';
 
 /**
- * Lists, writes and reads one small object, as a run does with its own. It stays there: a run needs no right to delete, so nobody
- * should give it one for this. Never throws.
+ * Lists, writes and reads one small object, as a run does with its own. The object stays: a run needs no permission to
+ * delete and should not get one for this. Never throws.
  */
 export async function tryBucketRights(place: BucketLocation): Promise<TriedRight[]> {
   return withS3(place, async ({ sdk, client }) => {
@@ -151,7 +151,7 @@ export async function tryBucketRights(place: BucketLocation): Promise<TriedRight
         await send();
         return { call, refusal: null };
       } catch (error) {
-        // 412: it is there from an earlier time, and S3 looks at that after the right.
+        // 412: the object exists from an earlier check, and S3 checks that after the permission.
         if (call === 'PutObject' && classifyAwsError(error).status === 412) return { call, refusal: null };
         return { call, refusal: toAppError(error, `${call} ${place.bucket}/${PROBE_KEY}`, place.endpoint) };
       }
@@ -162,7 +162,7 @@ export async function tryBucketRights(place: BucketLocation): Promise<TriedRight
     const put = await attempt('PutObject', () =>
       client.send(new sdk.PutObjectCommand({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*' })),
     );
-    // What could not be written cannot be read.
+    // An object that could not be written cannot be read.
     if (put.refusal !== null) return [list, put];
     const get = await attempt('GetObject', async () => {
       const { Body } = await client.send(new sdk.GetObjectCommand(at));

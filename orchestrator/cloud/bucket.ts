@@ -1,11 +1,11 @@
-/** Makes the bucket of a dry run. */
+/** Creates the bucket of a dry run. */
 import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { AwsOptions, S3 } from './sdk-clients.ts';
 import { lazyS3 } from './sdk-clients.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 
-/** Sees to it that the bucket exists and is ours. For dry runs: on AWS the bucket is the user's own. */
+/** Ensures that the bucket exists and is ours. For dry runs: on AWS the user creates the bucket. */
 export async function ensureBucket(options: AwsOptions & { bucket: string }): Promise<'exists' | 'created'> {
   const lazy = lazyS3(options);
   try {
@@ -28,14 +28,14 @@ async function exists({ sdk, client }: S3, bucket: string, options: AwsOptions):
     if (status === 301 || status === 400) {
       throw new AppError(
         'aws-invalid',
-        `The bucket ${bucket} is not in ${options.region}, or its name is no bucket name`,
+        `The bucket ${bucket} is not in ${options.region}, or its name is not a valid bucket name`,
         {
           cause: error,
           hint: 'Correct aws.bucket or aws.region.',
         },
       );
     }
-    // A reply to HEAD has no body, so no code either: a 500 here says nothing about what the endpoint knows.
+    // A HEAD reply has no body and so no code: a 500 here does not mean that the endpoint lacks the call.
     if (failure.code === '' && status !== undefined && status >= 500) {
       throw new AppError('aws-failed', `HeadBucket ${bucket} failed: ${failure.message}`, { cause: error });
     }
@@ -49,7 +49,7 @@ async function create(s3: S3, bucket: string, options: AwsOptions): Promise<'cre
     await client.send(
       new sdk.CreateBucketCommand({
         Bucket: bucket,
-        // us-east-1 is the one region that refuses its own name here.
+        // us-east-1 is the only region that refuses its own name here.
         ...(options.region === 'us-east-1'
           ? {}
           : { CreateBucketConfiguration: { LocationConstraint: options.region as BucketLocationConstraint } }),
@@ -60,7 +60,7 @@ async function create(s3: S3, bucket: string, options: AwsOptions): Promise<'cre
     const failure = classifyAwsError(error);
     if (failure.code === 'BucketAlreadyOwnedByYou') return 'exists';
     if (failure.code === 'BucketAlreadyExists') throw notOurs(bucket, error);
-    // OperationAborted: somebody makes it at this moment.
+    // OperationAborted: another process is creating it right now.
     if (failure.kind === 'in-use' && (await exists(s3, bucket, options))) return 'exists';
     throw toAppError(error, `CreateBucket ${bucket}`, options.endpoint);
   }
@@ -69,7 +69,7 @@ async function create(s3: S3, bucket: string, options: AwsOptions): Promise<'cre
 function notOurs(bucket: string, cause: unknown): AppError {
   return new AppError(
     'aws-denied',
-    `The bucket ${bucket} belongs to somebody else, or these credentials may not use it`,
+    `The bucket ${bucket} belongs to another account, or these credentials may not use it`,
     {
       cause,
       hint: 'Bucket names are shared by all of AWS: choose another for aws.bucket, or correct the policy.',

@@ -18,9 +18,9 @@ import { CLOUD_STATES } from './compute.ts';
 import { findImage, findSecurityGroups, findSubnets } from './ec2-lookups.ts';
 import { findBrowserImage } from './image-lookup.ts';
 
-/** Names per TerminateInstances: EC2 takes 1,000, but one unknown name fails the whole call. */
+/** Ids per TerminateInstances: EC2 takes 1,000, but one unknown id fails the whole call. */
 const TERMINATE_BATCH = 100;
-/** DescribeInstances gives at most 1,000 a page; with 100 pages that is far above any fleet. */
+/** DescribeInstances returns at most 1,000 per page; 100 pages are far above any fleet. */
 const MAX_PAGES = 100;
 
 export class Ec2Compute implements Compute {
@@ -47,7 +47,7 @@ export class Ec2Compute implements Compute {
       return launchFailure(error);
     }
     const instance = instances?.map(toCloudInstance).find((i) => i !== null);
-    // 200 with nothing in it: a gateway's answer, or an endpoint that gave fewer than asked.
+    // An empty 200: sent by a gateway, or by an endpoint that launched fewer than requested.
     if (!instance) return { kind: 'unknown', message: 'RunInstances answered without an instance' };
     return { kind: 'launched', instance };
   }
@@ -66,17 +66,17 @@ export class Ec2Compute implements Compute {
           }),
         ),
       );
-      // An empty set is a list; no set at all is a gateway's empty 200, and would read as "all instances are gone".
+      // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
       if (!reply.Reservations) throw this.#unreadable('DescribeInstances');
       for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? [])) {
         const cloud = toCloudInstance(instance);
-        // Some endpoints return every instance when they do not know a filter.
+        // Some endpoints ignore an unknown filter and return every instance.
         if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
       }
       token = reply.NextToken;
       if (!token) return [...found.values()];
     }
-    throw new AppError('aws-failed', `DescribeInstances at ${this.#where()} never came to its last page`);
+    throw new AppError('aws-failed', `DescribeInstances at ${this.#where()} did not reach its last page`);
   }
 
   async terminate(instanceIds: readonly string[]): Promise<void> {
@@ -87,7 +87,7 @@ export class Ec2Compute implements Compute {
         await this.#terminateBatch(batch);
       } catch (error) {
         if (batch.length === 1 || !namesOneInstance(error)) failures.push(error);
-        // One name spoils the list: the others must not wait for it.
+        // One bad id fails the list: the other instances must not wait for it.
         else failures.push(...(await this.#terminateOneByOne(batch)));
       }
     }
@@ -115,7 +115,7 @@ export class Ec2Compute implements Compute {
     const ask = (latest: boolean) =>
       client.send(new sdk.GetConsoleOutputCommand({ InstanceId: instanceId, ...(latest ? { Latest: true } : {}) }));
     try {
-      // Without Latest a fresh instance shows nothing for minutes; types before Nitro refuse it.
+      // Without Latest a new instance shows nothing for minutes; pre-Nitro types refuse it.
       const reply = await ask(true).catch((error: unknown) => {
         if (classifyAwsError(error).kind === 'invalid') return ask(false);
         throw error;
@@ -158,19 +158,19 @@ export class Ec2Compute implements Compute {
   }
 
   #unreadable(call: string): AppError {
-    return new AppError('aws-failed', `${call} at ${this.#where()} answered 200 with nothing that is a list`, {
+    return new AppError('aws-failed', `${call} at ${this.#where()} answered 200 without a list`, {
       hint: 'Check that aws.endpoint is an AWS endpoint and that no gateway answers for it.',
     });
   }
 }
 
-/** True when the list failed for one of its names, so that the others may go through alone. */
+/** True when the list failed because of one of its ids, so that the others may succeed one by one. */
 function namesOneInstance(error: unknown): boolean {
   const { kind } = classifyAwsError(error);
   return kind === 'not-found' || kind === 'invalid';
 }
 
-/** RunInstances for one slot, all that it will ever be told in this one call. */
+/** RunInstances for one slot; this one call carries everything the instance needs. */
 export function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
   const Tags = Object.entries(request.tags).map(([Key, Value]) => ({ Key, Value }));
   return {
@@ -180,15 +180,15 @@ export function runInstancesInput(request: LaunchRequest): RunInstancesCommandIn
     ImageId: request.imageId,
     InstanceType: request.instanceType as NonNullable<RunInstancesCommandInput['InstanceType']>,
     UserData: Buffer.from(request.userData, 'utf8').toString('base64'),
-    // Tagged at birth: what is tagged later leaks when the process dies in between.
+    // Tagged at launch: a resource tagged later leaks when the process dies in between.
     TagSpecifications: [
       { ResourceType: 'instance', Tags },
       { ResourceType: 'volume', Tags },
     ],
-    // The default is to stop, and a stopped instance still costs its volume.
+    // The default is to stop, and the volume of a stopped instance is still billed.
     InstanceInitiatedShutdownBehavior: 'terminate',
     MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
-    // An address of its own is what paces it apart from the others; with an interface given, subnet and groups go here.
+    // Its own public address lets each instance have its own pace. With an interface given, subnet and groups go here.
     NetworkInterfaces: [
       {
         DeviceIndex: 0,
@@ -218,13 +218,13 @@ function toCloudInstance(instance: Instance): CloudInstance | null {
   };
 }
 
-/** Null while an instance is on its way up: some endpoints then repeat its state as the code. */
+/** Null while an instance is starting: some endpoints then repeat its state as the code. */
 function toStateReason(reason: Instance['StateReason']): StateReason | null {
   const { Code: code = '', Message: message = '' } = reason ?? {};
   return code.includes('.') ? { code, message } : null;
 }
 
-/** A state we do not know is taken for alive: such an instance is watched and terminated, never forgotten. */
+/** An unknown state counts as alive: such an instance is watched and terminated, never forgotten. */
 const toState = (name: string | undefined): CloudState => CLOUD_STATES.find((state) => state === name) ?? 'pending';
 
 const toTags = (tags: Tag[] | undefined): Record<string, string> =>

@@ -7,13 +7,16 @@ import type { SubnetInfo } from './compute.ts';
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
 
-/** What was named is not there, or is no name at all (`InvalidAMIID.Malformed`). */
+/** The resource does not exist, or the id is malformed (`InvalidAMIID.Malformed`). */
 function namesNothing(error: unknown): boolean {
   const { kind, code } = classifyAwsError(error);
   return kind === 'not-found' || code.endsWith('.Malformed');
 }
 
-/** The subnets with these ids, or the default VPC's; by zone and id. All are in one VPC, as the balancer demands. */
+/**
+ * The subnets with these ids, or the default VPC's; sorted by zone and id. All are in one VPC, as the load balancer
+ * requires.
+ */
 export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]): Promise<SubnetInfo[]> {
   const hint = 'Set aws.subnets to public subnets of one VPC, in two zones.';
   const reply = await client
@@ -26,7 +29,7 @@ export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]):
       if (!namesNothing(error)) throw error;
       throw invalid(`aws.subnets: ${classifyAwsError(error).message}`, hint);
     });
-  // Filters are checked again here: some endpoints ignore those they do not know.
+  // Filters are checked again here: some endpoints ignore unknown filters.
   const wanted = (reply.Subnets ?? []).filter((s) =>
     ids.length > 0 ? ids.includes(s.SubnetId ?? '') : s.DefaultForAz,
   );
@@ -47,7 +50,7 @@ function toSubnet(subnet: Subnet): SubnetInfo[] {
 /** `tag:KEY=VALUE`: the groups of the VPC with this tag. */
 const TAG_FORM = /^tag:([^=]+)=(.*)$/;
 
-/** The given groups (ids, or by their tag), checked to exist in the VPC, or with none the VPC's default group. */
+/** The given groups (by id or tag), checked to exist in the VPC; with none given, the VPC's default group. */
 export async function findSecurityGroups(
   { sdk, client }: Ec2,
   wanted: readonly string[],
@@ -76,7 +79,7 @@ export async function findSecurityGroups(
   return ids.length > 0 ? [...new Set([...ids, ...byTag])] : found.slice(0, 1);
 }
 
-/** Filtered by the VPC alone: tags are compared here, because some endpoints do not know that filter. */
+/** Filtered by VPC only; tags are compared here, because some endpoints lack that filter. */
 async function taggedGroups(
   { sdk, client }: Ec2,
   tags: readonly string[],
@@ -104,7 +107,7 @@ async function taggedGroups(
   return [...new Set(found.flat().map((g) => g.GroupId!))];
 }
 
-/** Amazon Linux 2023 in its standard form: cloud-init, systemd and curl are in it, and it exists in every region. */
+/** Amazon Linux 2023, standard image: it has cloud-init, systemd and curl, and exists in every region. */
 const IMAGE_NAME = /^al2023-ami-2023\./;
 
 /** The given image, checked to exist and to fit, or with null the newest Amazon Linux 2023 for the architecture. */
@@ -133,7 +136,7 @@ export async function findImage(
   const byName = { Name: 'name', Values: ['al2023-ami-2023.*'] };
   const ask = async (Filters: { Name: string; Values: string[] }[]): Promise<Image[]> =>
     (await client.send(new sdk.DescribeImagesCommand({ Owners: ['amazon'], Filters }))).Images ?? [];
-  // Endpoints that are not AWS have other images; there any that fits will do, and the list is short.
+  // Endpoints other than AWS have other images; there any image that fits will do, and the list is short.
   const image =
     newest(await ask([...filters, byName]), architecture, IMAGE_NAME) ??
     newest(await ask(filters), architecture, /(?:)/);
@@ -147,7 +150,7 @@ function newest(images: readonly Image[], architecture: string, name: RegExp): s
       i.ImageId !== undefined &&
       i.Architecture === architecture &&
       (i.State ?? 'available') === 'available' &&
-      // Set for Windows alone.
+      // Set for Windows only.
       i.Platform === undefined &&
       name.test(i.Name ?? ''),
   );

@@ -1,4 +1,4 @@
-/** The balancer port on ELBv2 through the SDK: one application load balancer, one listener, one target group. */
+/** The load balancer port on ELBv2 through the SDK: one application load balancer, one listener, one target group. */
 import type { Listener, LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
@@ -18,10 +18,10 @@ import type {
   TargetHealth,
 } from './load-balancer.ts';
 
-/** A target group stays in use for some seconds after its balancer was deleted. */
+/** A target group stays in use for some seconds after its load balancer was deleted. */
 const RELEASE_PAUSES_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 
-/** Looks at the listeners of a balancer that other runs use, too, before giving up. */
+/** Maximum reads of the listeners of a shared load balancer before giving up. */
 const SHARED_TRIES = 10;
 
 export interface Elbv2Options extends AwsOptions {
@@ -59,7 +59,9 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return { url: `http://${balancer.DNSName}${port}`, loadBalancerArn, targetGroupArn, listenerArn };
   }
 
-  /** A listener of our own, on the first free port. A run that comes back finds the one that sends to its group. */
+  /**
+   * The run's own listener, on the first free port. A resumed run finds the listener that forwards to its target group.
+   */
   async #joinExisting(request: BalancerRequest, existing: string, targetGroupArn: string): Promise<Balancer> {
     const balancer = await this.#findExisting(existing);
     if (!balancer?.LoadBalancerArn) throw this.#notFound(existing);
@@ -70,7 +72,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
       const own = there.find((l) => l.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn)));
       const listener =
         own ?? (await this.#createListener(loadBalancerArn, targetGroupArn, freePort(there), request.tags));
-      // Null: another run was faster on that port.
+      // Null: another run took that port first.
       if (!listener?.ListenerArn || listener.Port === undefined) continue;
       const url = `http://${balancer.DNSName}:${listener.Port}`;
       return { url, loadBalancerArn, targetGroupArn, listenerArn: listener.ListenerArn, shared: true };
@@ -116,7 +118,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     const reply = await this.#call('DescribeTargetHealth', () =>
       client.send(new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn })),
     );
-    // No set at all is a gateway's empty 200, not "no targets".
+    // No set at all is a gateway's empty 200 and does not mean "no targets".
     if (!reply.TargetHealthDescriptions) throw this.#incomplete('DescribeTargetHealth', 'TargetHealthDescriptions');
     const health = new Map<string, TargetHealth>();
     for (const { Target, TargetHealth: state } of reply.TargetHealthDescriptions) {
@@ -169,7 +171,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   async list(owner: string): Promise<OwnedBalancer[]> {
     const elb = await this.#elb.get();
     if (this.#endpoint === null) return this.#call('DescribeLoadBalancers', () => listOwned(elb, owner));
-    // At an endpoint without ELBv2 nobody owns anything; AWS itself always has it, whatever a proxy before it answers.
+    // An endpoint without ELBv2 has nothing to list; AWS always has ELBv2, whatever a proxy in front of it answers.
     return (await this.#unless('capability-missing', 'DescribeLoadBalancers', () => listOwned(elb, owner))) ?? [];
   }
 
@@ -184,7 +186,9 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     await this.#removeGroup(targetGroupArn);
   }
 
-  /** On balancers that are not ours: what sends to a group of ours is ours, whatever became of the run. */
+  /**
+   * On the user's load balancers: a listener that forwards to one of our groups is ours, whatever became of the run.
+   */
   async #removeListenersTo({ TargetGroupArn, LoadBalancerArns }: TargetGroup): Promise<void> {
     for (const arn of LoadBalancerArns ?? []) {
       const listeners = await this.#listeners(arn);
@@ -239,7 +243,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
         new sdk.CreateLoadBalancerCommand({
           Name: request.name,
           Type: 'application',
-          // Only the main server speaks to it, mostly from inside the VPC; its idle time-out of 60 s is the default.
+          // Only the main server connects to it, mostly from inside the VPC; its idle timeout of 60 s is the default.
           Scheme: request.scheme ?? 'internal',
           IpAddressType: 'ipv4',
           Subnets: request.subnetIds,
@@ -265,7 +269,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
           TargetType: 'instance',
           HealthCheckProtocol: 'HTTP',
           HealthCheckPath: request.healthPath,
-          // The defaults, 30 s and five times, would keep a ready instance idle for two and a half minutes.
+          // The defaults, 30 s and five checks, would keep a ready instance idle for two and a half minutes.
           HealthCheckIntervalSeconds: 10,
           HealthCheckTimeoutSeconds: 5,
           HealthyThresholdCount: 2,
@@ -280,7 +284,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return made;
   }
 
-  /** The default is 300 s. It only saves time, so an endpoint that does not know the call is no reason to stop. */
+  /** The default is 300 s. This only saves time, so an endpoint without the call is no reason to stop. */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
     const { sdk, client } = await this.#elb.get();
     await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', () =>
@@ -296,7 +300,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   async #ensureListener(loadBalancerArn: string, targetGroupArn: string, request: BalancerRequest): Promise<string> {
     const there = (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
     if (there?.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) return there.ListenerArn!;
-    // It forwards to a group that was made anew since: a half-finished start of the same run.
+    // It forwards to a group that has been recreated since: a half-finished start of the same run.
     if (there) await this.#removeListener(there.ListenerArn!);
     const made =
       (await this.#createListener(loadBalancerArn, targetGroupArn, request.listenPort, request.tags)) ??
@@ -356,7 +360,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     }
   }
 
-  /** The reply, or null when the call fails in one of the expected ways. */
+  /** The reply, or null when the call fails with one of the expected kinds. */
   async #unless<T>(
     kinds: AwsFailureKind | readonly AwsFailureKind[],
     name: string,

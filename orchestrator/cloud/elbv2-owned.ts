@@ -1,4 +1,4 @@
-/** Balancers and target groups by their owner's tag. ELBv2 filters by nothing but name, so all are listed and their tags read. */
+/** Load balancers and target groups by owner tag. ELBv2 filters only by name, so all are listed and their tags read. */
 import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError } from './aws-errors.ts';
@@ -6,14 +6,14 @@ import { TAG } from './compute.ts';
 import type { Elbv2 } from './sdk-clients.ts';
 import type { OwnedBalancer } from './load-balancer.ts';
 
-/** DescribeTags takes at most 20 names, and fails as a whole for one that is gone. */
+/** DescribeTags takes at most 20 ARNs, and fails as a whole when one of them is gone. */
 const TAGS_BATCH = 20;
 const PAGE_SIZE = 400;
 const MAX_PAGES = 50;
 
 type Tags = Record<string, string>;
 
-/** Everything whose owner tag has this value; a balancer and its target group have one name and come as one. */
+/** Everything whose owner tag has this value; a load balancer and its target group share a name and form one entry. */
 export async function listOwned(elb: Elbv2, owner: string): Promise<OwnedBalancer[]> {
   const [balancers, groups] = [await listBalancers(elb), await listGroups(elb)];
   const arns = [...balancers.map((b) => b.LoadBalancerArn!), ...groups.map((g) => g.TargetGroupArn!)];
@@ -71,7 +71,7 @@ async function allPages<T>(
     if (!next) return all;
     marker = next;
   }
-  throw new AppError('aws-failed', `${call} never came to its last page`);
+  throw new AppError('aws-failed', `${call} did not reach its last page`);
 }
 
 async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string, Tags>> {
@@ -82,7 +82,7 @@ async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string
       await readBatch(elb, batch, tags);
     } catch (error) {
       if (classifyAwsError(error).kind !== 'not-found') throw error;
-      // Somebody removed one of them meanwhile; the others still have to be read.
+      // One of them has been removed since the listing; the others still have to be read.
       for (const arn of batch) await readBatch(elb, [arn], tags).catch(ignoreNotFound);
     }
   }

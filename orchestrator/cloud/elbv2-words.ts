@@ -1,10 +1,10 @@
-/** ELBv2's words in ours. */
+/** Translates ELBv2's terms into the port's. */
 import type { Action, Listener, LoadBalancer as Elb } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExistingBalancer, TargetHealth } from './load-balancer.ts';
 import { SHARED_PORTS } from './load-balancer.ts';
 
-/** Whether a listener's action sends to this target group, in either of the two forms ELBv2 has for it. */
+/** Whether a listener's action forwards to this target group, in either of ELBv2's two forms. */
 export const forwardsTo = (action: Action, arn: string): boolean =>
   action.TargetGroupArn === arn || (action.ForwardConfig?.TargetGroups ?? []).some((g) => g.TargetGroupArn === arn);
 

@@ -1,4 +1,4 @@
-/** What security groups let through, as far as it can be read from their rules. */
+/** What security groups let through, as far as their rules show. */
 import { BlockList, isIP } from 'node:net';
 import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
@@ -21,7 +21,7 @@ export async function readGroups(options: AwsOptions, ids: readonly string[]): P
   }
 }
 
-/** Who may reach a TCP port behind these groups: ids of groups, prefixes, and address ranges. */
+/** Sources that may reach a TCP port behind these groups: group ids, prefix lists and address ranges. */
 export function sourcesOf(groups: readonly SecurityGroup[], port: number): string[] {
   const rules = groups.flatMap((g) => g.IpPermissions ?? []).filter((rule) => covers(rule, port));
   return rules.flatMap((rule) => [
@@ -37,13 +37,13 @@ export function letsOut(groups: readonly SecurityGroup[], port: number): boolean
   return rules.flatMap(rangesOf).some(isAnywhere);
 }
 
-/** True when the groups let their instances reach something on this TCP port: an address, a prefix list or a group. */
+/** True when the groups let their instances reach any address, prefix list or group on this TCP port. */
 export function letsSomethingOut(groups: readonly SecurityGroup[], port: number): boolean {
   const rules = groups.flatMap((g) => g.IpPermissionsEgress ?? []).filter((rule) => covers(rule, port));
   return rules.some((r) => [...rangesOf(r), ...(r.PrefixListIds ?? []), ...(r.UserIdGroupPairs ?? [])].length > 0);
 }
 
-/** True when the address lies in the range. False for a range or an address that cannot be read. */
+/** True when the address lies in the range. False for a range or address that cannot be parsed. */
 export function isWithin(address: string, range: string): boolean {
   const [net = '', bits = ''] = range.split('/');
   const family = isIP(address);
@@ -53,7 +53,7 @@ export function isWithin(address: string, range: string): boolean {
   return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** True for addresses and prefix lists, false for a group. Whose addresses lie in them cannot be seen here. */
+/** True for addresses and prefix lists, false for a group. It is unknown here which machines have those addresses. */
 export const isRange = (source: string): boolean => source.includes('/') || source.startsWith('pl-');
 
 export const isAnywhere = (range: string): boolean => range === '0.0.0.0/0' || range === '::/0';

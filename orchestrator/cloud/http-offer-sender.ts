@@ -1,4 +1,4 @@
-/** Offers through the balancer over HTTP, signed by the run's key. */
+/** Sends offers through the load balancer over HTTP, signed with the run's key. */
 import { Agent, request } from 'undici';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
@@ -7,7 +7,7 @@ import { HEADER, envelopeHeaders, importPrivateKey, signMessage } from '../../sh
 import type { OfferSender } from '../control/model/core.ts';
 import type { OfferResult } from '../control/model/core.ts';
 
-/** An instance answers in milliseconds; a balancer gives up after 60 s. */
+/** An instance answers in milliseconds; a load balancer gives up after 60 s. */
 const TIMEOUT_MS = 15_000;
 
 export class HttpOfferSender implements OfferSender {
@@ -40,7 +40,7 @@ export class HttpOfferSender implements OfferSender {
   }
 }
 
-/** What undici says when the connection was never made in time; its system calls say the rest. */
+/** undici's code for a connection that was not made in time; other failures carry a system error code. */
 const CONNECT_CODES = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -50,17 +50,17 @@ const CONNECT_CODES = new Set([
   'ENETUNREACH',
 ]);
 
-/** True for an error after which no instance can hold the chunk: nothing was sent, because there was no connection. */
+/** True for an error that rules out a delivered chunk: without a connection nothing was sent. */
 export function isFromBeforeConnection(error: unknown): boolean {
   const { code, syscall, errors } = (error ?? {}) as { code?: string; syscall?: string; errors?: unknown[] };
-  // A name with several addresses: each was tried.
+  // A host name with several addresses: each was tried.
   if (Array.isArray(errors) && errors.length > 0) return errors.every(isFromBeforeConnection);
   return CONNECT_CODES.has(code ?? '') || syscall === 'connect' || syscall === 'getaddrinfo';
 }
 
 function readReply(status: number, fromInstance: boolean, text: string): OfferResult {
   if (!fromInstance) {
-    // 503 comes from a balancer with nobody behind it. 502 and 504 may follow a delivery.
+    // A load balancer without targets sends 503. 502 and 504 may follow a delivery.
     return status === 503
       ? { kind: 'not-ready', message: 'HTTP 503' }
       : { kind: 'unknown', message: `HTTP ${status}, not from an instance` };

@@ -1,4 +1,4 @@
-/** What making an image takes of EC2, in our own words. */
+/** The port to EC2 for making an image. */
 import type { CloudState } from './compute.ts';
 import type { ImageArchitecture, OwnImage } from './image-lookup.ts';
 
@@ -9,20 +9,20 @@ export interface BuilderRequest {
   subnetId: string;
   securityGroupIds: string[];
   userData: string;
-  /** On the instance and its disk from the first moment. */
+  /** Set on the instance and its disk at launch. */
   tags: Record<string, string>;
 }
 
 export interface ImageCloud {
   /** The image to build on: the given one, or the newest Debian 13. Throws an AppError when there is none. */
   baseImage(id: string | null, architecture: ImageArchitecture): Promise<string>;
-  /** Starts a machine that stops, and does not vanish, when it powers itself off. Its id. */
+  /** Starts a machine that stops, rather than terminates, when it powers itself off. Returns its id. */
   launchBuilder(request: BuilderRequest): Promise<string>;
   /** Null when EC2 does not show it (yet). */
   builderState(instanceId: string): Promise<CloudState | null>;
   /** Null when there is none yet. */
   console(instanceId: string): Promise<string | null>;
-  /** Begins to make an image of a stopped machine. Its id. */
+  /** Starts making an image of a stopped machine. Returns its id. */
   createImage(request: {
     instanceId: string;
     name: string;
@@ -31,10 +31,10 @@ export interface ImageCloud {
   }): Promise<string>;
   /** `pending`, `available`, `failed` …; null when EC2 does not show it (yet). */
   imageState(imageId: string): Promise<string | null>;
-  /** One that is gone already counts as done. */
+  /** A machine that is already gone counts as done. */
   terminate(instanceId: string): Promise<void>;
-  /** The account's own images that this command has made, the newest first. */
+  /** The account's images that this command has made, newest first. */
   ownImages(): Promise<OwnImage[]>;
-  /** Removes an image and the copies of disks that it is made of. */
+  /** Removes an image and its snapshots. */
   removeImage(image: Pick<OwnImage, 'id' | 'snapshots'>): Promise<void>;
 }

@@ -76,7 +76,7 @@ export class Ec2Images implements ImageCloud {
           InstanceId: instanceId,
           Name: name,
           Description: description,
-          // It is stopped already.
+          // The machine is already stopped.
           NoReboot: true,
           TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
         }),
@@ -114,7 +114,7 @@ export class Ec2Images implements ImageCloud {
     await this.#call(`DeregisterImage ${id}`, ({ sdk, client }) =>
       client.send(new sdk.DeregisterImageCommand({ ImageId: id })).catch(nothingWhenNotFound),
     );
-    // Only now: a snapshot that an image uses cannot be deleted.
+    // Only now: a snapshot cannot be deleted while an image uses it.
     for (const SnapshotId of snapshots) {
       await this.#call(`DeleteSnapshot ${SnapshotId}`, ({ sdk, client }) =>
         client.send(new sdk.DeleteSnapshotCommand({ SnapshotId })).catch(nothingWhenNotFound),
@@ -131,7 +131,7 @@ export class Ec2Images implements ImageCloud {
   }
 }
 
-/** EC2 does not always know at once what it has just made, and forgets what is gone. */
+/** EC2 may not show a new resource at once, and forgets deleted ones. */
 function nothingWhenNotFound(error: unknown): null {
   if (classifyAwsError(error).kind === 'not-found') return null;
   throw error;

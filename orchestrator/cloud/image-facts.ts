@@ -1,4 +1,4 @@
-/** What EC2 shows of an image, for the check before a run. */
+/** What EC2 shows about an image, for the check before a run. */
 import type { Image } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
@@ -7,7 +7,7 @@ import { lazyEc2 } from './sdk-clients.ts';
 export interface ImageFacts {
   id: string;
   name: string;
-  /** The account it belongs to. */
+  /** The owner's account. */
   ownerId: string;
   /** `amazon`, `aws-marketplace` or `self`; null for other accounts. */
   ownerAlias: string | null;
@@ -15,7 +15,7 @@ export interface ImageFacts {
   /** `available` when it can be launched. */
   state: string;
   tags: Record<string, string>;
-  /** Device names of volumes that stay, and are billed, when an instance ends. */
+  /** Device names of volumes that remain, and are billed, after an instance terminates. */
   keptVolumes: string[];
 }
 

@@ -1,18 +1,18 @@
-/** What a boot that needs a browser will find on an image, as far as its name, owner and tags tell. Pure. */
+/** Whether an image has, or can get, the browser that a boot needs, judged by its name, owner and tags. Pure. */
 import type { ImageFacts } from './image-facts.ts';
 import { BROWSER_IMAGE, DEBIAN_OWNER, IMAGE_TAG } from './image-lookup.ts';
 
 /**
- * ready    made by `orchestrator image`, or by Packer with its recipe: Chromium is on it
+ * ready    made by `orchestrator image`, or by Packer with its recipe: has Chromium
  * debian   Debian's own: boot installs Chromium
- * lacking  a stock image of a system that has no package of Chromium: boot gives up
- * unknown  somebody's own: who made it knows
+ * lacking  a stock image of a system without a Chromium package: boot gives up
+ * unknown  a custom image: only its maker knows
  */
 export type BrowserOnImage = 'ready' | 'debian' | 'lacking' | 'unknown';
 
 /**
- * Names of stock images, with their owner's account in the commercial regions. EC2 shows an alias for the owner where it
- * vouches for it, which is the same in the other partitions.
+ * Names of stock images, with their owner's account in the commercial regions. Where EC2 vouches for the owner it shows
+ * an alias, which is the same in the other partitions.
  */
 const STOCK: readonly { name: RegExp; owner: string; holds: BrowserOnImage }[] = [
   // https://wiki.debian.org/Cloud/AmazonEC2Image

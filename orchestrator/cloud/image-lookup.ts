@@ -1,11 +1,11 @@
-/** Which image a machine with a browser boots from: one of the account's own with Chromium on it, else Debian's. */
+/** Which image a machine with a browser boots from: the account's own with Chromium, else Debian's. */
 import type { Image } from '@aws-sdk/client-ec2';
 import { TAG } from './compute.ts';
 import type { Ec2 } from './sdk-clients.ts';
 
 export type ImageArchitecture = 'x86_64' | 'arm64';
 
-/** On every image that `orchestrator image` makes; the value says what it is for. */
+/** Tag on every image that `orchestrator image` makes; the value is its purpose. */
 export const IMAGE_TAG = 'crawlfleet:image';
 export const BROWSER_IMAGE = 'browser';
 /** Of Chromium on it. */
@@ -22,17 +22,17 @@ export interface OwnImage {
   /** `available` when it can be launched. */
   state: string;
   createdAt: string;
-  /** Whose it is; null when nobody has said so. */
+  /** Null when the image names no owner. */
   owner: string | null;
   chromium: string | null;
   snapshots: string[];
 }
 
-/** Images of this account that `orchestrator image` has made, the newest first. Throws what the SDK throws. */
+/** Images of this account that `orchestrator image` has made, newest first. Throws what the SDK throws. */
 export async function listOwnImages({ sdk, client }: Ec2): Promise<OwnImage[]> {
   const Filters = [{ Name: `tag:${IMAGE_TAG}`, Values: [BROWSER_IMAGE] }];
   const reply = await client.send(new sdk.DescribeImagesCommand({ Owners: ['self'], Filters }));
-  // Checked again here: some endpoints ignore filters that they do not know.
+  // Checked again here: some endpoints ignore unknown filters.
   const own = (reply.Images ?? []).filter((image) => tagOf(image, IMAGE_TAG) === BROWSER_IMAGE);
   return newestFirst(own).map((image) => ({
     id: image.ImageId!,
@@ -61,7 +61,7 @@ export async function findDebianImage(ec2: Ec2, architecture: ImageArchitecture)
   return newestFirst(fitting)[0]?.ImageId ?? null;
 }
 
-/** The account's own newest image for browsers, else the newest Debian 13; null where there is neither. */
+/** The account's newest image for browsers, else the newest Debian 13; null where there is neither. */
 export async function findBrowserImage(ec2: Ec2, architecture: ImageArchitecture): Promise<string | null> {
   const own = await listOwnImages(ec2);
   const prepared = own.find((image) => image.architecture === architecture && image.state === 'available');

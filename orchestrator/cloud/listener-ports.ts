@@ -1,4 +1,4 @@
-/** Whether a run's listener would find room on a balancer of the user's. */
+/** Whether a load balancer of the user's has a free port for a run's listener. */
 import type { Listener } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { toAppError } from './aws-errors.ts';
 import { freePort } from './elbv2-words.ts';

@@ -1,30 +1,30 @@
 /**
- * The port to ELBv2: one target group behind one application load balancer, made for a run and removed after it; or behind a
- * balancer of the user's, which is never changed but for a listener that comes and goes with the run.
+ * The port to ELBv2: one target group behind one application load balancer, created for a run and removed after it; or
+ * behind a load balancer of the user's, to which the run only adds its own listener and removes it again.
  */
 
-/** What was made, stored in the run's row so that `resume` finds and removes it. */
+/** The created resources, stored in the run's row so that `resume` finds and removes them. */
 export interface Balancer {
   /** Base URL that offers are sent to, without a trailing slash. */
   url: string;
   loadBalancerArn: string;
   targetGroupArn: string;
   listenerArn: string;
-  /** The balancer is the user's: only listener and target group are the run's own. */
+  /** The load balancer is the user's: only listener and target group belong to the run. */
   shared?: true;
 }
 
 export interface BalancerRequest {
   /** At most 32 characters, letters, digits and hyphens: the run's short name. */
   name: string;
-  /** Name or ARN of a balancer of the user's; null or left out: one is made under `name`. */
+  /** Name or ARN of a load balancer of the user's; null or left out: one is created under `name`. */
   existing?: string | null;
-  /** `internal` when left out: the main server is in the VPC. Of no meaning for an existing one. */
+  /** `internal` when left out: the main server is in the VPC. Ignored for an existing load balancer. */
   scheme?: BalancerScheme;
   vpcId: string;
   subnetIds: string[];
   securityGroupIds: string[];
-  /** Port the balancer listens on; on an existing one the first free port from SHARED_PORTS on. */
+  /** Port the load balancer listens on; an existing one uses the first free port of SHARED_PORTS. */
   listenPort: number;
   /** Port the instances serve on. */
   targetPort: number;
@@ -32,25 +32,27 @@ export interface BalancerRequest {
   tags: Record<string, string>;
 }
 
-/** ELBv2's own words. `unused` = its zone is not enabled on the balancer. */
+/** ELBv2's terms. `unused`: the target's zone is not enabled on the load balancer. */
 export type TargetHealth = 'initial' | 'healthy' | 'unhealthy' | 'draining' | 'unused' | 'unavailable';
 
-/** What carries an owner's tag under one name: a balancer, its target group, or the one that was left of them. */
+/** Resources of one name with an owner's tag: a load balancer, its target group, or whichever of the two is left. */
 export interface OwnedBalancer {
   name: string;
   loadBalancerArn: string | null;
   targetGroupArn: string | null;
-  /** Of the balancer; null for a target group that is left alone. */
+  /** Of the load balancer; null for a target group without one. */
   createdAtMs: number | null;
   tags: Record<string, string>;
 }
 
 export type BalancerScheme = 'internal' | 'internet-facing';
 
-/** Ports on a balancer of the user's: its security group must let the main server in there. One for each run at a time. */
+/**
+ * Ports on a load balancer of the user's, one per concurrent run. Its security group must let the main server in there.
+ */
 export const SHARED_PORTS = { first: 8_800, last: 8_899 } as const;
 
-/** A balancer of the user's. */
+/** A load balancer of the user's. */
 export interface ExistingBalancer {
   name: string;
   loadBalancerArn: string;
@@ -58,31 +60,39 @@ export interface ExistingBalancer {
   type: string;
   scheme: BalancerScheme;
   vpcId: string;
-  /** Zones that are enabled on it: targets elsewhere stay `unused`. */
+  /** Zones enabled on it: targets elsewhere stay `unused`. */
   zones: string[];
 }
 
 export interface LoadBalancer {
-  /** The balancer with this name or ARN; null when there is none. */
+  /** The load balancer with this name or ARN; null when there is none. */
   find(nameOrArn: string): Promise<ExistingBalancer | null>;
-  /** Finds what has this name, makes what is missing. Idempotent. Resolves when it exists, which may be before it is active. */
+  /**
+   * Finds what has this name and creates what is missing. Idempotent. May resolve before the load balancer is active.
+   */
   ensure(request: BalancerRequest): Promise<Balancer>;
-  /** False while the balancer is still being provisioned (minutes on AWS). */
+  /** False while the load balancer is still being provisioned (minutes on AWS). */
   isActive(balancer: Balancer): Promise<boolean>;
-  /** `not-running` when an instance cannot be a target yet (InvalidTarget): ask again later. */
+  /** `not-running` when an instance cannot be a target yet (InvalidTarget): retry later. */
   register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'>;
   /** Health by instance id. */
   health(balancer: Balancer): Promise<Map<string, TargetHealth>>;
-  /** ELBv2's code and words for what is wrong with a target, such as `Target.ResponseCodeMismatch`; null when nothing is, or it is not there. */
+  /**
+   * ELBv2's code and message for an unhealthy target, such as `Target.ResponseCodeMismatch`; null when it is healthy or
+   * absent.
+   */
   whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null>;
-  /** A target that is not there counts as done. */
+  /** A missing target counts as done. */
   deregister(balancer: Balancer, instanceId: string): Promise<void>;
-  /** Removes listener, balancer (unless it is the user's) and target group; what is gone already counts as removed. */
+  /** Removes listener, load balancer (unless it is the user's) and target group. Missing resources count as removed. */
   remove(balancer: Balancer): Promise<void>;
-  /** Removes whatever carries this name, and listeners that send to it, for a run that died before it could store what it made. */
+  /**
+   * Removes everything with this name and the listeners that forward to it, for a run that died before storing the
+   * resources.
+   */
   removeByName(name: string): Promise<void>;
-  /** Everything in the account and region whose tag crawlfleet:owner has this value; all pages. */
+  /** Everything in the account and region with this value of the tag crawlfleet:owner; all pages. */
   list(owner: string): Promise<OwnedBalancer[]>;
-  /** Removes exactly what is named, with the listeners that send to it; what is gone already counts as removed. */
+  /** Removes exactly the named resources and the listeners that forward to them. Missing resources count as removed. */
   removeOwned(owned: OwnedBalancer): Promise<void>;
 }

@@ -1,35 +1,35 @@
 /**
- * Where in EC2's network this machine is, where it is an EC2 instance: from its own metadata (IMDSv2).
+ * Where in EC2's network this machine is, if it is an EC2 instance: from its own metadata (IMDSv2).
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 
-/** The link-local address of every instance's metadata; anywhere else nobody answers there. */
+/** The link-local address of an instance's metadata; on other machines it does not answer. */
 const METADATA = 'http://169.254.169.254';
-/** For a token, each try: on another machine the packets go nowhere. */
+/** Per attempt to get a token: on other machines the packets go nowhere. */
 const TOKEN_MS = 1_000;
-/** Who gives a token answers; so long for all of the rest together. */
+/** Total time for all requests after the token: a service that returns a token also answers. */
 const REST_MS = 5_000;
-/** As the SDKs have it: a packet may be lost, and the service refuses who asks too fast. */
+/** As in the SDKs: a packet may be lost, and the service throttles frequent requests. */
 const TRIES = 3;
 const PAUSE_MS = 100;
 
 export interface MetadataOptions {
-  /** As the SDKs have it: AWS_EC2_METADATA_DISABLED. */
+  /** As in the SDKs: AWS_EC2_METADATA_DISABLED. */
   disabled: boolean;
   /** AWS_EC2_METADATA_SERVICE_ENDPOINT; null for the usual address. */
   endpoint: string | null;
-  /** Of one try for a token. Default 1 s. */
+  /** Per attempt to get a token. Default 1 s. */
   timeoutMs?: number;
-  /** For the rest together. Default 5 s. */
+  /** For all other requests together. Default 5 s. */
   restMs?: number;
-  /** Whether this is a machine of EC2 by other signs. Default: what its firmware says. */
+  /** Whether other evidence shows an EC2 machine. Default: its firmware. */
   isEc2?: () => boolean;
 }
 
-/** What the SDKs' own variables say of it. */
+/** Settings from the SDKs' own variables. */
 export const metadataOptions = (environment: Readonly<Record<string, string | undefined>>): MetadataOptions => ({
   disabled: environment.AWS_EC2_METADATA_DISABLED?.toLowerCase() === 'true',
   endpoint: environment.AWS_EC2_METADATA_SERVICE_ENDPOINT || null,
@@ -39,15 +39,15 @@ export const metadataOptions = (environment: Readonly<Record<string, string | un
 export interface OwnInterface {
   vpcId: string;
   securityGroupIds: string[];
-  /** IPv4, as the VPC has them. */
+  /** IPv4, private. */
   addresses: string[];
-  /** IPv4, as the internet has them. */
+  /** IPv4, public. */
   publicAddresses: string[];
 }
 
 /**
- * Every interface of this machine that is in a VPC; empty when it is no EC2 instance. Where it is one and that cannot be found out, it throws:
- * `config-invalid` when its metadata are not to be had, `aws-failed` when only the answer was missing.
+ * Every interface of this machine that is in a VPC; empty when it is no EC2 instance. On an EC2 instance it throws
+ * `config-invalid` when the metadata are unavailable, and `aws-failed` when only the reply is missing.
  */
 export async function ownInterfaces(options: MetadataOptions): Promise<OwnInterface[]> {
   const { disabled, endpoint, timeoutMs = TOKEN_MS, restMs = REST_MS, isEc2 = isEc2Machine } = options;
@@ -55,8 +55,8 @@ export async function ownInterfaces(options: MetadataOptions): Promise<OwnInterf
   const token = disabled ? null : await askToken(base, timeoutMs);
   if (token === null) {
     if (!isEc2()) return [];
-    const why = disabled ? 'switched off for us (AWS_EC2_METADATA_DISABLED)' : 'not to be had';
-    throw unknown('config-invalid', `this machine is an EC2 instance, and its metadata are ${why}`);
+    const why = disabled ? 'disabled (AWS_EC2_METADATA_DISABLED)' : 'unavailable';
+    throw unknown('config-invalid', `this machine is an EC2 instance, but its metadata are ${why}`);
   }
   const over = AbortSignal.timeout(restMs);
   const ask = (path: string): Promise<string[]> =>
@@ -85,12 +85,12 @@ export async function ownInterfaces(options: MetadataOptions): Promise<OwnInterf
 }
 
 const unknown = (code: 'config-invalid' | 'aws-failed', why: string, cause?: unknown): AppError =>
-  new AppError(code, `${why}, so nobody knows which VPC it is in; aws.balancer_scheme other than auto says it`, {
+  new AppError(code, `${why}, so its VPC is unknown and aws.balancer_scheme: auto cannot be resolved`, {
     hint: 'Set aws.balancer_scheme: internal where this machine reaches the private addresses of the VPC, else internet-facing.',
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** Null where nobody answers, or somebody who has none. */
+/** Null where no service answers, or the service has no token. */
 async function askToken(base: string, timeoutMs: number): Promise<string | null> {
   const headers = { 'x-aws-ec2-metadata-token-ttl-seconds': '60' };
   for (let left = TRIES; left > 0; left--) {
@@ -101,14 +101,14 @@ async function askToken(base: string, timeoutMs: number): Promise<string | null>
       if (response.ok) return text;
       if (!isPassing(response.status)) return null;
     } catch {
-      // Another try may be heard.
+      // Another attempt may get through.
     }
     await sleep(PAUSE_MS);
   }
   return null;
 }
 
-/** Empty where there is nothing of that name. */
+/** Empty where there is no such entry. */
 async function askLines(url: string, token: string, signal: AbortSignal): Promise<string[]> {
   const headers = { 'x-aws-ec2-metadata-token': token };
   for (let left = TRIES; ;) {
@@ -127,7 +127,7 @@ async function askLines(url: string, token: string, signal: AbortSignal): Promis
 
 const isPassing = (status: number): boolean => status === 429 || status >= 500;
 
-/** By the firmware of today's machines, and by the hypervisor of the older ones; false where neither is shown. */
+/** By the firmware of current machines and the hypervisor of older ones; false where neither is shown. */
 function isEc2Machine(): boolean {
   const read = (file: string): string => {
     try {

@@ -1,5 +1,5 @@
 /**
- * AWS's price list, asked for what a fleet costs. What comes is not believed yet: checkPrices does that.
+ * Queries AWS's price list for what a fleet costs. checkPrices validates the result.
  * https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
  */
 import { AppError } from '../../shared/domain/errors.ts';
@@ -8,7 +8,7 @@ import { toAppError } from './aws-errors.ts';
 import type { Pricing } from './sdk-clients.ts';
 import { lazyPricing } from './sdk-clients.ts';
 
-/** The API answers in us-east-1, eu-central-1 and ap-south-1, for all regions. */
+/** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';
 
 export interface PriceQuestion {
@@ -18,13 +18,13 @@ export interface PriceQuestion {
   /** Null for AWS; an endpoint for tests. */
   endpoint: string | null;
   credentials?: { accessKeyId: string; secretAccessKey: string };
-  /** For all of it together. */
+  /** For all queries together. */
   timeoutMs: number;
 }
 
 /**
- * On-demand prices in USD. Throws when an instance type cannot be priced; a service's price that the API does not give
- * in the expected form is left out.
+ * On-demand prices in USD. Throws when an instance type cannot be priced; a service's price that does not have the
+ * expected form is left out.
  */
 export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   const { region, endpoint, credentials, timeoutMs, nowMs } = question;
@@ -37,7 +37,7 @@ export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   });
   const signal = AbortSignal.timeout(timeoutMs);
   const late = new Promise<never>((_, reject) => {
-    // The chain of credentials does not look at a signal.
+    // The credential chain ignores abort signals.
     signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no prices within ${timeoutMs} ms`)));
   });
   try {
@@ -68,7 +68,7 @@ interface Query {
   service: string;
   filters: Record<string, string>;
   unit: string;
-  /** Of the product's `usagetype`, which begins with a region's short name or with nothing. */
+  /** Suffix of the product's `usagetype`, which may begin with a region's short name. */
   usage: RegExp;
 }
 
@@ -112,7 +112,7 @@ const SERVICES: Record<'ipv4Hour' | 'gp3GbMonth' | 'balancerHour' | 'lcuHour', Q
   },
 };
 
-/** The dearest of the prices that fit: free tiers and special offers come as further ones. */
+/** The highest matching price: free tiers and special offers appear as further prices. */
 async function findPrice(
   { sdk, client }: Pricing,
   query: Query,
@@ -149,7 +149,7 @@ interface Dimension {
 function pricesIn(document: unknown, query: Query, region: string): number[] {
   const { product, terms } = document as Offer;
   const attributes = product?.attributes ?? {};
-  // The filters are checked again: an endpoint that ignores one would give another machine's price.
+  // The filters are checked again: an endpoint that ignores one would return another machine's price.
   const fits =
     query.usage.test(attributes.usagetype ?? '') &&
     (attributes.regionCode ?? region) === region &&

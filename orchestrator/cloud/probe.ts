@@ -1,6 +1,6 @@
 /**
- * Who answers at `aws.endpoint`, and what it really does. Asked once, before anything else. The questions to our own sandbox
- * are no AWS calls, so they use up nothing of what a test has told it to do.
+ * Identifies the server at `aws.endpoint` and what it really does. Runs once, before anything else. The requests to our
+ * own sandbox are no AWS calls, so they use up none of the faults that a test has set.
  */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
@@ -14,11 +14,11 @@ export type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 export interface EndpointProfile {
   endpoint: string;
   name: EndpointName;
-  /** As it says itself; null when it does not. */
+  /** As reported by the server; null when it reports none. */
   version: string | null;
-  /** `mock`: a row in a table, which no machine stands behind and whose user data nobody carries out. */
+  /** `mock`: an instance is only a record, without a machine that runs its user data. */
   instances: 'real' | 'mock';
-  /** `mock`: it can be described, and passes nothing on. */
+  /** `mock`: it can be described, but forwards nothing. */
   balancer: 'real' | 'mock' | 'missing';
 }
 
@@ -28,14 +28,14 @@ export interface ProbeOptions extends AwsOptions {
   clock?: Clock;
 }
 
-/** One question; an endpoint on this machine that needs longer is of no use for a run. */
+/** Per request; a local endpoint that needs longer is of no use for a run. */
 const TIMEOUT_MS = 5_000;
-/** It may be starting, or a connection may be reset: four tries in about two seconds. */
+/** The endpoint may be starting, or reset a connection: four attempts in about two seconds. */
 const PAUSES_MS = [250, 500, 1_000];
 
 /**
- * Throws `endpoint-unreachable` when nothing answers, and `aws-capability-missing` when what answers lacks EC2 or S3, for
- * which nothing can stand in.
+ * Throws `endpoint-unreachable` when nothing answers, and `aws-capability-missing` when the endpoint lacks EC2 or S3,
+ * which the sandbox cannot replace.
  */
 export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProfile> {
   const { endpoint } = options;
@@ -51,9 +51,10 @@ export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProf
   return { endpoint, ...known, instances: 'mock', balancer: has.elbv2 ? 'mock' : 'missing' };
 }
 
-/** By what each one shows beside AWS's own calls. */
+/** Recognizes each emulator by what it serves beside AWS's calls. */
 async function recognize(endpoint: string, clock: Clock): Promise<Pick<EndpointProfile, 'name' | 'version'>> {
-  // A 401 that names the token is the sandbox's; to anybody else this is a bucket of that name, which is not there.
+  // Only the sandbox sends a 401 that names the token; any other server takes the path for a bucket that does not
+  // exist.
   const sandbox = await ask(endpoint, '/_crawlfleet/status', clock);
   if (sandbox.status === 401 && sandbox.text.includes('control token')) return { name: 'sandbox', version: null };
   const [localstack, moto] = await Promise.all([
@@ -91,7 +92,7 @@ async function ask(endpoint: string, path: string, clock: Clock): Promise<{ stat
 }
 
 function unreachable(endpoint: string, error: unknown): AppError {
-  // What fetch throws says only that it failed; the cause says how.
+  // The error of fetch says only that it failed; its cause says why.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return new AppError('endpoint-unreachable', `nothing answers at aws.endpoint ${endpoint}: ${describeError(cause)}`, {
     cause: error,
@@ -124,7 +125,7 @@ async function askCapabilities(options: ProbeOptions): Promise<{ ec2: boolean; s
   return { ec2, s3, elbv2 };
 }
 
-/** False for whatever a service that is not there answers; a call that failed for another reason throws. */
+/** False for any answer of a missing service; a call that fails for another reason throws. */
 async function knows<T>(
   lazy: LazyClient<T>,
   name: string,
@@ -132,12 +133,13 @@ async function knows<T>(
   call: (service: T) => Promise<unknown[] | undefined>,
 ): Promise<boolean> {
   try {
-    // Without a list it was no answer of AWS, though the SDK could make something of it.
+    // A reply without a list is not AWS's, although the SDK could parse it.
     return (await call(await lazy.get())) !== undefined;
   } catch (error) {
     const { kind, status, code } = classifyAwsError(error);
     if (kind === 'capability-missing' || kind === 'not-found' || kind === 'invalid') return false;
-    // LocalStack: 501 for what it lacks, 500 InternalFailure for what is switched off. A page of HTML with 200 is no AWS at all.
+    // LocalStack: 501 for what it lacks, 500 InternalFailure for a disabled service. An HTML page with 200 is not AWS
+    // at all.
     if (code === 'InternalFailure' || (kind === 'failed' && status === 200)) return false;
     throw toAppError(error, name, endpoint);
   } finally {
@@ -145,15 +147,15 @@ async function knows<T>(
   }
 }
 
-/** True when machines and balancer have to be played by somebody else. */
+/** True when a sandbox has to provide machines and load balancer. */
 export const needsStandIn = ({ instances }: EndpointProfile): boolean => instances === 'mock';
 
-/** Who plays which part, for the lines at the start of a run. */
+/** Which server provides which service, for the first lines of a run. */
 export function renderParts(profile: EndpointProfile): string[] {
   const { name, endpoint, version, balancer } = profile;
-  if (name === 'sandbox') return [`EC2, ELBv2 and S3 are played by the sandbox at ${endpoint}.`];
+  if (name === 'sandbox') return [`The sandbox at ${endpoint} provides EC2, ELBv2 and S3.`];
   const who = { localstack: 'LocalStack', moto: 'moto', unknown: 'the endpoint' }[name];
-  const why = balancer === 'missing' ? `${who} has none` : `that of ${who} passes nothing on`;
+  const why = balancer === 'missing' ? `${who} has none` : `that of ${who} forwards nothing`;
   return [
     `EC2 and S3: ${who}${version === null ? '' : ` ${version}`} at ${endpoint}.`,
     `Instances: those of ${who} are mock, so the sandbox's host boots each of them here.`,

@@ -1,5 +1,5 @@
 /**
- * How many vCPUs a run may have: the account's quota by the Service Quotas API, less what runs in the region already.
+ * How many vCPUs a run may use: the account's quota by the Service Quotas API, less what already runs in the region.
  * https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
  */
 import type { Instance } from '@aws-sdk/client-ec2';
@@ -17,29 +17,29 @@ const MAX_PAGES = 100;
 export interface QuotaQuestion extends AwsOptions {
   /** `aws.vcpu_quota`; null when it is not set. */
   configured: number | null;
-  /** `aws.instance_types`: they say which quota counts. */
+  /** `aws.instance_types`: they determine which quota counts. */
   instanceTypes: readonly string[];
-  /** For all of it together. Default 8 s. */
+  /** For all queries together. Default 8 s. */
   timeoutMs?: number;
 }
 
 export interface Quota {
-  /** What a run may have now; null when unknown. */
+  /** What a run may use now; null when unknown. */
   vcpus: number | null;
-  /** The account's quota, what runs included; null when unknown. */
+  /** The account's quota, including running instances; null when unknown. */
   quota: number | null;
-  /** vCPUs that this quota counts and that run in the region; null when nobody looked, or it could not be seen. */
+  /** vCPUs under this quota that run in the region; null when not queried, or when the query failed. */
   inUse: number | null;
   /** The quota's code, such as L-1216C47A. */
   code: string;
   source: 'aws.vcpu_quota' | 'service-quotas' | 'unknown';
-  /** For the plan: where the number comes from, or why there is none; null when there is nothing to say. */
+  /** For the plan: where the number comes from, or why there is none; null when neither matters. */
   note: string | null;
 }
 
 /**
- * `aws.vcpu_quota` wins where it is set, and is what a run may have: no call is made. Else AWS is asked, in at most `timeoutMs`.
- * Never throws: what cannot be found out is unknown, and the note says why.
+ * `aws.vcpu_quota`, where set, is what a run may use: no call is made. Otherwise AWS is queried, for at most
+ * `timeoutMs`. Never throws: a failed query makes the number unknown, and the note says why.
  */
 export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
   const code = question.instanceTypes.map(quotaCodeOf).includes(STANDARD_QUOTA)
@@ -62,7 +62,7 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
       inUse: inUse instanceof AppError ? null : inUse,
       code,
       source: 'unknown',
-      note: `The vCPU quota ${code} is not known: ${quota.message}. Set aws.vcpu_quota to have the plan count with it.`,
+      note: `The vCPU quota ${code} is not known: ${quota.message}. Set aws.vcpu_quota so that the plan can use it.`,
     };
   if (inUse instanceof AppError)
     return {
@@ -71,7 +71,7 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
       inUse: null,
       code,
       source: 'service-quotas',
-      note: `The vCPU quota ${code} is ${quota}; what runs already could not be seen (${inUse.message}) and is not taken off.`,
+      note: `The vCPU quota ${code} is ${quota}; the vCPUs in use are unknown (${inUse.message}) and not subtracted.`,
     };
   const note =
     inUse === 0
@@ -82,7 +82,7 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
 
 type Ask = () => Promise<number>;
 
-/** Each answer, or why there is none. The chain of credentials looks at no signal, so the clock ends the wait. */
+/** Each answer, or why there is none. The credential chain ignores abort signals, so a timer ends the wait. */
 async function withTimeLimit(timeoutMs: number, asks: [Ask, Ask]): Promise<[number | AppError, number | AppError]> {
   const signal = AbortSignal.timeout(timeoutMs);
   const late = new Promise<never>((_, reject) => {
@@ -92,11 +92,11 @@ async function withTimeLimit(timeoutMs: number, asks: [Ask, Ask]): Promise<[numb
   return Promise.all([one(asks[0]), one(asks[1])]);
 }
 
-/** In a sentence's words: the plan shows it. */
+/** Phrased for a sentence of the plan. */
 function toReason(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { kind, message } = classifyAwsError(error);
-  // A page or XML where JSON was asked for: somebody answers who does not know the call.
+  // HTML or XML where JSON was requested: the server does not implement the call.
   const isUnreadable = error instanceof SyntaxError;
   const why =
     isUnreadable || kind === 'capability-missing'
@@ -137,26 +137,25 @@ async function askVcpusInUse(options: AwsOptions, code: string): Promise<number>
           ...(token ? { NextToken: token } : {}),
         }),
       );
-      if (!reply.Reservations)
-        throw new AppError('aws-failed', 'DescribeInstances answered with nothing that is a list');
+      if (!reply.Reservations) throw new AppError('aws-failed', 'DescribeInstances answered without a list');
       for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []))
         if (isCounted(instance, code)) found.set(instance.InstanceId!, vcpusOf(instance));
       token = reply.NextToken;
       if (!token) return [...found.values()].reduce((sum, n) => sum + n, 0);
     }
-    throw new AppError('aws-failed', 'DescribeInstances never came to its last page');
+    throw new AppError('aws-failed', 'DescribeInstances did not reach its last page');
   } finally {
     lazy.close();
   }
 }
 
-/** Spot instances have quotas of their own. The state is looked at again: some endpoints ignore filters. */
+/** Spot instances have their own quotas. The state is checked again: some endpoints ignore filters. */
 function isCounted({ InstanceId, InstanceType, State, InstanceLifecycle }: Instance, code: string): boolean {
   const isUp = State?.Name === 'pending' || State?.Name === 'running';
   return Boolean(InstanceId) && isUp && InstanceLifecycle !== 'spot' && quotaCodeOf(InstanceType ?? '') === code;
 }
 
-/** As EC2 shows it where it does, else by the name of the type. */
+/** From EC2 where it shows it, else from the name of the type. */
 function vcpusOf({ CpuOptions, InstanceType }: Instance): number {
   const shown = (CpuOptions?.CoreCount ?? 0) * (CpuOptions?.ThreadsPerCore ?? 1);
   return shown > 0 ? shown : describeInstanceType(InstanceType ?? '').vcpus;

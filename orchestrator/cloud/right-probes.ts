@@ -1,6 +1,7 @@
 /**
- * Whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and calls that only read. What cannot be
- * asked so is said to be unproved. Only for AWS itself and our own sandbox: other endpoints may carry a dry run out.
+ * Whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
+ * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
+ * execute a dry run.
  */
 import type { EC2Client } from '@aws-sdk/client-ec2';
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
@@ -10,32 +11,33 @@ import type { AwsOptions, Ec2 } from './sdk-clients.ts';
 import { lazyEc2, lazyElbv2 } from './sdk-clients.ts';
 
 /**
- * allowed   it would be carried out, or was (reading)
+ * allowed   it would be executed, or was (reading)
  * denied    a policy refuses it
- * unproved  neither: it was asked about an instance that does not exist
+ * unproved  neither: the call named an instance that does not exist
  * pool      allowed, but there is no capacity or quota for it now
  * wrong     a parameter is refused
- * missing   the endpoint does not know the call
+ * missing   the endpoint does not implement the call
  * failed    no answer
  */
 export type RightVerdict = 'allowed' | 'denied' | 'unproved' | 'pool' | 'wrong' | 'missing' | 'failed';
 
 export interface RightAnswer {
-  /** As in a policy: `ec2:RunInstances`. */
+  /** As written in a policy: `ec2:RunInstances`. */
   action: string;
   verdict: RightVerdict;
-  /** What AWS said; empty when it is allowed. */
+  /** AWS's message; empty when it is allowed. */
   message: string;
 }
 
-/** No account has it; EC2 gives ids at random. */
+/** No account has it; EC2 assigns random ids. */
 const NOBODY = 'i-00000000000000000';
 
 /**
- * Those of a run. ELBv2 asks EC2 for the groups of a VPC with the rights of whoever makes a balancer in it.
+ * The calls of a run. ELBv2 queries EC2 for the groups of a VPC with the permissions of the creator of the load
+ * balancer.
  * @param launch a launch as the run will make it, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; null to leave it out
- * @param instanceId one of our own instances, about which rights bound to its tags can be asked; null when there is none
- * @param balancerVpcId where a balancer is to be made; null when none is
+ * @param instanceId one of our own instances, to check permissions bound to its tags; null when there is none
+ * @param balancerVpcId where a load balancer is to be created; null when none is
  */
 export async function probeEc2Rights(
   options: AwsOptions,
@@ -106,9 +108,9 @@ function askWith({ client }: Ec2, { endpoint }: AwsOptions) {
 }
 
 /**
- * all      a refusal is one, and what is wrong is a parameter of the run's
- * denial   it is about an instance of ours, which may be gone by now: only a refusal proves something
- * nothing  it is about an instance that does not exist: a refusal may be for its missing tags
+ * all      a refusal is real, and an invalid parameter is the run's
+ * denial   it names an instance of ours, which may be gone by now: only a refusal proves something
+ * nothing  it names an instance that does not exist: a refusal may be due to its missing tags
  */
 type Proves = 'all' | 'denial' | 'nothing';
 
@@ -133,7 +135,7 @@ function verdictOf(error: unknown, proves: Proves): RightVerdict {
   }
 }
 
-/** The calls of ELBv2 that only read; it has no dry run for the others. */
+/** ELBv2's read-only calls; it has no dry run for the others. */
 export async function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
   const lazy = lazyElbv2(options);
   const ask = async (action: string, send: () => Promise<unknown>): Promise<RightAnswer> => {

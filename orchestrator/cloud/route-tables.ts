@@ -1,4 +1,4 @@
-/** Which way the instances of a subnet reach the internet, by its route table. */
+/** How the instances of a subnet reach the internet, by its route table. */
 import type { Route, RouteTable } from '@aws-sdk/client-ec2';
 import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
@@ -7,9 +7,9 @@ import { lazyEc2 } from './sdk-clients.ts';
 export type { RouteTable };
 
 /**
- * internet   an internet gateway: each instance speaks from its own public address
- * nat        a NAT gateway or instance: all of them speak from one address
- * other      something else, such as a transit gateway or a firewall: what address comes out of it cannot be known
+ * internet   an internet gateway: each instance uses its own public address
+ * nat        a NAT gateway or instance: all of them share one address
+ * other      something else, such as a transit gateway or a firewall: the public address is unknown
  * none       no way out
  */
 export type WayOut = { kind: 'internet' | 'nat' | 'other' | 'none'; target: string | null };
@@ -28,7 +28,7 @@ export async function findRouteTables(options: AwsOptions, vpcId: string): Promi
           ...(token ? { NextToken: token } : {}),
         }),
       );
-      // Some endpoints ignore filters they do not know.
+      // Some endpoints ignore unknown filters.
       found.push(...(reply.RouteTables ?? []).filter((table) => table.VpcId === vpcId));
       token = reply.NextToken;
     } while (token);
@@ -41,8 +41,9 @@ export async function findRouteTables(options: AwsOptions, vpcId: string): Promi
 }
 
 /**
- * The way out of a subnet: by the table associated with it, else by the VPC's main one. Only the IPv4 default route counts;
- * a blackhole is none. Without one, prefix lists and routes to large parts of the internet are `other`: together they may be all of it.
+ * The way out of a subnet: by its associated table, else by the VPC's main one. Only the IPv4 default route counts, and
+ * not a blackhole. Without one, prefix lists and routes to large parts of the internet are `other`: together they may
+ * cover all of it.
  */
 export function wayOut(tables: readonly RouteTable[], subnetId: string): WayOut {
   const own = tables.find((t) => t.Associations?.some((a) => a.SubnetId === subnetId));
@@ -71,7 +72,7 @@ function partOf(routes: readonly Route[]): WayOut {
     (r) =>
       r.State !== 'blackhole' &&
       r.GatewayId !== 'local' &&
-      // The way to S3 or DynamoDB alone.
+      // Leads only to S3 or DynamoDB.
       !r.GatewayId?.startsWith('vpce-') &&
       (r.DestinationPrefixListId !== undefined || isLarge(r.DestinationCidrBlock)),
   );

@@ -1,6 +1,6 @@
 /**
- * The SDK clients, made the same way everywhere: explicit region and endpoint, hard time limits, few attempts. Each SDK
- * is loaded at its first use, because it costs 70-240 ms that `plan` and `status` need not wait for.
+ * The SDK clients, all made the same way: explicit region and endpoint, hard time limits, few attempts. Each SDK is
+ * loaded at its first use, because loading takes 70-240 ms that `plan` and `status` need not wait for.
  */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
 import type * as Elbv2Sdk from '@aws-sdk/client-elastic-load-balancing-v2';
@@ -15,15 +15,15 @@ export interface AwsOptions {
   endpoint: string | null;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3Sdk.S3ClientConfig['credentials'];
-  /** One attempt, from connect to the head of the reply. Default 15 s. */
+  /** Per attempt, from connect to the response headers. Default 15 s. */
   timeoutMs?: number;
-  /** Attempts of one call, with the SDK's own pauses between them. Default 3. */
+  /** Attempts per call, with the SDK's own pauses between them. Default 3. */
   maxAttempts?: number;
-  /** Told the endpoint's own time, from the Date header of every reply of EC2 and STS. */
+  /** Receives the endpoint's time, from the Date header of every reply of EC2 and STS. */
   onTime?: (ms: number) => void;
 }
 
-/** A client with the module it comes from: commands are made from the module, so that nothing loads it early. */
+/** A client with its module: commands are created from the module, so that nothing loads it early. */
 export interface Loaded<Module, Client> {
   sdk: Module;
   client: Client;
@@ -51,9 +51,9 @@ function clientConfig(options: AwsOptions) {
     requestHandler: {
       connectionTimeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
       requestTimeout: timeoutMs,
-      // Without this the SDK only logs a warning when the time is over, and waits on.
+      // Without this the SDK only logs a warning at the timeout and keeps waiting.
       throwOnRequestTimeout: true,
-      // requestTimeout ends with the head of the reply; this one ends a body that stops coming.
+      // requestTimeout ends at the response headers; this one ends a stalled body.
       socketTimeout: timeoutMs,
     },
   };
@@ -70,7 +70,7 @@ export const lazyEc2 = (options: AwsOptions): LazyClient<Ec2> =>
 
 type Stack = Ec2Sdk.EC2Client['middlewareStack'];
 
-/** Calls `onTime` for every reply, a refusal, too: the SDK hangs the reply that it made an error of on that error. */
+/** Calls `onTime` for every reply, including refusals: the SDK attaches the reply to the error it makes of it. */
 function tellTime(stack: Stack, { onTime }: AwsOptions): void {
   if (!onTime) return;
   const tell = (response: unknown): void => {
@@ -100,7 +100,7 @@ export const lazyElbv2 = (options: AwsOptions): LazyClient<Elbv2> =>
     return { sdk, client: new sdk.ElasticLoadBalancingV2Client(clientConfig(options)) };
   });
 
-/** The price list, likewise; it is served in few regions, and says what holds in all. */
+/** The price list, likewise; served in few regions, valid for all. */
 export const lazyPricing = (options: AwsOptions): LazyClient<Pricing> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-pricing');
@@ -114,17 +114,17 @@ export const lazyQuotas = (options: AwsOptions): LazyClient<Quotas> =>
     return { sdk, client: new sdk.ServiceQuotasClient(clientConfig(options)) };
   });
 
-/** STS, likewise; asked in the region, as its endpoint for all of AWS may be switched off for an account. */
+/** STS, likewise; called in the region, because an account may have the global endpoint disabled. */
 export const lazySts = (options: AwsOptions): LazyClient<Sts> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-sts');
     const client = new sdk.STSClient(clientConfig(options));
-    // The two differ in the names of the calls only.
+    // The two differ only in the names of the calls.
     tellTime(client.middlewareStack as unknown as Stack, options);
     return { sdk, client };
   });
 
-/** S3, likewise; other endpoints than AWS are addressed path-style. */
+/** S3, likewise; endpoints other than AWS are addressed path-style. */
 export const lazyS3 = (options: AwsOptions): LazyClient<S3> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-s3');
@@ -142,7 +142,7 @@ function lazy<T extends { client: { destroy(): void } }>(make: () => Promise<T>)
   return {
     get: () => (made ??= make()),
     close() {
-      // A client that could not be made has nothing to close, and its caller has seen why.
+      // A client that could not be created has nothing to close, and its caller has received the error.
       void made?.then(
         ({ client }) => client.destroy(),
         () => undefined,

@@ -1,6 +1,7 @@
 /**
- * The adapters of a run at an endpoint whose instances are mock: EC2 is that endpoint's, the machines and the balancer are
- * those of a sandbox that stands in for it (`sandbox --stand-in-for`), which has each machine under its id of there.
+ * The adapters of a run at an endpoint with mock instances: EC2 is that endpoint's; machines and load balancer come
+ * from a sandbox that stands in for it (`sandbox --stand-in-for`) and gives each machine its instance id from the
+ * endpoint.
  */
 import type { CloudInstance, LaunchRequest, LaunchResult } from './compute.ts';
 import { Ec2Compute } from './ec2-compute.ts';
@@ -22,7 +23,7 @@ export class StandInCompute extends Ec2Compute {
     this.#machines.close();
   }
 
-  /** Without the instance profile, which the endpoint need not know: the machines have a role all the same. */
+  /** Without the instance profile, which the endpoint may not have: the machines have a role anyway. */
   override launch(request: LaunchRequest): Promise<LaunchResult> {
     return super.launch({ ...request, instanceProfile: null });
   }
@@ -38,7 +39,7 @@ export class StandInCompute extends Ec2Compute {
   }
 }
 
-/** The endpoint's instance with the addresses of its machine; not running before that runs. */
+/** The endpoint's instance with the addresses of its machine; not running before the machine runs. */
 function overlay(instance: CloudInstance, machine: CloudInstance | null): CloudInstance {
   const isUp = machine !== null && machine.state !== 'pending';
   return {
@@ -52,19 +53,19 @@ function overlay(instance: CloudInstance, machine: CloudInstance | null): CloudI
 export class StandInLoadBalancer extends Elbv2LoadBalancer {
   readonly #network: Ec2Compute;
 
-  /** @param options those of the stand-in; `network` its EC2, closed by whoever made it */
+  /** @param options those of the stand-in; `network` is its EC2, closed by its creator */
   constructor(options: AwsOptions, network: Ec2Compute) {
     super(options);
     this.#network = network;
   }
 
-  /** In the subnets that the machines are in: those of the endpoint mean nothing here. */
+  /** In the machines' subnets: those of the endpoint mean nothing here. */
   override async ensure(request: BalancerRequest): Promise<Balancer> {
     const subnets = await this.#network.subnets([]);
     const { vpcId } = subnets[0]!;
     const securityGroupIds = await this.#network.securityGroups([], vpcId);
     const subnetIds = subnets.map(({ id }) => id);
-    // Nor does a balancer that the user has there: it passes nothing on.
+    // Nor does the user's load balancer there: it forwards nothing.
     return super.ensure({ ...request, existing: null, vpcId, subnetIds, securityGroupIds });
   }
 }

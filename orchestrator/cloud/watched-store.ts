@@ -1,4 +1,4 @@
-/** An object store that notices when its bucket is gone, or lost to us: those errors do not pass by themselves. */
+/** An object store that detects a missing or inaccessible bucket: those errors do not pass on their own. */
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { classifyAwsError } from './aws-errors.ts';
 
@@ -7,7 +7,7 @@ type Operation = 'list' | 'read' | 'write';
 const LOST_CODES: readonly string[] = ['NoSuchBucket', 'AccessDenied', 'AllAccessDisabled'];
 
 /**
- * The same store. `onChange` hears what is wrong, in words that name the bucket, at the first call that fails so, and null when every
+ * The same store. `onChange` receives a message that names the bucket at the first such failure, and null when every
  * kind of call that failed has succeeded again.
  */
 export function watchStore(store: ObjectStore, bucket: string, onChange: (detail: string | null) => void): ObjectStore {
@@ -15,11 +15,11 @@ export function watchStore(store: ObjectStore, bucket: string, onChange: (detail
   const note = (operation: Operation, error: unknown): void => {
     const { code, message } = error === null ? { code: '', message: '' } : classifyAwsError(error);
     const isLost = LOST_CODES.includes(code);
-    // Another error says nothing about the bucket.
+    // Other errors say nothing about the bucket.
     if (error !== null && !isLost) return;
     const before = failing.size;
     if (isLost) failing.set(operation, message);
-    // A bucket that answers one call is there again; what a policy forbids is asked for call by call.
+    // A bucket that answers one call exists again; permissions are tracked per kind of call.
     else if ([...failing.values()].some((text) => text.includes('NoSuchBucket'))) failing.clear();
     else failing.delete(operation);
     if (before === 0 && failing.size > 0) onChange(`bucket ${bucket} (${operation}): ${message}`);

@@ -1,4 +1,4 @@
-/** Carries out one action. Each is idempotent, with its intent in the database before the outside world is asked. */
+/** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
 import type { Action } from './model/actions.ts';
 import { alarmOnce } from './alarm-once.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
@@ -18,7 +18,7 @@ import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 
-/** True when AWS was asked for something that will show in a Describe. */
+/** True after an AWS call whose effect a Describe will show. */
 export async function act(
   core: Core,
   dispatcher: Dispatcher,
@@ -111,11 +111,11 @@ async function moveInstance(
 ): Promise<void> {
   const { slot, epoch, from, to, reason, detail } = action;
   const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch);
-  // EC2 has been asked since this was decided: what it said must be known first.
+  // RunInstances has been called since this was decided: its answer must be known first.
   if (from === 'claimed' && (await core.fleet.get(world.run.id, slot, epoch))?.attempts !== record?.attempts) return;
   if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
   if (to === 'lost' && record?.publicKey === null && record.instanceId !== null) {
-    // It never said hello: what it printed is all there is to learn from, and goes with the machine.
+    // It never said hello: its console output is the only evidence, and is lost with the machine.
     const consoleOutput = await core.compute.consoleOutput(record.instanceId).catch(() => null);
     if (consoleOutput !== null) await core.fleet.patch(world.run.id, slot, epoch, { consoleOutput }, core.fence);
   }
@@ -141,14 +141,14 @@ async function moveInstance(
     core.log.warn({ slot, epoch, instance: record?.instanceId, reason }, 'instance is given up');
 }
 
-/** What ELBv2 says is wrong with the target: gone as soon as it is deregistered. */
+/** Stores ELBv2's reason for the unhealthy target, which is lost as soon as the target is deregistered. */
 async function noteHealth(core: Core, { run }: World, { slot, epoch, instanceId }: InstanceRecord): Promise<void> {
   if (run.balancer === null || instanceId === null) return;
   const why = await core.balancers.whyUnhealthy(run.balancer, instanceId).catch(() => null);
   if (why !== null) await core.fleet.patch(run.id, slot, epoch, { lastError: why }, core.fence);
 }
 
-/** The wish is stored; the next heartbeat brings it the order. */
+/** Stores the request; the reply to the next heartbeat carries the order. */
 async function rotateAddress(core: Core, { run, nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'rotate' }>) {
   const record = await core.fleet.get(run.id, slot, epoch);
   if (record === null || record.rotateAtMs !== null) return;
@@ -159,7 +159,7 @@ async function rotateAddress(core: Core, { run, nowMs }: World, { slot, epoch }:
 
 function sharedAlarm(slot: number, detail: string | null): string {
   return (
-    `slot ${slot} is ended, ${detail}: together they would ask the site at twice the pace. Instances must not sit behind a NAT or a proxy before server.url: ` +
+    `slot ${slot} is ended, ${detail}: together they would send requests at twice the pace. Instances must not sit behind a NAT or a proxy before server.url: ` +
     `check that the route table of its subnet leads to an internet gateway (aws.subnets)`
   );
 }
@@ -167,7 +167,7 @@ function sharedAlarm(slot: number, detail: string | null): string {
 function whatBanned(record: InstanceRecord | undefined): string {
   const address = record?.address ?? 'its address';
   return record?.incident?.rule === ALL_GONE
-    ? `${address} got nothing but missing pages while others are served: others look at its products again`
+    ? `${address} got nothing but missing pages while others are served: other instances check its products again`
     : `the site has banned ${address} (${record?.incident?.rule})`;
 }
 
@@ -183,9 +183,9 @@ async function register(core: Core, world: World, action: Extract<Action, { kind
   return true;
 }
 
-/** The balancer has been removed behind our back: the next look at the world makes it again and registers everybody anew. */
+/** The balancer was removed by another party: later rounds create it again and register all instances. */
 async function forgetBalancer(core: Core, { run, instances }: World): Promise<void> {
-  await core.alarm('the load balancer of this run is gone; it is made again');
+  await core.alarm('the load balancer of this run is gone; the main server creates it again');
   for (const { slot, epoch } of instances.filter((i) => i.registered)) {
     await core.fleet.patch(run.id, slot, epoch, { registered: false }, core.fence);
   }
@@ -193,13 +193,14 @@ async function forgetBalancer(core: Core, { run, instances }: World): Promise<vo
 }
 
 /**
- * Ends the machine first: it costs money, and ELBv2 may not answer. A target that is left registered fails its checks by itself
- * and goes with the balancer.
+ * Terminates the machine first: it costs money, and ELBv2 may not answer. A target left registered fails its health
+ * checks and is removed with the balancer.
  */
 async function terminate(core: Core, world: World, action: Extract<Action, { kind: 'terminate' }>): Promise<void> {
   const { slot, epoch, instanceId } = action;
   const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch)!;
-  // One that EC2 will not end must not hold back the run: it has been told, and is told again. Once `terminating` or further it stays so.
+  // A failing TerminateInstances must not block the run; it is retried. A phase of `terminating` or later does not
+  // change.
   const moves = record.phase !== 'terminating' && record.phase !== 'terminated';
   try {
     await askToEnd(core, world, record, instanceId);
@@ -213,20 +214,20 @@ async function terminate(core: Core, world: World, action: Extract<Action, { kin
     await core.fleet.patch(world.run.id, slot, epoch, { registered: false }, core.fence);
   } catch (error) {
     if (error instanceof AppError && error.code === 'lock-held') throw error;
-    core.log.warn({ slot, epoch, error: describeError(error) }, 'an instance that ends could not be deregistered');
+    core.log.warn({ slot, epoch, error: describeError(error) }, 'a terminated instance could not be deregistered');
   }
 }
 
 async function askToEnd(core: Core, world: World, record: InstanceRecord, instanceId: string): Promise<void> {
   const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
-  // The row may have an older word of one that EC2 does not show any more.
+  // The row may hold an outdated state of an instance that EC2 no longer shows.
   const shown = findCloudInstance(world, record);
   if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
     await alarmOnce(
       core,
       `ends slowly ${instanceId}`,
-      `${instanceId} was told to end and EC2 still shows it as ${shown.state}; it is told again`,
+      `${instanceId} was terminated, but EC2 still shows it as ${shown.state}; TerminateInstances is retried`,
       at,
     );
   try {
@@ -235,7 +236,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
     await alarmOnce(
       core,
       `cannot end ${instanceId}`,
-      `${instanceId} cannot be ended: ${describeError(error)}; it is tried again, and it switches itself off after the deadline`,
+      `${instanceId} cannot be terminated: ${describeError(error)}; the call is retried, and the instance powers itself off after the deadline`,
       at,
     );
     throw error;

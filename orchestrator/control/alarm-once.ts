@@ -1,4 +1,4 @@
-/** Alarms about what goes on for a while: said once, not at every try. */
+/** Alarms about conditions that last: raised once, not at every retry. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './model/core.ts';
 

@@ -1,4 +1,4 @@
-/** Ends the crawl for good while there is something to save: instances upload what they have, nobody asks the site again. */
+/** Ends the crawl permanently: instances upload their results, and no further request goes to the site. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
 import type { HaltReason } from './model/actions.ts';
@@ -10,20 +10,20 @@ import { isGivenUp, latestBySlot } from './model/world.ts';
 
 const BANNED_ADVICE =
   'crawling stops and what is stored is published. ' +
-  'Look at the evidence in the report; before the next run make site.interval longer, or ask the site for leave.';
+  'Look at the evidence in the report; before the next run make site.interval longer, or ask the site for permission.';
 
 const SITE_CHANGED =
   'canary pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
   'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
 
-/** Stored as the run's own request, so that a main server that takes the run up carries it out too. */
+/** Stored as the run's stop request, so that a main server that resumes the run carries it out too. */
 export async function halt(core: Core, world: World, reason: HaltReason): Promise<void> {
   const run = await core.runs.get(core.runId);
   if (!run || run.request !== null) return;
-  // A person may have spoken meanwhile: that wish stays.
+  // A person's request from before this write stays.
   if (!(await core.runs.setRequest(run.id, reason, core.fence))) return;
   if (isStallCause(reason)) await core.alarm(stallText(world, reason));
-  // What ELBv2 has said was told when it said it.
+  // The refusal of ELBv2 has had its own alarm.
   else if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
 }
 
@@ -36,7 +36,7 @@ function stallText({ stall, stallCauses }: World, cause: StallCause): string {
   );
 }
 
-/** What the user is told: who is banned, of how many, and what to do. */
+/** The alarm for the user: which addresses are banned, of how many, and what to do. */
 export function haltText(world: World, reason: 'banned' | 'site-changed'): string {
   return reason === 'site-changed' ? SITE_CHANGED : `${whoIsBanned(world)}: ${BANNED_ADVICE}`;
 }

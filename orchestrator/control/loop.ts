@@ -1,6 +1,6 @@
 /**
- * The loop: observe, decide, act, and sleep until something changes. What it did before is in the database, so starting
- * it again is all that `resume` does.
+ * The loop: observe, decide, act, and sleep until something changes. Its state is in the database, so `resume` only has
+ * to start it again.
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
@@ -15,11 +15,13 @@ import { Observer } from './observe/observe.ts';
 import { powerOffAtMs } from './model/run-deadlines.ts';
 import type { World } from './model/world.ts';
 
-/** A publish that fails this often will not come right by itself: a person must look, and `resume`. */
+/** A publish that fails this often will not recover on its own: a person must fix the cause and `resume`. */
 const MAX_PUBLISH_FAILURES = 6;
-/** An action that has changed nothing `decide` looks at is not repeated before this: each end of an action wakes the loop. */
+/**
+ * Minimum pause before an action that changed nothing `decide` reads is repeated: each finished action wakes the loop.
+ */
 const REPEAT_MS = 250;
-/** EC2 needs its time to end a machine; asking again is for the case that it forgot. */
+/** EC2 takes time to end a machine; the call is repeated only in case it was lost. */
 const REPEAT_TERMINATE_MS = 10_000;
 
 interface Failure {
@@ -36,7 +38,7 @@ export class ControlLoop implements LoopLink {
   readonly #failures = new Map<string, Failure>();
   /** What was last carried out under each key, and when it ended. */
   readonly #done = new Map<string, { what: string; atMs: number }>();
-  /** When the first of the actions that were put off is due. */
+  /** When the first delayed action is due. */
   #nextTryMs = Infinity;
   #world: World | null = null;
   #wake: AbortController = new AbortController();
@@ -58,7 +60,10 @@ export class ControlLoop implements LoopLink {
     this.#wake.abort('woken');
   }
 
-  /** Until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */
+  /**
+   * Returns when the run has ended and nothing of it is left, or the signal aborts. Throws errors that no retry can
+   * fix.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const onAbort = (): void => this.wake();
     signal.addEventListener('abort', onAbort);
@@ -95,12 +100,12 @@ export class ControlLoop implements LoopLink {
 
   #isOver(world: World): boolean {
     if (!isRunEnd(world.run.phase)) return false;
-    // Not the world's: an action that has failed since may have left something.
+    // Not the observed value: an action that has failed since may have left something.
     const { balancerMayRemain } = this.#core.processState;
     const left =
       balancerMayRemain || world.run.balancer !== null || world.instances.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
-    // Long after they have powered themselves off, what EC2 says of them is for a person to look into.
+    // Long after the power-off, whatever EC2 still shows is for a person to look into.
     return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;
   }
 
@@ -147,7 +152,7 @@ export class ControlLoop implements LoopLink {
     }
   }
 
-  /** Until AWS is to be asked again or an action is due again; callbacks and finished actions wake the loop earlier. */
+  /** Until the next AWS poll or the next due action; callbacks and finished actions wake the loop earlier. */
   #pauseMs(world: World | null): number {
     const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.monotonic();
     const longest = world?.limits.heartbeatMs ?? 1_000;
@@ -155,7 +160,7 @@ export class ControlLoop implements LoopLink {
   }
 }
 
-/** However many callbacks and ended actions wake the loop: thousands of instances speak many times a second. */
+/** Minimum pause, however often the loop is woken: thousands of instances send many callbacks a second. */
 function leastPauseMs(world: World | null): number {
   return world === null ? 0 : Math.min(250, Math.max(20, world.limits.heartbeatMs / 30));
 }
@@ -165,7 +170,9 @@ function describe(world: World, action: Action): string {
   return JSON.stringify(action.kind === 'offer' ? [action, ...world.targets] : action);
 }
 
-/** The lock is somebody else's now: going on would do harm. Everything else is tried again until the run's own limits. */
+/**
+ * Another main server holds the lock: going on would do harm. Everything else is retried until the run's own limits.
+ */
 function isFatal(error: unknown): boolean {
   return error instanceof AppError && error.code === 'lock-held';
 }

@@ -1,7 +1,10 @@
-/** Sums over all instances that many slots ask for in one round of `decide`: worked out once for each state of the fleet. */
+/**
+ * Caches sums over all instances that many slots need in one round of `decide`: computed once for each state of the
+ * fleet.
+ */
 import type { InstanceRecord } from './model/stores.ts';
 
-/** The same function, remembering its result for as long as the very list of instances is in use. */
+/** The same function, with its result cached for as long as the same list of instances is in use. */
 export function perFleet<T>(
   compute: (instances: readonly InstanceRecord[]) => T,
 ): (instances: readonly InstanceRecord[]) => T {

@@ -1,10 +1,12 @@
-/** What a run says or decides once: stored as an event, so that a main server that takes the run up does not repeat it. */
+/** Notes that a run makes once: stored as events, so that a main server that resumes the run does not repeat them. */
 import type { Note } from './model/actions.ts';
 import { NOTED_KINDS } from './model/actions.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';
 
-/** More than any run notes: a few for each slot. Moves, transfers and alarms are many times as many. */
+/**
+ * More than the notes of any run, which has a few for each slot. Moves, transfers and alarms are many times as many.
+ */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
@@ -13,7 +15,9 @@ export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<str
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
-/** Writes the event unless it is known, then logs it, or raises it as an alarm, which logs it too. True when it is new. */
+/**
+ * Writes the event unless its key is known, then logs it, or raises an alarm, which logs it too. True when it is new.
+ */
 export async function note(
   core: Core,
   world: Pick<World, 'notedKeys'>,

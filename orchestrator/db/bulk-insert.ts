@@ -1,6 +1,6 @@
 /**
- * Inserts many rows on the connection of a transaction, as fast as the engine allows: prepared multi-row statements on
- * MySQL (knex would build and escape the text anew each time), one prepared statement on SQLite.
+ * Inserts many rows on a transaction's connection, as fast as the engine allows: prepared multi-row statements on MySQL
+ * (knex would build and escape the text every time), one prepared statement on SQLite.
  */
 import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
@@ -11,18 +11,19 @@ export type SqlValue = string | number | null;
 export interface BulkTarget {
   table: string;
   columns: readonly string[];
-  /** With a row of the same key already there: an error, or the old row stays as it is. */
+  /** When a row with the same key exists: fail, or keep the old row. */
   existing: 'error' | 'keep';
-  /** How many of the first columns make the key; 1 unless said. */
+  /** Number of leading columns that form the key. Default 1. */
   keyColumns?: number;
   /**
-   * Rows with the same first column belong together: when one is refused, those that follow are left out. Those before it
-   * may be in, and the caller deletes them. Without this, a part that is wrong as a whole would be refused row by row.
+   * Rows with the same first column form a group: when one is refused, the following rows of the group are skipped.
+   * Earlier ones may be in, and the caller deletes them. Without this, an entirely faulty part would be refused row by
+   * row.
    */
   together?: boolean;
 }
 
-/** A row the database would not take. */
+/** A row that the database refused. */
 export interface RefusedRow {
   index: number;
   /** The database's code and the column, without the value: `ER_DATA_TOO_LONG in column title`. */
@@ -34,8 +35,8 @@ const MAX_ROWS = 1_000;
 const MAX_PLACEHOLDERS = 65_535;
 
 /**
- * Inserts the rows in order. Rows whose values the database refuses are found by halving their batch and are returned;
- * the others are in. Any other fault throws, and the transaction has to be rolled back.
+ * Inserts the rows in order. Rows with refused values are found by halving their batch and are returned; all others are
+ * inserted. Any other fault throws, and the caller must roll back the transaction.
  */
 export function bulkInsert(
   trx: Knex.Transaction,
@@ -50,7 +51,7 @@ interface SqliteConnection {
   prepare(sql: string): { run(...values: SqlValue[]): unknown };
 }
 
-/** The rows refused so far, and those that go with them. */
+/** The rows refused so far, and the skipped rows of their groups. */
 class Refusals {
   readonly list: RefusedRow[] = [];
   readonly #together: boolean;
@@ -102,7 +103,8 @@ async function insertBatches(
 ): Promise<RefusedRow[]> {
   const connection = (await trx.client.acquireConnection()) as MysqlConnection;
   const maxRows = Math.min(MAX_ROWS, Math.floor(MAX_PLACEHOLDERS / target.columns.length));
-  // Half: the values travel in another form than they are counted here, and beyond the limit the connection breaks.
+  // Half: the wire form of the values differs from the size computed here, and exceeding the limit breaks the
+  // connection.
   const maxBytes = db.maxPacketBytes / 2;
   const refused = new Refusals(target);
   const insert = async (batch: readonly Numbered[]): Promise<void> => {
@@ -167,7 +169,7 @@ function insertSql(target: BulkTarget, rows: number): string {
   const names = target.columns.map((c) => quote(c, '`')).join(', ');
   const tuple = `(${target.columns.map(() => '?').join(', ')})`;
   const key = quote(target.columns[0]!, '`');
-  // Not INSERT IGNORE: that would also wave through values that do not fit, cut to size.
+  // Not INSERT IGNORE: it would also truncate and accept values that do not fit.
   const keep = target.existing === 'keep' ? ` on duplicate key update ${key} = ${key}` : '';
   return `insert into ${quote(target.table, '`')} (${names}) values ${Array(rows).fill(tuple).join(', ')}${keep}`;
 }
@@ -179,7 +181,7 @@ function keyOf(target: BulkTarget, mark: string): string {
     .join(', ');
 }
 
-/** Names come from our code, a checked mapping or a run id; quoting is the second wall. */
+/** Names come from our code, a checked mapping or a run id; quoting is the second line of defence. */
 function quote(name: string, mark: string): string {
   return mark + name.replaceAll(mark, mark + mark) + mark;
 }
@@ -191,7 +193,7 @@ function sizeOf(row: readonly SqlValue[]): number {
   return bytes;
 }
 
-/** Never the value itself: it is crawled text, and this goes into reports. */
+/** Never the value itself: it is crawled text, and this text goes into reports. */
 function refusalDetail(error: unknown): string {
   const message = databaseMessage(error);
   const named =

@@ -23,13 +23,13 @@ export function chunkId(row: Pick<ChunkRow, 'idx' | 'generation'>): string {
   return `${toNumber(row.idx)}-${toNumber(row.generation)}`;
 }
 
-/** The reverse of chunkId; null for any other text: instances send these. */
+/** The reverse of chunkId; null for any other text, because instances send these. */
 export function parseChunkId(id: string): { index: number; generation: number } | null {
   const match = /^([1-9]\d{0,8})-([1-9]\d{0,8})$/.exec(id);
   return match ? { index: Number(match[1]), generation: Number(match[2]) } : null;
 }
 
-/** Enough ranges for a few round trips, few enough that the optimizer takes each by its key. */
+/** Ranges per statement: enough for a few round trips, few enough that the optimizer uses the key for each. */
 const RANGES = 50;
 
 export interface OpenItem {
@@ -37,14 +37,14 @@ export interface OpenItem {
   product_id: string;
 }
 
-/** The products of these chunks that have no outcome, by chunk index; a chunk with none has an empty list. */
+/** The products of these chunks without an outcome, by chunk index; the list may be empty. */
 export async function openItems(
   knex: Knex,
   runId: string,
   chunks: readonly ChunkRow[],
 ): Promise<Map<number, OpenItem[]>> {
   const found = new Map<number, OpenItem[]>(chunks.map((c) => [toNumber(c.idx), []]));
-  // In steps with the rows, which come by n.
+  // Advances in step with the rows, which are sorted by n.
   const ordered = [...chunks].sort((a, b) => toNumber(a.first_n) - toNumber(b.first_n));
   for (const piece of inPieces(ordered, RANGES)) {
     const rows = await rowsOf<{ n: SqlNumber; product_id: string }>(
@@ -67,7 +67,7 @@ export async function openItems(
   return found;
 }
 
-/** Closes the waiting chunks among these that have nothing left to crawl, so that nothing waits for them. */
+/** Closes those of these chunks that wait with nothing left to crawl, so that nothing waits for them. */
 export async function closeSettled(knex: Knex, runId: string, waiting: readonly ChunkRow[]): Promise<void> {
   if (waiting.length === 0) return;
   const open = await openItems(knex, runId, waiting);
@@ -77,7 +77,7 @@ export async function closeSettled(knex: Knex, runId: string, waiting: readonly 
   }
 }
 
-/** Closes a chunk if it still waits in that generation. */
+/** Closes a chunk if it is still waiting in that generation. */
 export async function closeChunk(knex: Knex, runId: string, row: ChunkRow): Promise<void> {
   const key = { run_id: runId, idx: toNumber(row.idx), generation: toNumber(row.generation), state: 'waiting' };
   await knex(CHUNKS).where(key).update({ state: 'closed' });

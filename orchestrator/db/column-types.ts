@@ -1,4 +1,6 @@
-/** Which columns a mapping needs in its result table, of which type they are made, and which existing ones will do. */
+/**
+ * The columns a mapping needs in its result table: their types in a new table, and which existing types are accepted.
+ */
 import type { FieldType, Mapping } from '../../shared/domain/mapping.ts';
 import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
@@ -16,26 +18,30 @@ export interface NeededColumn {
 /** The longest row_key, in characters. */
 export const MAX_ROW_KEY_CHARS = 255;
 
-/** With row_key beside it in the key, product_id has less room: 512 + 255 characters of 4 bytes are just below MySQL's 3,072. */
+/**
+ * product_id is shorter with row_key beside it in the key: 512 + 255 characters of 4 bytes are just below MySQL's
+ * 3,072.
+ */
 const MAX_ID_CHARS_BESIDE_ROW_KEY = 512;
 
 const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
   text: { declared: 'text', accepts: /^(char|varchar|tinytext|text|mediumtext|longtext|enum)$/ },
-  // DECIMAL rounds to its own digits, which is what whoever declared it wants; whole-number types would drop the fraction unasked.
+  // DECIMAL rounds to its own digits, which the user chose by declaring it; integer types would silently drop the
+  // fraction.
   number: { declared: 'double', accepts: /^(double|float|real|decimal|numeric)$/ },
   integer: {
     declared: 'bigint',
     accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/,
   },
   boolean: { declared: 'boolean', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint)$/ },
-  // Not TIMESTAMP: it is a moment, and a page gives the time on a wall, in a zone of its own.
+  // Not TIMESTAMP: that is an instant, while a page shows a local time in its own zone.
   date: { declared: 'date', accepts: /^(date|datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
   datetime: { declared: 'datetime(3)', accepts: /^(datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
   currency: { declared: 'char(3)', accepts: /^(char|varchar|tinytext|text|mediumtext|longtext|enum)$/ },
   json: { declared: 'json', accepts: /^(json|text|mediumtext|longtext|varchar)$/ },
 };
 
-// SQLite's own DATE, DATETIME and BOOLEAN are of numeric affinity, which keeps a text that is no number as it is.
+// SQLite's DATE, DATETIME and BOOLEAN have numeric affinity, which leaves non-numeric text unchanged.
 const SQLITE: Record<FieldType, { declared: string; accepts: RegExp }> = {
   text: { declared: 'TEXT', accepts: /^(text|blob)$/ },
   number: { declared: 'REAL', accepts: /^(real|numeric|blob)$/ },
@@ -47,7 +53,7 @@ const SQLITE: Record<FieldType, { declared: string; accepts: RegExp }> = {
   json: { declared: 'TEXT', accepts: /^(text|blob)$/ },
 };
 
-/** Every column we write beside the key: the fields, then run_id, url and crawled_at. */
+/** Every column written beside the key: the fields, then run_id, url and crawled_at. */
 export function neededColumns(db: Pick<Database, 'engine'>, mapping: Mapping): NeededColumn[] {
   const types = db.engine === 'sqlite' ? SQLITE : MYSQL;
   const own = columnsOf(mapping).map(({ name, type }): NeededColumn => {
@@ -70,24 +76,24 @@ export function neededColumns(db: Pick<Database, 'engine'>, mapping: Mapping): N
   ];
 }
 
-/** The columns that tell the rows of a result table apart, in the order of its key. */
+/** The columns that identify a row of a result table, in key order. */
 export function keyColumns(mapping: Mapping): string[] {
   return hasRows(mapping) ? ['product_id', 'row_key'] : ['product_id'];
 }
 
 type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
 
-/** The most characters that product_id of our tables holds. */
+/** Maximum characters of product_id in our tables. */
 export function maxIdChars(db: Pick<Database, 'engine'>, mapping: Mapping): number {
   return db.engine === 'mysql' && hasRows(mapping) ? MAX_ID_CHARS_BESIDE_ROW_KEY : MAX_ID_CHARS;
 }
 
-/** The type of product_id in tables of ours: equal only when the bytes are, trailing spaces included. */
+/** The type of product_id in our tables: compared by its bytes, including trailing spaces. */
 export function productIdType(db: KeyTypes, mapping: Mapping): string {
   return byteText(db, maxIdChars(db, mapping));
 }
 
-/** The type of row_key in tables of ours, compared like product_id. */
+/** The type of row_key in our tables, compared like product_id. */
 export function rowKeyType(db: KeyTypes): string {
   return byteText(db, MAX_ROW_KEY_CHARS);
 }
@@ -98,13 +104,16 @@ function byteText(db: KeyTypes, chars: number): string {
     : `varchar(${chars}) character set utf8mb4 collate ${db.byteCollation}`;
 }
 
-/** What a column of this kind makes of row keys: `exact` keeps all of them apart, `integer` those that are whole numbers in plain form; null: it might take two for one. */
+/**
+ * How a column compares row keys: `exact` distinguishes all of them, `integer` those that are plain whole numbers;
+ * null: it may conflate two.
+ */
 export function rowKeyKind(db: Pick<Database, 'engine'>, column: ColumnInfo): 'exact' | 'integer' | null {
   if (column.generated) return null;
   if (/^(tinyint|smallint|mediumint|int|integer|bigint)$/.test(column.type)) return 'integer';
   if (db.engine === 'sqlite')
     return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY' ? 'exact' : null;
   if (column.type === 'varbinary') return 'exact';
-  // Other binary collations, such as utf8mb4_bin, take "a" and "a " for the same.
+  // Other binary collations, such as utf8mb4_bin, treat "a" and "a " as equal.
   return column.type === 'varchar' && /_(nopad|0900)_bin$/.test(column.collation ?? '') ? 'exact' : null;
 }

@@ -1,11 +1,11 @@
-/** How crawled values are written into their columns; what a column could only take changed is refused. */
+/** How crawled values are written into their columns. A value that a column would alter is refused. */
 import type { Column, FieldValue } from '../../shared/domain/mapping.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { MAX_ROW_KEY_CHARS } from './column-types.ts';
 import { settle } from './settled-values.ts';
 import type { ColumnInfo } from './table-info.ts';
 
-/** A value that a column of the field's type cannot take without being changed. */
+/** A value that a column of the field's type would alter. */
 export class UnfitValue {
   readonly detail: string;
   constructor(detail: string) {
@@ -13,7 +13,10 @@ export class UnfitValue {
   }
 }
 
-/** The value as it is bound, without numbers that are not read yet. MySQL would round 1.5 into an integer column without a word, so such values are refused here. */
+/**
+ * The value as bound, without unread numbers. MySQL would silently round 1.5 in an integer column, so such values are
+ * refused here.
+ */
 export function toSqlValue(column: Column, given: FieldValue): SqlValue | UnfitValue {
   const value = settle(given, null);
   if (value === null) return null;
@@ -38,9 +41,9 @@ export function toSqlValue(column: Column, given: FieldValue): SqlValue | UnfitV
   }
 }
 
-/** `2026-11-21`, a day there is, in the years for which MySQL promises to keep it. */
+/** `2026-11-21`: an existing day in the years that MySQL supports. */
 function isDate(text: string): boolean {
-  // A day that every month has needs no calendar, and most are.
+  // Days that every month has need no calendar check, and most days are such.
   if (/^[1-9]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$/.test(text)) return true;
   if (!/^[1-9]\d{3}-\d\d-\d\d$/.test(text)) return false;
   // The parser lets 30 February through as 2 March.
@@ -53,26 +56,27 @@ function isDateTime(text: string): boolean {
   return isDate(text.slice(0, 10)) && /^[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?$/.test(text.slice(10));
 }
 
-/** The key of a row as it is bound; `kind` is that of its column. */
+/** The key of a row as bound; `kind` is that of its column. */
 export function toRowKey(key: string | null, kind: 'exact' | 'integer'): string | UnfitValue {
   if (key === null || key === '') return new UnfitValue('a record without a key for column row_key');
   const text = withoutLoneSurrogates(key);
   if (text.length > MAX_ROW_KEY_CHARS && Array.from(text).length > MAX_ROW_KEY_CHARS)
     return new UnfitValue(`more than ${MAX_ROW_KEY_CHARS} characters in column row_key`);
-  // `7` and `007` would be one row; 18 digits are whole numbers to every database.
+  // `7` and `007` would be one row; every database stores 18 digits as a whole number.
   if (kind === 'integer' && !/^(0|-?[1-9]\d{0,17})$/.test(text))
     return new UnfitValue('not a whole number in column row_key');
   return text;
 }
 
-/** A lone surrogate has no UTF-8 form; every encoder turns it into U+FFFD, here it is done knowingly. */
+/** A lone surrogate has no UTF-8 form; every encoder turns it into U+FFFD, so this does it explicitly. */
 function withoutLoneSurrogates(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
 /** The time a page was crawled, in the form of its column. */
 export function toCrawledAt(iso: string, column: ColumnInfo): string {
-  // Instances send it in the very form that a Date gives; parsing and writing it anew costs as much as the rest of a row.
+  // Instances send exactly the form that a Date gives; parsing and formatting it again would cost as much as the rest
+  // of a row.
   const text = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(iso) ? iso : new Date(iso).toISOString();
   return /^(datetime|timestamp)$/.test(column.type) ? text.replace('T', ' ').replace('Z', '') : text;
 }

@@ -1,4 +1,4 @@
-/** Opens the database of database.url: one knex pool with the settings, limits and time-outs that a run relies on. */
+/** Opens the database of database.url: one knex pool with the settings, limits and timeouts that a run relies on. */
 import { existsSync } from 'node:fs';
 import knexFactory from 'knex';
 import type { Knex } from 'knex';
@@ -18,11 +18,13 @@ export interface Database {
   engine: 'mysql' | 'sqlite';
   /** For messages: host, user and database, never the password. */
   label: string;
-  /** Collation under which texts are equal only when their bytes are, trailing spaces included; null on SQLite, whose default it is. */
+  /**
+   * Collation that compares texts by their bytes, including trailing spaces; null on SQLite, where this is the default.
+   */
   byteCollation: string | null;
-  /** Schema that unqualified table names mean; null on SQLite. */
+  /** Schema of unqualified table names; null on SQLite. */
   schema: string | null;
-  /** Largest statement the server takes, in bytes. */
+  /** Maximum statement size the server accepts, in bytes. */
   maxPacketBytes: number;
   clock: Clock;
   random: Random;
@@ -32,23 +34,28 @@ export interface Database {
 export interface OpenOptions {
   clock?: Clock;
   random?: Random;
-  /** Makes the SQLite file when there is none. */
+  /** Creates the SQLite file when it does not exist. */
   create?: boolean;
   /** How long a MySQL server may take to accept a connection. */
   connectMs?: number;
-  /** How long a statement may take on a MySQL server, those that say otherwise apart. */
+  /** Default time limit of a statement on a MySQL server. */
   statementMs?: number;
 }
 
 const CONNECT_MS = 10_000;
-/** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
+/**
+ * Pool size: enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by
+ * default.
+ */
 const POOL_SIZE = 8;
-/** Before the server ends it: what the pool hands out must live. */
+/** Shorter than the server's idle limit, so that the pool never hands out a dead connection. */
 const POOL_IDLE_MS = 20_000;
-/** A waiting SQLite lock blocks the whole process, so the wait is short and the repeats are ours (retry.ts). */
+/** Waiting for an SQLite lock blocks the whole process, so the wait is short and retry.ts repeats it. */
 const SQLITE_BUSY_MS = 100;
 
-/** Throws `config-invalid`, `database-unreachable`, `database-rights` and, for a server that is too old, `database-schema`. */
+/**
+ * Throws `config-invalid`, `database-unreachable`, `database-rights` and, for an outdated server, `database-schema`.
+ */
 export async function openDatabase(url: string, options: OpenOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url);
   const tools = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
@@ -57,7 +64,7 @@ export async function openDatabase(url: string, options: OpenOptions = {}): Prom
     : openMysql(address, tools, options);
 }
 
-/** knex prints its warnings on stdout, where --json has its one document. What matters of them is thrown as well. */
+/** knex prints its warnings on stdout, where --json prints its one document. The ones that matter are also thrown. */
 const SILENT = { warn() {}, error() {}, deprecate() {}, debug() {} };
 
 async function openSqlite(
@@ -76,7 +83,7 @@ async function openSqlite(
     useNullAsDefault: true,
     compileSqlOnError: false,
     log: SILENT,
-    // One connection, so one transaction at a time: the others wait for it here.
+    // One connection, so one transaction at a time: other transactions wait here.
     pool: { min: 1, max: 1, acquireTimeoutMillis: 120_000, afterCreate: afterCreate(prepareSqlite) },
   });
   try {
@@ -130,7 +137,7 @@ async function openMysql(
   }
 }
 
-/** Connection settings that the pool and the product source share. */
+/** Connection settings shared by the pool and the product source. */
 export function mysqlConnection(
   address: MysqlAddress,
   connectMs = CONNECT_MS,
@@ -158,7 +165,7 @@ async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | '
   return { byteCollation: byteCollationOf(version), maxPacketBytes: Number(packet) };
 }
 
-/** Throws `database-schema` when the server knows no collation that tells trailing spaces apart. */
+/** Throws `database-schema` when the server has no collation that distinguishes trailing spaces. */
 export function byteCollationOf(version: string): string {
   const [major = 0, minor = 0, patch = 0] = (/\d+\.\d+\.\d+/.exec(version.replace(/^5\.5\.5-/, ''))?.[0] ?? '')
     .split('.')
@@ -172,7 +179,7 @@ export function byteCollationOf(version: string): string {
   });
 }
 
-/** Turns a failed first connection into an error that names what to look at. */
+/** Turns a failed first connection into an error that names what to check. */
 export function connectError(error: unknown, address: MysqlAddress): AppError {
   const code = databaseCode(error);
   const said = databaseMessage(error);
@@ -187,7 +194,7 @@ export function connectError(error: unknown, address: MysqlAddress): AppError {
     });
   }
   if (code === 'ER_CON_COUNT_ERROR' || code === 'ER_TOO_MANY_USER_CONNECTIONS') {
-    return new AppError('database-unreachable', `${address.label} takes no more connections: ${said} (${code})`, {
+    return new AppError('database-unreachable', `${address.label} accepts no more connections: ${said} (${code})`, {
       hint: 'End programs that hold connections, or raise max_connections; a main server needs ten.',
     });
   }
@@ -198,7 +205,7 @@ export function connectError(error: unknown, address: MysqlAddress): AppError {
 
 type Done = (error: Error | null, connection: unknown) => void;
 
-/** In the callback form that knex awaits; an async function would make Node print a warning with each connection. */
+/** In the callback form that knex awaits; an async function would make Node print a warning per connection. */
 function afterCreate(prepare: (connection: unknown) => Promise<void>): (connection: unknown, done: Done) => void {
   const finish = async (connection: unknown, done: Done): Promise<void> => {
     let fault: Error | null = null;
@@ -224,10 +231,10 @@ async function prepareSqlite(raw: unknown): Promise<void> {
 }
 
 /**
- * READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement of ours needs them.
+ * READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement needs them.
  * wait_timeout, in seconds: a main server that freezes or is cut off within a transaction keeps the fence and its rows locked
- * until the server ends its connection, by default after eight hours. What a statement takes does not count, and no
- * transaction of ours does anything but statements.
+ * until the server ends its connection, by default after eight hours. The time a statement runs does not count, and our
+ * transactions only run statements.
  */
 const SESSION = [
   `set session sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'`,

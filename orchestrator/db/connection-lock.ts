@@ -1,6 +1,6 @@
 /**
- * A named lock of the database server (`GET_LOCK`) on a connection of its own, outside the pool: it is free the moment
- * its holder's connection is gone, whatever any clock says. It stands beside the lease, never in its place
+ * A named lock of the database server (`GET_LOCK`) on its own connection, outside the pool: the server frees it as soon
+ * as the holder's connection is gone, whatever any clock shows. It complements the lease and never replaces it
  * (docs/decisions/locks.md).
  */
 import { createHash } from 'node:crypto';
@@ -10,9 +10,9 @@ import type { Database } from './connect.ts';
 import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';
 
-/** All of these are answered from the server's memory. */
+/** Time limit: the server answers all of these queries from memory. */
 const STATEMENT_MS = 10_000;
-/** From the KILL of a connection to the end of its lock. */
+/** Time limit from the KILL of a connection to the release of its lock. */
 const RELEASE_WAIT_S = 5;
 
 interface RawConnection {
@@ -34,7 +34,7 @@ export class MysqlConnectionLock implements ConnectionLock {
   }
 
   async acquire(): Promise<'ours' | 'others'> {
-    // A connection that has died while idle shows only when it is used: one more try on a new one.
+    // A connection that died while idle fails only when used: retry once on a new one.
     if (this.#connection !== null) {
       const held = await this.#acquireOnce(0).catch((error: unknown) => {
         if (classifyDatabaseError(error) !== 'lost') throw toAppError(error, this.#db.label);
@@ -54,13 +54,13 @@ export class MysqlConnectionLock implements ConnectionLock {
   }
 
   async release(): Promise<void> {
-    // The server frees what a connection holds when it ends; waiting for a polite good-bye would gain nothing.
+    // The server releases a connection's locks when it ends; waiting for a clean disconnect would gain nothing.
     await this.#ask('select release_lock(?)', [this.#name]).catch(() => undefined);
     this.#drop();
   }
 
   async #acquireOnce(waitS: number): Promise<'ours' | 'others'> {
-    // Asked first: MySQL counts how often a session takes a lock, and would want it released as often.
+    // Checked first: MySQL counts how often a session takes a lock and requires as many releases.
     const { ours } = await this.#ask('select is_used_lock(?) = connection_id() as ours', [this.#name]);
     if (Number(ours) === 1) return 'ours';
     const { got } = await this.#ask('select get_lock(?, ?) as got', [this.#name, waitS]);
@@ -72,7 +72,7 @@ export class MysqlConnectionLock implements ConnectionLock {
       await this.#ask(`kill connection ${Math.trunc(id)}`, []);
     } catch (error) {
       const code = databaseCode(error);
-      // Gone by itself in between.
+      // The connection ended on its own in between.
       if (code === 'ER_NO_SUCH_THREAD') return;
       if (code !== 'ER_KILL_DENIED_ERROR') throw error;
       throw new AppError(
@@ -114,7 +114,7 @@ export class MysqlConnectionLock implements ConnectionLock {
   }
 }
 
-/** The names of all schemas of a server share one space, and have at most 64 characters. */
+/** All schemas of a server share one namespace for locks; names have at most 64 characters. */
 function lockName(schema: string): string {
   const name = `crawlfleet_run_${schema}`;
   return name.length <= 64 ? name : `crawlfleet_run_${createHash('sha256').update(schema).digest('hex').slice(0, 40)}`;

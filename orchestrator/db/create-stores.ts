@@ -6,7 +6,7 @@ import { KnexResultStore } from './result-store.ts';
 import { KnexRunStore } from './run-store.ts';
 import { KnexWorkStore } from './work-store.ts';
 
-/** Needs the tables of migrate(); makes no connection by itself. */
+/** Needs the tables of migrate(); opens no connection itself. */
 export function createStores(db: Database): {
   runs: RunStore;
   fleet: FleetStore;

@@ -1,13 +1,13 @@
-/** The one place that knows the error codes of MySQL, MariaDB and SQLite. */
+/** The only file that contains error codes of MySQL, MariaDB and SQLite. */
 import type { ErrorCode } from '../../shared/domain/errors.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 
 /**
- * - `unwilling`: the server answers, but takes no writes for now: it is read-only (a failover), or its disk is full
- * - `conflict`: another transaction was in the way; this one is rolled back and may be tried again
- * - `lost`: no connection, or no answer on it; what was committed is unknown
+ * - `unwilling`: the server answers but accepts no writes for now: it is read-only (a failover), or its disk is full
+ * - `conflict`: another transaction interfered; this one is rolled back and may be retried
+ * - `lost`: no connection, or no answer on it; whether it committed is unknown
  * - `data`: the statement's values do not fit the columns
- * - `denied`: a right is missing
+ * - `denied`: a permission is missing
  * - `other`
  */
 export type DatabaseFault = 'unwilling' | 'conflict' | 'lost' | 'data' | 'denied' | 'other';
@@ -26,7 +26,7 @@ const CONFLICT = new Set([
   'ER_LOCK_DEADLOCK',
   'ER_LOCK_WAIT_TIMEOUT',
   'ER_CHECKREAD',
-  // MariaDB 11 and MySQL ask for a fresh start of the transaction, or a fresh prepare, with these.
+  // With these, MariaDB 11 and MySQL demand that the transaction restarts, or the statement is prepared again.
   'ER_NEED_REPREPARE',
   'ER_RECORD_HAS_CHANGED',
   'SQLITE_BUSY',
@@ -95,7 +95,7 @@ interface DriverError {
   message?: unknown;
 }
 
-/** Numbers for codes that mysql2 does not name: MariaDB's own. */
+/** MariaDB's own error numbers, which mysql2 does not name. */
 const NUMBERS: Record<number, string> = {
   4025: 'ER_CONSTRAINT_FAILED',
   1020: 'ER_CHECKREAD',
@@ -121,23 +121,23 @@ export function classifyDatabaseError(error: unknown): DatabaseFault {
   // SQLSTATE class 22 is "data exception" in every SQL database.
   const { sqlState } = (error ?? {}) as DriverError;
   if (typeof sqlState === 'string' && sqlState.startsWith('22')) return 'data';
-  // knex and mysql2 name no code when a connection from the pool turns out to be dead.
+  // knex and mysql2 set no code when a pooled connection turns out to be dead.
   const text = error instanceof Error ? error.message : '';
   if (/closed state|Connection lost|Timeout acquiring a connection|connection ended/i.test(text)) return 'lost';
   return 'other';
 }
 
-/** The same code stands for other server options, which no waiting changes. */
+/** The same code covers other server options, which waiting does not change. */
 export function isReadOnlyServer(error: unknown, code = databaseCode(error)): boolean {
   return code === 'ER_OPTION_PREVENTS_STATEMENT' && /read[-_]only/i.test(databaseMessage(error));
 }
 
-/** The storage engine hands on the number of the operating system: ENOSPC. */
+/** The storage engine passes on the error number of the operating system: ENOSPC. */
 function isNoSpace(error: unknown, code: string): boolean {
   return (code === 'ER_GET_ERRNO' || code === 'ER_CANT_CREATE_TABLE') && /\b28\b/.test(databaseMessage(error));
 }
 
-/** The database's own words without the statement: knex puts the whole SQL in front of them. */
+/** The database's message without the statement: knex prepends the whole SQL. */
 export function databaseMessage(error: unknown): string {
   if (typeof error !== 'object' || error === null) return String(error);
   const { sqlMessage, message } = error as DriverError;
@@ -147,8 +147,8 @@ export function databaseMessage(error: unknown): string {
 }
 
 /**
- * The error for people. The driver's error is not kept as the cause: it carries the statement with its values, among
- * them keys and tokens, and causes end up in logs.
+ * The error shown to users. It does not keep the driver's error as its cause: that contains the statement with its
+ * values, including keys and tokens, and causes end up in logs.
  */
 export function toAppError(error: unknown, label: string): AppError {
   if (error instanceof AppError) return error;
@@ -159,15 +159,15 @@ export function toAppError(error: unknown, label: string): AppError {
     case 'unwilling':
       return make(
         'database-failed',
-        'it takes no writes',
-        'Make the server writable, or room on its disk; a run that has begun goes on with: orchestrator resume',
+        'it accepts no writes',
+        'Make the server writable or free disk space; continue a started run with: orchestrator resume',
       );
     case 'conflict':
       return make('database-busy', 'it stayed locked', 'Look for another program with a long transaction.');
     case 'lost':
       return make(
         'database-unreachable',
-        'there is no answer',
+        'it does not answer',
         'Check that the database runs, then: orchestrator resume',
       );
     case 'denied':

@@ -11,7 +11,7 @@ export interface MysqlAddress {
   database: string;
   /** `?ssl=true`: TLS with a certificate that is checked. */
   tls: boolean;
-  /** For messages: without the password. */
+  /** For messages; contains no password. */
   label: string;
 }
 
@@ -31,7 +31,7 @@ export function parseDatabaseUrl(url: string): DatabaseAddress {
   const scheme = /^([a-z0-9+]+):/i.exec(url)?.[1]?.toLowerCase();
   if (scheme === 'sqlite') return parseSqlite(url);
   if (scheme === 'mysql' || scheme === 'mariadb') return parseMysql(url);
-  throw invalid(scheme ? `has the scheme ${scheme}:, which is not a database we know` : 'has no scheme');
+  throw invalid(scheme ? `has the scheme ${scheme}:, which is not a supported database` : 'has no scheme');
 }
 
 function parseSqlite(url: string): SqliteAddress {
@@ -75,7 +75,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalid('has a % that begins no percent-encoding; a percent sign itself is written %25');
+    throw invalid('has a % that does not begin a percent-encoding; a percent sign itself is written %25');
   }
 }
 

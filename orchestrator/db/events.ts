@@ -1,4 +1,4 @@
-/** Rows of crawlfleet_events: one for every move, alarm and order, in the order they happened. */
+/** Rows of crawlfleet_events: one for every move, alarm and order, in order of time. */
 import type { Knex } from 'knex';
 import type { RunEvent } from '../control/model/stores.ts';
 import type { SqlNumber } from './rows.ts';
@@ -16,18 +16,18 @@ interface EventRow {
   detail: string | null;
 }
 
-/** Writes one event; part of the transaction that does what it tells of. */
+/** Writes one event, in the same transaction as the change it records. */
 export async function insertEvent(knex: Knex, runId: string, event: RunEvent): Promise<void> {
   await knex(TABLE).insert({ run_id: runId, ...toRow(event) });
 }
 
-/** True when the newest event of the run is this one: a lost answer hid that it was written. */
+/** True when the newest event of the run is this one: it was written, but the answer was lost. */
 export async function isLastEvent(knex: Knex, runId: string, event: RunEvent): Promise<boolean> {
   const [last] = await selectEvents(knex, runId, 1);
   return JSON.stringify(last) === JSON.stringify(event);
 }
 
-/** Newest first; only those of a kind if one is given. */
+/** Newest first; only those of the given kind, if any. */
 export async function selectEvents(knex: Knex, runId: string, limit: number, kind?: string): Promise<RunEvent[]> {
   const rows = await rowsOf<EventRow>(
     knex(TABLE)

@@ -8,7 +8,7 @@ import type { SqlNumber } from './rows.ts';
 import { rowsOf, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
-/** In the order of the plan, those after number `after`; at most `limit`. */
+/** In plan order, starting after number `after`; at most `limit`. */
 export function selectFailed(
   db: Database,
   runId: string,
@@ -24,7 +24,7 @@ export function selectFailed(
         .orderBy('n')
         .limit(limit)
         .select('n', 'product_id', 'reason', 'detail')
-        // Few may have failed among a million: the scan for them is one long statement.
+        // Only a few of a million products may have failed: finding them is one long scan.
         .options({ timeout: LONG_STATEMENT_MS }),
     );
     return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));

@@ -1,4 +1,4 @@
-/** How full the staged rows of a run are, and how full those of earlier runs were. */
+/** Fill rates of a run's staged rows, and of earlier runs. */
 import type { FillRates } from '../control/model/report.ts';
 import type { RunReport } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
@@ -12,14 +12,14 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-/** The share of staged rows that have a value, by field; empty without any row. One pass over the staging table. */
+/** The share of staged rows with a value, by field; empty without rows. One pass over the staging table. */
 export function readFields(db: Database, runId: string): Promise<FillRates['fields']> {
   return inQuery(db, async (knex) => {
     const shape = await readRunShape(knex, db, runId);
     const { columns, staging } = shape;
     const values = fieldValues(shape, await readDecisions(knex, runId, shape));
     const sums = columns.map((column, i) => {
-      // An empty text or list is no value, whatever the type of the user's column.
+      // An empty text or list counts as no value, whatever the type of the user's column.
       const empty = column.type === 'json' ? `('', '[]')` : `('')`;
       const { sql } = values[i]!;
       return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
@@ -50,7 +50,7 @@ export function readEarlier(db: Database, runId: string, limit: number): Promise
         .where({ results_table: own.results_table, phase: 'completed' })
         .where('started_at', '<', own.started_at)
         .where('planned', '>', 0)
-        // A retry crawls what was hard to crawl: no measure for a whole night.
+        // A retry crawls the difficult products, so it is no reference for a full run.
         .whereNull('parent_id')
         .orderBy('started_at', 'desc')
         .limit(limit)
@@ -58,14 +58,14 @@ export function readEarlier(db: Database, runId: string, limit: number): Promise
     );
     return rows.flatMap(({ fill, report }) => {
       if (fill !== null) return [JSON.parse(fill) as FillRates];
-      // From before runs were measured: its report at least says how much was stored.
+      // From before runs were measured: its report at least has the number of stored products.
       const products = (parseJson(report) as RunReport | null)?.products;
       return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
     });
   });
 }
 
-/** Stores what a run was measured at, for the runs after it. */
+/** Stores a run's fill rates for later runs. */
 export async function writeFill(db: Database, runId: string, fill: FillRates, fence: number): Promise<void> {
   await inQuery(db, async (knex) => {
     const row = knex(RUNS).where({ id: runId }).modify(underFence(knex, fence));

@@ -1,7 +1,7 @@
-/** Millions of product IDs compared without keeping them: as a set with counts, and among themselves. */
+/** Compares millions of product IDs without storing them: as multisets, and for duplicates. */
 import { hash } from 'node:crypto';
 
-/** SHA-256 of an ID's bytes, as 32 characters of one byte each: the quickest form that Node gives. */
+/** SHA-256 of an ID's bytes, as 32 one-byte characters: the fastest form in Node. */
 export function hashOf(id: string): string {
   return hash('sha256', id, 'binary');
 }
@@ -15,10 +15,10 @@ const wordOf = (hashed: string, at: number): number =>
   (hashed.charCodeAt(at + 3) << 24);
 
 /**
- * A sum over IDs that does not depend on their order: each word of their hashes, times how often each one is there. Two
- * lists with the same sums are the same but for a chance far below that of a fault in memory (2^-256 for a count that is
- * off by an odd number, 2^8 times that with each factor of two). Against chance and faults, not against somebody who may
- * choose a million IDs to that end.
+ * An order-independent sum over IDs: each word of their hashes, times the number of occurrences. Two lists with the
+ * same sums differ only with a probability far below that of a memory fault (2^-256 for a count that is off by an odd
+ * number, 2^8 times that with each factor of two). This protects against random errors and faults, not against an
+ * attacker who chooses a million IDs.
  */
 export class Fingerprint {
   readonly #words = new Int32Array(WORDS);
@@ -34,7 +34,10 @@ export class Fingerprint {
 
 const FIRST_ROOM = 1_024;
 
-/** Says whether an ID was added twice, from 64 bits of its hash: never a wrong no, and a wrong yes once in 37 million runs of a million products. */
+/**
+ * Detects whether an ID was added twice, from 64 bits of its hash: no false negatives, and one false positive in 37
+ * million runs of a million products.
+ */
 export class Repeats {
   #room = new BigUint64Array(FIRST_ROOM);
   #halves = new Uint32Array(this.#room.buffer);
@@ -59,7 +62,7 @@ export class Repeats {
   }
 }
 
-/** One of `count` parts of about the same size that all IDs fall into. */
+/** One of `count` slices of about the same size that partition all IDs. */
 export interface Slice {
   index: number;
   count: number;
@@ -69,7 +72,7 @@ export function isIn(slice: Slice, id: string): boolean {
   return slice.count === 1 || (wordOf(hashOf(id), 0) >>> 0) % slice.count === slice.index;
 }
 
-/** Slices of `items` IDs of which each has at most about `size`. */
+/** Slices of `items` IDs with at most about `size` each. */
 export function slicesOf(items: number, size: number): Slice[] {
   const count = Math.max(1, Math.ceil(items / size));
   return Array.from({ length: count }, (_, index) => ({ index, count }));

@@ -1,4 +1,4 @@
-/** FleetStore on knex: claims (crawlfleet_launches, never changed) and what became of them (crawlfleet_instances). */
+/** FleetStore on knex: claims (crawlfleet_launches, immutable) and their instances (crawlfleet_instances). */
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
@@ -100,9 +100,9 @@ export class KnexFleetStore implements FleetStore {
     return inTransaction(db, async (trx, attempt) => {
       await assertFence(trx, db, fence);
       const known = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).forUpdate().first('token'));
-      // The token is random, so only our own earlier try can have written this one.
+      // The token is random, so only our own earlier attempt can have written it.
       if (known) return attempt.maybeDone && known.token === claim.token;
-      // A row that is not there cannot be locked: another claim may come between. `merge` of a key column changes nothing.
+      // A missing row cannot be locked: another claim may come in between. `merge` of a key column changes nothing.
       await trx(LAUNCHES)
         .insert({ ...key, request: JSON.stringify(claim.request), token: claim.token, claimed_at: nowMs })
         .onConflict(['run_id', 'slot', 'epoch'])
@@ -208,7 +208,7 @@ export class KnexFleetStore implements FleetStore {
       const row = await rowOf<Pick<InstanceRow, 'phase' | 'instance_id' | 'public_key'>>(
         trx(INSTANCES).where(key).forUpdate().first('phase', 'instance_id', 'public_key'),
       );
-      // Without an id EC2's answer has not been stored yet, so nobody can say whether this is the right instance.
+      // Without an id EC2's answer has not been stored yet, so it is unknown whether this is the right instance.
       if (!row || row.instance_id === null || row.phase === 'claimed') return 'unknown';
       if (row.instance_id !== hello.instanceId) return 'other-instance';
       if (row.public_key !== null && row.public_key !== hello.publicKey) return 'other-key';
@@ -222,7 +222,10 @@ export class KnexFleetStore implements FleetStore {
     });
   }
 
-  /** One statement, no transaction: it is by far the most frequent write. A repeat after a lost answer is told from a replay by its time. */
+  /**
+   * One statement without a transaction, as by far the most frequent write. Its time distinguishes a repeat after a
+   * lost answer from a replay.
+   */
   heartbeat(
     runId: string,
     slot: number,

@@ -1,4 +1,7 @@
-/** The sightings of gc, on knex. They are written without the lock: a mark by a stranger only makes a later gc look again. */
+/**
+ * The marks of gc, on knex. They are written without the lock: another process's mark only makes a later gc check
+ * again.
+ */
 import type { GcMark, GcMarkStore } from '../control/gc/gc.ts';
 import type { Database } from './connect.ts';
 import { inQuery, inTransaction } from './retry.ts';

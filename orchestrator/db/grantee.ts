@@ -1,4 +1,4 @@
-/** The account of a connection as a GRANT names it, so that the statement in a message can be pasted. */
+/** A connection's account in the form a GRANT needs, so that the statement in a message can be pasted. */
 import type { Database } from './connect.ts';
 
 /** Such as `'crawl'@'%'`; MySQL and MariaDB only. */

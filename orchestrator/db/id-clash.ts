@@ -1,6 +1,6 @@
 /**
- * Can an existing product_id column keep these products apart? Whole-number columns and collations that ignore case or
- * trailing spaces are fine as long as no two products of the run are one to them.
+ * Checks whether an existing product_id column distinguishes these products. Integer columns and collations that ignore
+ * case or trailing spaces are fine as long as no two products of the run are equal under them.
  */
 import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
@@ -11,7 +11,7 @@ import type { ColumnInfo } from './table-info.ts';
 const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
 const PROBE = 'crawlfleet_id_probe';
 
-/** What is wrong, in words; null when every product has a row of its own. No ID is longer than `maxChars`. */
+/** The fault as a message; null when every product gets its own row. No ID is longer than `maxChars`. */
 export async function findIdClash(
   db: Database,
   table: string,
@@ -23,13 +23,13 @@ export async function findIdClash(
   if (INTEGER.test(column.type) || column.type === 'numeric') {
     const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
     if (other !== undefined)
-      return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is no whole number in plain form`;
+      return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
   }
   const result =
     db.engine === 'mysql' ? await probeMysql(db, column, productIds) : await probeSqlite(db, column, productIds);
   if (result === null) return null;
   if (result === 'clash')
-    return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) takes some of the products for the same`;
+    return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) treats some of the products as equal`;
   return `product_id (${column.declared}) of ${table} cannot hold all products: ${result}`;
 }
 
@@ -38,7 +38,10 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
   return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
 }
 
-/** Null, `clash`, or the database's word for a value that does not fit. The table is temporary: other sessions never see it. */
+/**
+ * Null, `clash`, or the database's message for a value that does not fit. The table is temporary: other sessions never
+ * see it.
+ */
 async function probeMysql(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
   const charset = column.charset === null ? '' : ` character set ${column.charset} collate ${column.collation}`;
   return probe(
@@ -63,7 +66,7 @@ async function probe(db: Database, create: string, productIds: readonly string[]
       try {
         return await insertAll(trx, db, productIds);
       } finally {
-        // The connection goes back to the pool, and the table would stay with it.
+        // The connection returns to the pool, and the table would stay with it.
         await trx.raw(db.engine === 'mysql' ? `drop temporary table ${PROBE}` : `drop table temp.${PROBE}`);
       }
     });

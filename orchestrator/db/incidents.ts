@@ -1,4 +1,4 @@
-/** Rows of crawlfleet_incidents: when an address stopped by itself, why, and what came of it. */
+/** Rows of crawlfleet_incidents: when an address stopped on its own, why, and how it ended. */
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { Evidence } from '../../shared/domain/verdict.ts';
@@ -28,7 +28,7 @@ interface IncidentRow {
 
 const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
 
-/** The last incident of each (slot, epoch) that had one, under `<slot>.<epoch>`. */
+/** The last incident of each (slot, epoch), under `<slot>.<epoch>`. */
 export async function lastIncidents(
   knex: Knex,
   where: { run_id: string; slot?: number; epoch?: number },
@@ -42,7 +42,10 @@ export async function lastIncidents(
   return new Map(rows.map((row) => [epochKey(toPlace(row)), toState(row)]));
 }
 
-/** Enters, updates or (with null) ends the open incident. The caller holds the instance's row, so nobody else writes here. */
+/**
+ * Inserts, updates or (with null) ends the open incident. The caller has locked the instance's row, so there is no
+ * other writer.
+ */
 export async function writeIncident(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },
@@ -72,7 +75,7 @@ export async function writeIncident(
     });
 }
 
-/** Notes on the last incident that its products were taken back; the first time stands. */
+/** Records on the last incident that its products were reassigned; the first time is kept. */
 export async function writeReleased(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },
@@ -86,7 +89,7 @@ export async function writeReleased(
     .update({ returned_at: nowMs });
 }
 
-/** All of a run, in the order in which they began. */
+/** All incidents of a run, in the order in which they began. */
 export async function selectIncidents(knex: Knex, runId: string): Promise<Omit<IncidentRecord, 'address'>[]> {
   const rows = await rowsOf<IncidentRow>(
     knex(TABLE)

@@ -1,6 +1,6 @@
 /**
- * What each instance was launched with, read and parsed once: it carries the user data, some KB an instance, and it never
- * changes, while the loop looks at every instance of the run each time.
+ * Caches each instance's launch request, read and parsed once: it contains the user data (some KB per instance) and
+ * never changes, while the loop reads every instance of the run each round.
  */
 import type { Knex } from 'knex';
 import type { LaunchRequest } from '../cloud/compute.ts';
@@ -9,21 +9,23 @@ import { inPieces, rowsOf, toNumber } from './rows.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
-/** Places in one statement. */
+/** Claims per statement. */
 const LIST = 200;
 
 interface Known {
-  /** Random, made with the claim: another one means another claim. */
+  /** Random, created with the claim: another token means another claim. */
   token: string;
   request: LaunchRequest;
 }
 
 export class LaunchRequests {
-  /** Of the run asked for last: a main server has one. */
+  /** Of the run queried last: a main server has only one. */
   #runId = '';
   #known = new Map<string, Known>();
 
-  /** The requests of these claims by epochKey; a claim that is gone meanwhile is left out. They are shared: not to be changed. */
+  /**
+   * The requests of these claims by epochKey; deleted claims are left out. Callers share them and must not change them.
+   */
   async read(
     knex: Knex,
     runId: string,
@@ -33,7 +35,7 @@ export class LaunchRequests {
       this.#runId = runId;
       this.#known = new Map();
     }
-    // A call for another run may put a new one in its place while this one waits.
+    // A call for another run may replace the map while this one waits.
     const known = this.#known;
     const places = claims.map(({ slot, epoch, token }) => ({ slot: toNumber(slot), epoch: toNumber(epoch), token }));
     const missing = places.filter((place) => known.get(epochKey(place))?.token !== place.token);

@@ -1,6 +1,6 @@
 /**
- * Loads one part inside the transaction that holds its ledger row, so that a part is loaded wholly or not at all,
- * whatever dies when. What a product became is written once: the first outcome wins.
+ * Loads one part inside the transaction that holds its ledger row, so that a part is loaded entirely or not at all,
+ * even after a crash. A product's outcome is written once: the first one wins.
  */
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
@@ -23,7 +23,7 @@ export interface PartId {
   seq: number;
 }
 
-/** What is written for a product beside its rows. */
+/** Written for a product beside its rows. */
 interface Settlement {
   n: number;
   id: string;
@@ -34,18 +34,18 @@ interface Settlement {
   rows: number;
 }
 
-/** What a load has ended, and the rows it has put into staging. */
+/** The outcomes of a load, and the rows it has staged. */
 export interface LoadCounts extends OutcomeCounts {
   rows: number;
-  /** The decimal marks that the numbers of the stored products show. */
+  /** The decimal marks shown by the numbers of the stored products. */
   marks: ShownCounts;
 }
 
-/** Rows in one INSERT. */
+/** Rows per INSERT. */
 const LIST = 250;
 const DETAIL_CHARS = 500;
 
-/** Counts only what this load ended: products that had an outcome already are left as they are. */
+/** Counts only outcomes of this load: products that already had one are left unchanged. */
 export async function loadResults(
   trx: Knex.Transaction,
   db: Database,
@@ -72,7 +72,10 @@ export async function loadResults(
   return counts;
 }
 
-/** The results whose product is in the plan under that number and id, and has no outcome; each product once, sorted by id as the staging table is. */
+/**
+ * The results whose product is planned under that number and id and has no outcome; each product once, sorted by id
+ * like the staging table.
+ */
 async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<ItemResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
@@ -87,7 +90,7 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
       if (row.outcome === null && row.product_id === result.id) open.push(result);
     }
   }
-  // Rows in the order of the primary key go in a quarter faster.
+  // Inserting in primary-key order is a quarter faster.
   return open.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -104,7 +107,7 @@ function settle(result: ItemResult): Settlement {
   }
 }
 
-/** The rule and the status of the evidence stand before the detail; the rest of it stays in the part. */
+/** The detail, prefixed with the rule and status of the evidence; the rest of the evidence stays in the part. */
 function detailOf({ detail, evidence }: ItemResult & { outcome: 'failed' }): string {
   if (!evidence) return detail;
   const status = evidence.status === null ? '' : `, HTTP ${evidence.status}`;
@@ -118,7 +121,7 @@ function refuse(settlement: Settlement, detail: string): void {
 }
 
 function cut(detail: string): string {
-  // A cut through a surrogate pair leaves half of it, which no database takes.
+  // A cut through a surrogate pair leaves half of it, which every database rejects.
   return detail.slice(0, DETAIL_CHARS).toWellFormed();
 }
 
@@ -131,7 +134,7 @@ async function writeOutcomes(
   nowMs: number,
 ): Promise<void> {
   const stored = settlements.filter((s) => s.outcome === 'stored');
-  // One update for all products with the same number of rows: pages hold some tens of records.
+  // One update for all products with the same number of rows: pages hold a few dozen records.
   for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
     const counted = withRows ? { result_rows: rows } : {};
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
@@ -143,7 +146,7 @@ async function writeOutcomes(
     }
   }
   const others = settlements.filter((s) => s.outcome !== 'stored');
-  // Each has a detail of its own, so they travel as rows; all of them exist, so this only updates.
+  // Each has its own detail, so they are sent as rows; all of them exist, so this only updates.
   for (const piece of inPieces(others, LIST)) {
     await trx(ITEMS)
       .insert(
@@ -163,7 +166,7 @@ async function writeOutcomes(
   }
 }
 
-/** A late result may settle the last product of a chunk that had been taken back and waits for somebody. */
+/** A late result may settle the last product of a chunk that was reassigned and is still waiting. */
 async function closeReturned(trx: Knex.Transaction, runId: string, settlements: readonly Settlement[]): Promise<void> {
   if (settlements.length === 0) return;
   let first = Infinity;

@@ -1,7 +1,7 @@
 /**
- * The lock that keeps two main servers off one database. Two rows: `fence` holds the number under which the holder
- * writes, `lease` says who holds it and until when. They are apart because every write locks the fence row against a
- * change, and a long publish must not keep the holder from prolonging its own lease.
+ * The lock that keeps two main servers from using one database. Two rows: `fence` holds the fencing token under which
+ * the holder writes, `lease` records the holder and the expiry. They are separate because every write locks the fence
+ * row against a change, and a long publish must not keep the holder from renewing its own lease.
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
@@ -23,7 +23,7 @@ interface LeaseRow {
   expires_at: SqlNumber;
 }
 
-/** Takes a free or expired lease, or the very lease `steal` describes. */
+/** Takes a free or expired lease, or exactly the lease that `steal` describes. */
 export function acquireLock(
   db: Database,
   owner: string,
@@ -35,7 +35,7 @@ export function acquireLock(
   return inTransaction(db, async (trx) => {
     const lease = await rowOf<LeaseRow>(trx(TABLE).where({ name: 'lease' }).forUpdate().first());
     if (!lease) throw new AppError('internal', `${db.label}: the lock row is missing`);
-    // Our own earlier try, whose commit got through although its answer did not.
+    // Our own earlier attempt: it committed, but the answer was lost.
     if (lease.token === token) return { fence: toNumber(lease.fence) };
     const holder = lease.owner === null ? null : holderOf(lease);
     const free = !holder || holder.expiresAtMs <= nowMs || (steal !== undefined && isSame(holder, steal));
@@ -44,7 +44,7 @@ export function acquireLock(
     await trx(TABLE)
       .where({ name: 'lease' })
       .update({ fence, owner, token, run_id: null, expires_at: nowMs + leaseMs });
-    // Waits for writes under the old fence that are under way.
+    // Waits for pending writes under the old fence.
     await trx(TABLE).where({ name: 'fence' }).update({ fence });
     return { fence };
   });
@@ -67,7 +67,7 @@ export function renewLock(
   });
 }
 
-/** Gives the lock back; the fence stays, so the next holder's is higher. */
+/** Releases the lock; the fence stays, so the next holder's is higher. */
 export async function releaseLock(db: Database, fence: number): Promise<void> {
   await inTransaction(db, async (trx) => {
     const changed = await trx(TABLE)
@@ -80,7 +80,7 @@ export async function releaseLock(db: Database, fence: number): Promise<void> {
   });
 }
 
-/** The database's own clock and named lock; SQLite has neither, and all who use its file share a machine. */
+/** The database's own clock and named lock; SQLite has neither, and all processes that use its file share a machine. */
 export function createLockGuard(db: Database): LockGuard {
   return {
     async nowMs() {
@@ -101,22 +101,25 @@ export function createLockGuard(db: Database): LockGuard {
   };
 }
 
-/** First step of a fenced transaction: throws `lock-held` unless the caller still holds the lock, and keeps it so until the commit. */
+/**
+ * First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, which then cannot change
+ * until the commit.
+ */
 export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
   const query = trx(TABLE).where({ name: 'fence' }).select<{ fence: SqlNumber }[]>('fence');
-  // SQLite has one writer at a time, and inTransaction has made this transaction it.
+  // SQLite has one writer at a time, and inTransaction has made this transaction that writer.
   const [row] = await (db.engine === 'mysql' ? query.forShare() : query);
   if (toNumber(row?.fence) !== fence) throw lockLost(db);
 }
 
-/** For a write of one statement: adds the fence to its condition. Follow it with throwIfFenced when nothing was changed. */
+/** For a single-statement write: adds the fence to its condition. Call throwIfFenced afterwards when no row changed. */
 export function underFence(knex: Knex, fence: number): (query: Knex.QueryBuilder) => void {
   return (query) => {
     query.whereExists(knex(TABLE).select(knex.raw('1')).where({ name: 'fence', fence }));
   };
 }
 
-/** Throws `lock-held` when the fence is past. */
+/** Throws `lock-held` when the fence is outdated. */
 export async function throwIfFenced(knex: Knex, db: Database, fence: number): Promise<void> {
   const row = await rowOf<object>(knex(TABLE).where({ name: 'fence', fence }).first('fence'));
   if (!row) throw lockLost(db);

@@ -1,7 +1,6 @@
 /**
- * Makes and updates our own tables. Migrations are code, numbered, and the same for both engines; each table is made and
- * each column added only if it is missing, because MySQL commits every DDL statement by itself and a migration may have
- * died half-way.
+ * Creates and updates our own tables. Migrations are numbered code, the same for both engines. Tables and columns are
+ * added only if missing, because MySQL commits every DDL statement separately and a migration may have died half-way.
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
@@ -41,18 +40,24 @@ const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
-/** Brings the tables up to date; safe beside another process doing the same. Throws `database-schema` when they are newer than this program. */
+/**
+ * Brings the tables up to date; safe when several processes do so. Throws `database-schema` when they are newer than
+ * this program.
+ */
 export async function migrate(db: Database): Promise<void> {
   if (await isMigrated(db)) return;
   await (db.engine === 'sqlite' ? migrateSqlite(db) : migrateMysql(db));
 }
 
-/** True when the tables are there and up to date. Throws `database-schema` when they are newer than this program. */
+/** True when the tables exist and are up to date. Throws `database-schema` when they are newer than this program. */
 export async function isMigrated(db: Database): Promise<boolean> {
   return (await knownVersion(db)) === LATEST;
 }
 
-/** True when there are tables of ours, also of an earlier version. Throws `database-schema` when they are newer than this program. */
+/**
+ * True when our tables exist, in this or an earlier version. Throws `database-schema` when they are newer than this
+ * program.
+ */
 export async function hasTables(db: Database): Promise<boolean> {
   return (await knownVersion(db)) > 0;
 }
@@ -82,7 +87,7 @@ function migrateSqlite(db: Database): Promise<void> {
 async function migrateMysql(db: Database): Promise<void> {
   const lock = `crawlfleet_migrations_${db.schema}`.slice(0, 64);
   try {
-    // A transaction only to keep one connection: GET_LOCK belongs to it.
+    // A transaction only to keep one connection, which GET_LOCK is bound to.
     await db.knex.transaction(async (trx) => {
       const [rows] = (await trx
         .raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S])
@@ -139,7 +144,10 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   }
 }
 
-/** Throws `database-schema` while machines of a run that an earlier version started may be at work: until its deadline and grace are over. */
+/**
+ * Throws `database-schema` while instances of a run of an earlier version may be running: until its deadline and grace
+ * are over.
+ */
 async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
   const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
   const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(
@@ -151,7 +159,7 @@ async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void
   if (run === undefined) return;
   throw new AppError(
     'database-schema',
-    `${db.label}: run ${run.id} is under way, and this version renames its tables`,
+    `${db.label}: run ${run.id} is in progress, and this version renames its tables`,
     {
       hint: `Let it end, or end it with the version that started it (orchestrator stop ${run.id}); then start this version again.`,
     },

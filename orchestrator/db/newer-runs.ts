@@ -1,6 +1,7 @@
 /**
- * Runs that began later and have published into the same table. Of two runs that crawled a product the one that began
- * later has seen the newer page, whichever ends first: a run that is resumed after a newer one leaves its products alone.
+ * Runs that began later and have published into the same table. Of two runs that crawled a product, the one that began
+ * later has the newer page, whichever ends first: a run that is resumed after a newer one does not overwrite its
+ * products.
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
@@ -12,10 +13,10 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';
 const SETTLED = 'crawlfleet_settled';
-/** Phases of runs that have come to an end, and have published what there was; a cancelled one only if it was stopped. */
+/** Phases of runs that have ended and published their rows; a cancelled run only if it was stopped. */
 export const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
-/** Newest first. A cancelled run publishes nothing, nor does one that settled no product. */
+/** Newest first. A cancelled run publishes nothing; neither does one without settled products. */
 export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
   const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
     knex(RUNS).where({ id: runId }).first('results_table', 'started_at'),
@@ -49,14 +50,14 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** The runs of the database, and those of them whose rows rightly stand where rows of this run were. */
+/** The runs of the database, and those that legitimately replaced rows of this run. */
 export interface Overwriters {
   known: ReadonlySet<string>;
-  /** They began later, or a person has released them over this one since. */
+  /** They began later, or a person has released them over this run since. */
   winners: ReadonlySet<string>;
 }
 
-/** By the rule that publishing goes by. Which table a run writes to is not asked. */
+/** By the same rule as publishing, but without regard to the table a run writes to. */
 export async function readOverwriters(knex: Knex, runId: string): Promise<Overwriters> {
   const runs = await rowsOf<{ id: string; started_at: SqlNumber; phase: string; request: string | null }>(
     knex(RUNS).select('id', 'started_at', 'phase', 'request'),
@@ -84,12 +85,13 @@ export async function readOverwriters(knex: Knex, runId: string): Promise<Overwr
   return { known: new Set(runs.map((r) => r.id)), winners: new Set(winners.map((r) => r.id)) };
 }
 
-/** Adds to a query over our own tables: only products that none of the newer runs has found. */
+/** Restricts a query over our own tables to products that none of the newer runs has settled. */
 export type ExceptSettled = (query: Knex.QueryBuilder) => void;
 
 /**
- * Runs `work` while the products that these runs have found, stored or gone, are in a temporary table with a key: looked for
- * among all items, each page of products would read all of theirs again. The table is gone afterwards, whatever happens.
+ * Runs `work` while the products that these runs settled as stored or gone are in a temporary table with a key:
+ * searching all items instead would read all of theirs again for each page of products. The table is always dropped
+ * afterwards.
  */
 export async function withoutSettled<T>(
   trx: Knex.Transaction,
@@ -100,7 +102,7 @@ export async function withoutSettled<T>(
   if (newer.length === 0) return work(() => undefined);
   const drop =
     db.engine === 'mysql' ? `drop temporary table if exists ${SETTLED}` : `drop table if exists temp.${SETTLED}`;
-  // A connection of the pool that was given back in the middle may have it still.
+  // A connection that returned to the pool half-way may still have it.
   await trx.raw(drop);
   await trx.raw(`create temporary table ${SETTLED} (product_id ${idType(db)} not null primary key)`);
   try {
@@ -116,7 +118,7 @@ export async function withoutSettled<T>(
   }
 }
 
-/** As the items have it: compared by its bytes. */
+/** The same type as in the items: compared by its bytes. */
 function idType(db: Pick<Database, 'engine' | 'byteCollation'>): string {
   if (db.engine === 'sqlite') return 'text';
   return `varchar(${MAX_ID_CHARS}) character set utf8mb4 collate ${db.byteCollation ?? 'utf8mb4_bin'}`;

@@ -1,11 +1,11 @@
-/** Columns of the user's table that are NOT NULL, and whose numbers may have to wait for the whole column of the run. */
+/** NOT NULL columns of the user's table whose numbers may have to wait for the run's whole column. */
 import type { Field, Mapping } from '../../shared/domain/mapping.ts';
 import { isMachineRead } from '../../shared/domain/mapping.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { findColumn, readTable } from './table-info.ts';
 
-/** A warning for each such column; none without the table. */
+/** A warning per such column; none when the table does not exist. */
 export async function noRoomForNumbers(db: Database, table: string, mapping: Mapping): Promise<string[]> {
   const info = await inQuery(db, (knex) => readTable(knex, db, table));
   if (!info) return [];
@@ -16,11 +16,11 @@ export async function noRoomForNumbers(db: Database, table: string, mapping: Map
     .map(
       (column) =>
         `column ${column!.name} of ${table} is NOT NULL: a product whose number can be read in two ways (1.234) will be failed(load). ` +
-        'Let the column be empty, or name the decimal mark in the mapping: number: { decimal: "," }',
+        'Make the column nullable, or name the decimal mark in the mapping: number: { decimal: "," }',
     );
 }
 
-/** Attributes, JSON and JSON-LD rarely leave a number open. */
+/** Numbers in attributes, JSON and JSON-LD are rarely ambiguous. */
 const mayBeOpen = ({ steps }: Field): boolean =>
   !isMachineRead(steps) &&
   steps.some((step) => (step.type === 'number' || step.type === 'price') && step.decimal === undefined);

@@ -1,7 +1,7 @@
 /**
- * Numbers that can be read in two ways, in the staging table: beside the field's column, which is empty then, stand the text and both
- * readings. Which of them counts is decided by the whole column whenever the rows are read, so nothing is rewritten, and deciding
- * again gives the same.
+ * Ambiguous numbers in the staging table: the field's own column is empty, and extra columns hold the text and both
+ * readings. The whole column decides which reading counts each time the rows are read, so nothing is rewritten and
+ * deciding again gives the same result.
  */
 import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
@@ -17,13 +17,13 @@ import type { UnreadColumns } from './staging.ts';
 
 type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
 
-/** How the columns of a run are read: by place the decimal mark of those that show one. */
+/** How the columns of a run are read: by index, the decimal mark of those that show one. */
 export interface Decisions {
   shown: ShownCounts;
   marks: ReadonlyMap<number, DecimalMark>;
 }
 
-/** By what the numbers of all loaded parts show. */
+/** Decided by the numbers of all loaded parts. */
 export async function readDecisions(knex: Knex, runId: string, shape: Shape): Promise<Decisions> {
   if (shape.unread.length === 0) return { shown: {}, marks: new Map() };
   const parts = await rowsOf<{ number_marks: string }>(
@@ -50,7 +50,7 @@ export function fieldValues(shape: Shape, { marks }: Decisions): { sql: string; 
 
 const readingColumn = (own: UnreadColumns, mark: DecimalMark): string => (mark === '.' ? own.point : own.comma);
 
-/** Counts what was decided and what was left empty, field by field, into the run's row. */
+/** Stores in the run's row, per field, how many numbers were decided and how many were left empty. */
 export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisions: Decisions): Promise<void> {
   const reports: NumberReport[] = [];
   for (const { own, all, empty } of await countUnread(trx, shape, decisions)) {
@@ -66,7 +66,9 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
     .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
 }
 
-/** By field how many values their texts do not decide, and how many nothing does. One pass over the staging table. */
+/**
+ * Per field, how many values their text does not decide, and how many stay undecided. One pass over the staging table.
+ */
 async function countUnread(
   trx: Knex,
   { unread, staging }: Shape,
@@ -75,7 +77,7 @@ async function countUnread(
   if (unread.length === 0) return [];
   const counts = unread.flatMap((own, i) => {
     const mark = marks.get(own.place);
-    // COUNT leaves out what is NULL.
+    // COUNT skips NULL.
     const decided =
       mark === undefined
         ? trx.raw('0 as ??', [`decided_${i}`])

@@ -1,4 +1,6 @@
-/** Staging tables that nobody will publish any more: left by a run that ended, or by one that died while it was stored. */
+/**
+ * Staging tables that no run will publish any more: left by a run that ended, or by one that died while being stored.
+ */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
@@ -8,14 +10,14 @@ import { rowsOf, toNumber } from './rows.ts';
 import { dropStaging } from './staging.ts';
 
 const PREFIX = 'crawlfleet_staging_';
-/** A day: whoever wants to look at the rows of a run that ended badly has that long. */
+/** A day: the time users have to inspect the rows of a run that ended badly. */
 const OLD_MS = 24 * 3_600_000;
-/** Published or discarded. The rows of a `held` run wait for a person. */
+/** Phases in which the rows are published or discarded. The rows of a `held` run wait for a person. */
 const SETTLED: readonly RunPhase[] = ['completed', 'banned', 'failed', 'cancelled'];
 
 /**
- * Runs whose staging table is an orphan: settled a day ago or more, or unknown for so long.
- * @param workedOn the run a main server has in hand; its table is in use whatever its row says
+ * Runs whose staging table is an orphan: settled, or unknown to the database, for at least a day.
+ * @param workedOn the run a main server is working on; its table is in use whatever its row says
  */
 export function findOrphanStaging(db: Database, nowMs: number, workedOn: string | null): Promise<string[]> {
   return inQuery(db, async (knex) => {
@@ -41,7 +43,7 @@ export function findOrphanStaging(db: Database, nowMs: number, workedOn: string 
   });
 }
 
-/** Drops them; one that cannot be dropped is left out of the answer. */
+/** Drops them; returns those that could be dropped. */
 export async function dropOrphanStaging(db: Database, runIds: readonly string[]): Promise<string[]> {
   const dropped: string[] = [];
   for (const id of runIds) {
@@ -49,14 +51,14 @@ export async function dropOrphanStaging(db: Database, runIds: readonly string[])
       await dropStaging(db, id);
       dropped.push(id);
     } catch (error) {
-      // A foreign table that only looks like ours has no run id in its name.
+      // A foreign table that merely resembles ours has no run id in its name.
       if (!(error instanceof AppError)) throw error;
     }
   }
   return dropped;
 }
 
-/** When a run with this id was named, by the time in it; null for an id that is not of our making. */
+/** The time in a run id; null for an id that is not one of ours. */
 function startOf(runId: string): number | null {
   const match = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-/.exec(runId);
   if (!match) return null;

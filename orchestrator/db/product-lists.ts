@@ -7,8 +7,8 @@ import type { SqlNumber } from './rows.ts';
 import { rowsOf, toBoolean, toNumber } from './rows.ts';
 
 /**
- * The newest runs over this list that have come to an end, at most `limit`. A run whose rows are held back, or that was cancelled,
- * does not count: nobody has said yes to it.
+ * The newest ended runs over this list, at most `limit`. Held and cancelled runs do not count, because no person has
+ * approved them.
  */
 export function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
   return inQuery(db, async (knex) => {

@@ -1,14 +1,14 @@
-/** Conditions on the numbers of a part's products: they come in chunks, so most of them are a few runs of consecutive numbers. */
+/** Conditions on a part's product numbers. They come in chunks, so most form a few runs of consecutive numbers. */
 import type { Knex } from 'knex';
 import { inPieces } from './rows.ts';
 
-/** Few enough that the optimizer takes each by its key, and that a statement stays short. */
+/** Few enough that the optimizer uses the key for each, and that a statement stays short. */
 const RANGES = 100;
 const LIST = 1_000;
-/** In runs that are shorter on average a list is as good. */
+/** For shorter runs, on average, a list is as good. */
 const WORTH = 4;
 
-/** Narrows a query over crawlfleet_items to some numbers. */
+/** Restricts a query over crawlfleet_items to some numbers. */
 export type OnNumbers = (query: Knex.QueryBuilder) => void;
 
 /** Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists otherwise. @param numbers ascending, each once */

@@ -1,4 +1,4 @@
-/** Reads the user's product query as a stream, on a connection of its own that may only read. */
+/** Streams the user's product query, on its own read-only connection. */
 import type { Socket } from 'node:net';
 import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
@@ -10,15 +10,15 @@ import type { MysqlAddress, SqliteAddress } from './database-url.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 
-/** A heavy query may think for long before its first row; a server that says nothing for this long is taken for dead. */
+/** A heavy query may take long before its first row; a server that sends nothing for this long counts as dead. */
 const SILENCE_MS = 5 * 60_000;
 /** Rows read ahead of the consumer. */
 const READ_AHEAD = 1_000;
 
-/** What a row has in the id column, as the driver gives it. */
+/** A value of the id column, as the driver returns it. */
 type RawId = Uint8Array | string | number | bigint | null;
 
-/** The query is run once for each read(). Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */
+/** Each read() runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */
 export function createProductSource(url: string, query: string): ProductSource {
   const address = parseDatabaseUrl(url);
   return {
@@ -55,7 +55,7 @@ function invalidId(row: number, fault: string, id?: string): AppError {
   });
 }
 
-/** Where the column is; `id` as written, else in any other case. */
+/** The index of the id column: spelled `id`, else in any other case. */
 export function findIdColumn(names: readonly string[]): number {
   const exact = names.flatMap((name, i) => (name === 'id' ? [i] : []));
   const any = exact.length > 0 ? exact : names.flatMap((name, i) => (name.toLowerCase() === 'id' ? [i] : []));
@@ -90,7 +90,7 @@ async function* readSqlite(address: SqliteAddress, query: string): AsyncGenerato
   try {
     const statement = prepare(connection, query);
     const at = findIdColumn(statement.columns().map((c) => c.name));
-    // As BigInt, because a JavaScript number would round what is beyond 2^53.
+    // As BigInt, because a JavaScript number would round values beyond 2^53.
     const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawId[]>;
     for (const row of rows) yield row[at]!;
   } catch (error) {
@@ -108,10 +108,10 @@ function prepare(connection: Sqlite.Database, query: string): Sqlite.Statement {
 
 async function* readMysql(address: MysqlAddress, query: string): AsyncGenerator<RawId> {
   const connection = createConnection(mysqlConnection(address));
-  // The socket itself, because connection.destroy() is too polite: left half-way through a result, it would wait for the
-  // server to finish sending, and a query whose connection it closes would wait for ever.
+  // The socket itself, because connection.destroy() is too gentle: in the middle of a result it would wait for the
+  // server to finish sending, and a pending query on the closed connection would wait forever.
   const socket = (connection as unknown as { stream: Socket }).stream;
-  // Every fault also comes to whoever waits for it; without a listener the event would end the process.
+  // Every fault also reaches its caller; without a listener the event would end the process.
   connection.on('error', () => undefined);
   try {
     const run = (sql: string): Promise<void> =>
@@ -132,14 +132,14 @@ async function* readMysql(address: MysqlAddress, query: string): AsyncGenerator<
   }
 }
 
-/** The part of mysql2's streaming call that its types leave out for these options. */
+/** The part of mysql2's streaming API that its types omit for these options. */
 interface Command {
   on(event: 'fields', listener: (fields: { name: string }[] | undefined) => void): void;
   stream(options: { highWaterMark: number }): AsyncIterable<unknown>;
 }
 
 async function* streamIds(connection: ReturnType<typeof createConnection>, query: string): AsyncGenerator<RawId> {
-  // Bytes as the server sent them: numbers of any size and decimals keep their digits, and text is decoded by us, strictly.
+  // Raw bytes: numbers of any size and decimals keep their digits, and we decode text strictly.
   const options = {
     sql: query,
     rowsAsArray: true,

@@ -1,6 +1,7 @@
 /**
- * Staging → result table: one upsert by the server itself, with the run's move, in one transaction. With `rows` in the
- * mapping a stored product's rows are replaced: those that this run did not give are deleted with it.
+ * Staging → result table: one upsert inside the database server, with the run's move, in one transaction. With `rows`
+ * in the mapping a stored product's rows are replaced: rows that this run did not produce are deleted in the same
+ * transaction.
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
@@ -28,7 +29,7 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
 
 const RUNS = 'crawlfleet_runs';
-/** Product IDs in one DELETE. */
+/** Product IDs per DELETE. */
 const LIST = 1_000;
 
 export interface RunEndMove extends PublishEnd {
@@ -36,8 +37,8 @@ export interface RunEndMove extends PublishEnd {
 }
 
 /**
- * Publishes once: a run that is no longer `loading` (or `held`, for one that is let go) is left as it is. A run that was
- * cancelled (not stopped) keeps its ledger but gives no rows: that is what cancel means.
+ * Publishes once: a run that is no longer `loading` (or `held`, for a release) is left unchanged. A run that was
+ * cancelled (not stopped) keeps its ledger but publishes no rows: that is what cancel means.
  */
 export function publishRun(
   db: Database,
@@ -66,12 +67,12 @@ export function publishRun(
       const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
       await withoutSettled(trx, db, newer, async (exceptSettled) => {
         await upsert(trx, db, runId, shape, { decisions, exceptSettled });
-        // What a product's page no longer shows is no longer there.
+        // Records that a product's page no longer shows are deleted.
         if (shape.rowKey !== null) await deleteRowsOf(trx, db, runId, table, 'stored', exceptSettled);
         if (onGone === 'delete') await deleteRowsOf(trx, db, runId, table, 'gone', exceptSettled);
       });
     }
-    // Decided here, under the row's lock: the wish may have come after the end was.
+    // Decided here, under the row's lock: the stop request may have come after `end` was determined.
     const { to, exitCode, reason } = isCancelled ? { to: 'cancelled' as const, ...CANCELLED } : end;
     await trx(RUNS)
       .where({ id: runId })
@@ -79,7 +80,7 @@ export function publishRun(
         phase: to,
         exit_code: exitCode,
         reason,
-        // A held run ended when it was held; days in which somebody looked at it were no part of it.
+        // A held run ended when it was held; the days until a person decides are not part of it.
         ...(end.held === true ? {} : { finished_at: nowMs }),
       });
     await insertEvent(trx, runId, moveEvent(nowMs, from, to, reason));
@@ -111,7 +112,7 @@ async function upsert(
   const update = [...columns.slice(key.length), 'run_id'];
   const info = await readTable(trx, db, shape.results.table);
   const id = info && findColumn(info, 'product_id');
-  // A key that takes "a" and "A" for the same would keep the other run's letters, and `verify` compares bytes.
+  // A key that treats "a" and "A" as equal would keep the other run's spelling, and `verify` compares bytes.
   if (id && id.collation !== null && id.collation !== (db.byteCollation ?? 'BINARY')) update.push('product_id');
   const holes = columns.map(() => '??').join(', ');
   const conflict =
@@ -140,7 +141,7 @@ async function upsert(
 }
 
 /**
- * Deletes the rows of the products that are gone, or of those stored the rows that this run has not given. By lists of
+ * Deletes the rows of gone products, or those rows of stored products that this run did not produce. By lists of
  * values, not by a join: the user's column may have another type or collation than ours.
  */
 async function deleteRowsOf(

@@ -1,4 +1,4 @@
-/** The key of the user's result table: product_id, with `rows` in the mapping product_id and row_key. */
+/** The key of the user's result table: product_id, or product_id and row_key with `rows` in the mapping. */
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import { hasRows } from '../../shared/domain/mapping.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyKind, rowKeyType } from './column-types.ts';
@@ -6,10 +6,10 @@ import type { Database } from './connect.ts';
 import type { ColumnInfo, TableInfo } from './table-info.ts';
 import { findColumn, typeOf } from './table-info.ts';
 
-/** Something about a table that does not fit. */
+/** A mismatch between a table and the mapping. */
 export interface Fault {
   what: string;
-  /** A statement that would mend it; null where there is none. */
+  /** A statement that would fix it; null where there is none. */
   mend: string | null;
 }
 
@@ -31,7 +31,9 @@ export function keyFaults(db: Database, info: TableInfo, table: string, mapping:
   return [...usable, ...own, ...otherKeyFaults(db, info, table, mapping)];
 }
 
-/** True for a table whose rows are told apart by row_key too: a mapping without `rows` has nothing for that column. */
+/**
+ * True for a table whose rows are also identified by row_key: a mapping without `rows` has no value for that column.
+ */
 export function isKeyedByRow(info: TableInfo): boolean {
   const keys = uniqueKeys(info);
   return keys.some((k) => isKey(k.columns, PAIR)) && !keys.some((k) => isKey(k.columns, ['product_id']));
@@ -47,21 +49,21 @@ function singleFaults(db: Database, info: TableInfo, table: string, id: ColumnIn
       db.engine === 'mysql'
         ? `ALTER TABLE ${table} ADD UNIQUE KEY (product_id)`
         : `CREATE UNIQUE INDEX ${table}_product_id ON ${table} (product_id)`;
-    faults.push({ what: 'product_id is not the primary key or a unique key by itself', mend });
+    faults.push({ what: 'product_id is not the primary key or a unique key on its own', mend });
   }
-  // SQLite says "not null" only of a primary key that is declared so.
+  // SQLite reports "not null" for a primary key only if it is declared so.
   if (id.nullable && !(db.engine === 'sqlite' && found))
     faults.push({ what: 'product_id may be null', mend: modify(db, table, 'product_id', `${id.declared} not null`) });
   return faults;
 }
 
-/** All that the key of two columns lacks, mended by one statement: MySQL would refuse some of its clauses alone. */
+/** Everything the two-column key lacks, fixed by one statement: MySQL would refuse some of its clauses on their own. */
 function pairFaults(db: Database, info: TableInfo, table: string, mapping: Mapping, id: ColumnInfo): Fault[] {
   const keys = uniqueKeys(info);
   const whats: string[] = [];
   const clauses: string[] = [];
   const found = keys.some((k) => isKey(k.columns, PAIR));
-  // Longer, and the two columns would not fit into one index.
+  // With a longer one the two columns would not fit into one index.
   const isLong = id.maxLength !== null && id.maxLength > maxIdChars(db, mapping);
   const isNullable = (column: ColumnInfo): boolean => column.nullable && !(db.engine === 'sqlite' && found);
   if (isNullable(id)) whats.push('product_id may be null');
@@ -73,7 +75,7 @@ function pairFaults(db: Database, info: TableInfo, table: string, mapping: Mappi
     clauses.push(`ADD COLUMN row_key ${rowKeyType(db)} NOT NULL`);
   } else if (rowKeyKind(db, rowKey) === null) {
     const collation = rowKey.collation ? `, ${rowKey.collation}` : '';
-    whats.push(`column row_key (${rowKey.declared || 'untyped'}${collation}) might take two keys for the same`);
+    whats.push(`column row_key (${rowKey.declared || 'untyped'}${collation}) might treat two keys as equal`);
     clauses.push(`MODIFY COLUMN row_key ${rowKeyType(db)} NOT NULL`);
   } else if (isNullable(rowKey)) {
     whats.push('row_key may be null');
@@ -92,15 +94,18 @@ function pairFaults(db: Database, info: TableInfo, table: string, mapping: Mappi
   const mend =
     db.engine === 'mysql'
       ? `ALTER TABLE ${table} ${clauses.join(', ')}`
-      : `make the table anew with product_id ${productIdType(db, mapping)} not null, row_key ${rowKeyType(db)} not null, primary key (product_id, row_key)`;
+      : `recreate the table with product_id ${productIdType(db, mapping)} not null, row_key ${rowKeyType(db)} not null, primary key (product_id, row_key)`;
   return whats.map((what, i) => ({ what, mend: i === 0 ? mend : null }));
 }
 
-/** An upsert that meets another unique key would overwrite another product's row. One with all of our key in it adds nothing. */
+/**
+ * An upsert that hits another unique key would overwrite another product's row. A key that contains all of ours is
+ * harmless.
+ */
 function otherKeyFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
   const own = keyColumns(mapping);
   const written = new Set(neededColumns(db, mapping).map((c) => c.name.toLowerCase()));
-  // With many rows a product, any other key with a part of ours in it may repeat.
+  // With many rows per product, values of any other key that contains only part of ours may repeat.
   if (own.length > 1) for (const column of own) written.add(column);
   return uniqueKeys(info)
     .filter((k) => !own.every((c) => k.columns.includes(c)) && !isKey(k.columns, ['product_id']))
@@ -123,7 +128,7 @@ function isKey(columns: readonly string[], wanted: readonly string[]): boolean {
   return columns.length === wanted.length && columns.every((c, i) => c === wanted[i]);
 }
 
-/** MySQL calls it PRIMARY; SQLite has an index for it, or none when it is the row's own number. */
+/** MySQL calls it PRIMARY; SQLite has an index for it, or none when it is the rowid. */
 function isPrimary(name: string): boolean {
   return /^PRIMARY$|^primary key$|^sqlite_autoindex_/.test(name);
 }
@@ -135,9 +140,9 @@ function isUsableId(column: ColumnInfo): boolean {
   );
 }
 
-/** What changes the type of a column, as far as the engine can. */
+/** The statement that changes the type of a column, as far as the engine supports it. */
 export function modify(db: Database, table: string, column: string, type: string): string {
   return db.engine === 'mysql'
     ? `ALTER TABLE ${table} MODIFY COLUMN ${column} ${type}`
-    : `make the table anew with ${column} ${type} (SQLite cannot change a column)`;
+    : `recreate the table with ${column} ${type} (SQLite cannot change a column)`;
 }

@@ -1,7 +1,7 @@
 /**
- * Proves before a run that the database user may write the result table, which may be in another schema and have grants of its
- * own. Each right is tried by a statement that touches no row and makes nothing; MySQL looks at rights before anything else,
- * so even a table that is not there yet can be asked about.
+ * Proves before a run that the database user may write the result table, which may be in another schema with its own
+ * grants. Each privilege is tried by a statement that touches no row and creates nothing. MySQL checks privileges
+ * first, so this works even for a table that does not exist yet.
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
@@ -11,12 +11,12 @@ import { grantee } from './grantee.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
 import { readTable, splitTableName } from './table-info.ts';
 
-/** Source of a CREATE … LIKE that can never be carried out. */
+/** Source of a CREATE … LIKE that always fails. */
 const NOWHERE = 'crawlfleet_no_such_table';
 
 /**
- * Throws `database-rights` with every right that is missing and the GRANT that gives them. SQLite has no rights beside those
- * of the file, which checkRights() tries.
+ * Throws `database-rights` with every missing privilege and the GRANT for them. SQLite has only file permissions, which
+ * checkRights() tries.
  */
 export async function checkResultRights(db: Database, table: string, mapping: Mapping): Promise<void> {
   if (db.engine === 'sqlite') return;
@@ -45,7 +45,7 @@ function statements(
   const list = columns.map(() => '??').join(', ');
   return [
     ['SELECT', `select ${list} from ?? where 1 = 0`, [...columns, table]],
-    // Columns may have grants of their own, so all that a run writes are named.
+    // Columns may have their own grants, so all columns that a run writes are named.
     ['INSERT', `insert into ?? (${list}) select ${list} from ?? where 1 = 0`, [table, ...columns, ...columns, table]],
     [
       'UPDATE',
@@ -53,7 +53,7 @@ function statements(
       [table, ...columns.flatMap((c) => [c, c])],
     ],
     ['DELETE', 'delete from ?? where ?? is null and 1 = 0', [table, key]],
-    // The right comes first; then the source turns out not to exist, so nothing can ever be made by this.
+    // The privilege is checked first; then the source does not exist, so this never creates anything.
     ...(exists ? [] : [['CREATE', 'create table ?? like ??', [table, `${db.schema}.${NOWHERE}`]] satisfies Statement]),
   ];
 }
@@ -65,7 +65,8 @@ async function isDenied(db: Database, sql: string, bindings: string[]): Promise<
   } catch (error) {
     const fault = classifyDatabaseError(error);
     if (fault === 'denied') return true;
-    // A server that takes no writes, and a table that is not there or does not fit, are told of by others: the right was given.
+    // Other checks report a server without writes and a table that is missing or does not fit: the privilege was
+    // granted.
     if (fault === 'other' || fault === 'data' || fault === 'unwilling') return false;
     throw toAppError(error, db.label);
   }

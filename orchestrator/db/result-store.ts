@@ -148,7 +148,7 @@ export class KnexResultStore implements ResultStore {
       );
       const totals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
       for (const row of rows) {
-        // A part that cannot be read is settled: nobody has to wait for it.
+        // An unreadable part is settled: the run does not wait for it.
         if (row.state !== 'failed') totals.seen += toNumber(row.parts);
         if (row.state !== 'loaded') continue;
         totals.loaded += toNumber(row.parts);
@@ -248,14 +248,14 @@ function toRecord(row: PartRow): PartRecord {
   };
 }
 
-/** The same document on both engines: times as ISO text, dates and times of fields as the page gave them. */
+/** The same document on both engines: times as ISO text, dates and times of fields as on the page. */
 function readable(row: Record<string, unknown>, types: ReadonlyMap<string, FieldType>): Record<string, unknown> {
   const entries = Object.entries(row).map(([name, value]): [string, unknown] => {
     const type = types.get(name.toLowerCase());
     if (type === 'boolean' && value !== null) return [name, toBoolean(value as SqlNumber)];
     if (!(value instanceof Date)) return [name, value];
     const text = value.toISOString();
-    // Neither has a zone: the `Z` would be ours, not the page's.
+    // Neither has a zone: the driver adds the `Z`, not the page.
     return [name, type === 'date' ? text.slice(0, 10) : type === 'datetime' ? text.replace(/(\.000)?Z$/, '') : text];
   });
   return Object.fromEntries(entries);

@@ -1,4 +1,4 @@
-/** The user's result table: checked against the mapping before anything is launched, made when there is none. */
+/** The user's result table: checked against the mapping before a launch, created when it does not exist. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import { hasRows } from '../../shared/domain/mapping.ts';
@@ -12,12 +12,12 @@ import type { TableInfo } from './table-info.ts';
 import { findColumn, readTable, splitTableName } from './table-info.ts';
 
 export interface ResultTableCheck {
-  /** False: createResultTable will make it. */
+  /** False: createResultTable will create it. */
   exists: boolean;
 }
 
 /**
- * Looks whether the rows of this mapping and these products can go into the table, without changing anything.
+ * Checks that the table can hold the rows of this mapping and these products, without changing anything.
  * Throws `results-schema` with every mismatch at once, and `product-id-invalid` for an ID that is too long beside row_key.
  */
 export async function checkResultTable(
@@ -31,13 +31,13 @@ export async function checkResultTable(
   const info = await inQuery(db, (knex) => readTable(knex, db, table));
   if (!info) return { exists: false };
   if (!hasRows(mapping) && isKeyedByRow(info)) {
-    const what = 'its rows are told apart by product_id and row_key, and this mapping has no `rows`';
+    const what = 'its rows are identified by product_id and row_key, but this mapping has no `rows`';
     throw mismatch(table, [{ what, mend: null }]);
   }
   if (['product_id', 'run_id', 'url', 'crawled_at'].every((name) => findColumn(info, name) === undefined))
     throw new AppError(
       'results-schema',
-      `results.table ${table} does not fit: it is a table of something else, with none of the columns of results`,
+      `results.table ${table} does not fit: it has none of the columns of results, so it holds something else`,
       {
         hint: 'In results.table name a table that does not exist yet: it will be made. The default is product_snapshots.',
       },
@@ -56,7 +56,10 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/** Makes the table unless it is there: product_id, with `rows` row_key, a column for each field, run_id, url, crawled_at. */
+/**
+ * Creates the table unless it exists: product_id, with `rows` also row_key, a column per field, run_id, url,
+ * crawled_at.
+ */
 export async function createResultTable(db: Database, table: string, mapping: Mapping): Promise<void> {
   checkName(db, table);
   const needed = neededColumns(db, mapping);
@@ -91,14 +94,14 @@ function checkName(db: Database, table: string): void {
   if (bad) throw new AppError('results-schema', `results.table ${table} ${bad}`, { hint: 'Choose another name.' });
 }
 
-/** Such an ID has no place in the key beside row_key, in the staging table neither. */
+/** Such an ID does not fit into the key beside row_key, nor into that of the staging table. */
 function checkIdLength(db: Database, mapping: Mapping, productIds: readonly string[]): void {
   const most = maxIdChars(db, mapping);
   const long = productIds.find((id) => id.length > most && Array.from(id).length > most);
   if (long === undefined) return;
   throw new AppError(
     'product-id-invalid',
-    `the product ${JSON.stringify(Array.from(long).slice(0, 40).join(''))}… has an ID of more than ${most} characters; with \`rows\` in the mapping there is no room for more in the key of a table`,
+    `the product ${JSON.stringify(Array.from(long).slice(0, 40).join(''))}… has an ID of more than ${most} characters; with \`rows\` in the mapping the key of a table holds no longer ones`,
     { hint: 'Leave it out of products.query, or give the mapping no `rows`.' },
   );
 }
@@ -106,7 +109,7 @@ function checkIdLength(db: Database, mapping: Mapping, productIds: readonly stri
 function tableFaults(info: TableInfo, table: string): Fault[] {
   if (info.kind === 'view') return [{ what: 'it is a view; rows go into a table', mend: null }];
   if (info.engine !== null && !/^innodb$/i.test(info.engine)) {
-    // Publishing is one transaction; another engine would keep half of it.
+    // Publishing is one transaction; a non-transactional engine would keep half of it.
     return [{ what: `its engine ${info.engine} has no transactions`, mend: `ALTER TABLE ${table} ENGINE=InnoDB` }];
   }
   return [];

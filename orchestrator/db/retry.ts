@@ -1,6 +1,7 @@
 /**
- * Transactions and queries that survive deadlocks, lock waits, lost connections and servers that take no writes for a while. What is tried again is always the
- * whole transaction: 1213 has rolled it back, 1205 only its last statement, and a commit after that would keep half.
+ * Transactions and queries that survive deadlocks, lock waits, lost connections and servers that temporarily accept no
+ * writes. A retry always repeats the whole transaction: 1213 rolls it back, 1205 only its last statement, and a commit
+ * after that would keep half.
  */
 import type { Knex } from 'knex';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -8,26 +9,26 @@ import type { Random } from '../../shared/ports/random.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
 
-/** A database restart takes seconds; past this the caller has to know. */
+/** A database restart takes seconds; after this time the caller gets the error. */
 export const RETRY_FOR_MS = 45_000;
 const FIRST_DELAY_MS = 20;
 const MAX_DELAY_MS = 2_000;
 
-/** How a repeated transaction came to be repeated. */
+/** Why a transaction is being repeated. */
 export interface Attempt {
-  /** The connection was lost while committing an earlier try: it may have been carried out. */
+  /** The connection was lost during the commit of an earlier attempt, which may have succeeded. */
   maybeDone: boolean;
 }
 
 /**
- * `read committed`: rows are locked, and not the gaps between them, so that two transactions on neighbouring rows do not wait
- * for each other. SQLite has one writer at a time anyhow.
+ * `read committed`: locks rows but not the gaps between them, so that two transactions on neighbouring rows do not wait
+ * for each other. SQLite has only one writer at a time anyway.
  */
 export type Isolation = 'default' | 'read committed';
 
 /**
- * Runs `work` in a transaction, again and again while the fault is one that passes. `work` must be repeatable, and
- * with `attempt.maybeDone` it must find out from its rows whether it has happened. Throws AppErrors only.
+ * Runs `work` in a transaction and repeats it on transient faults. `work` must be repeatable, and with
+ * `attempt.maybeDone` it must find out from its rows whether it has already happened. Throws AppErrors only.
  */
 export function inTransaction<T>(
   db: Database,
@@ -40,7 +41,8 @@ export function inTransaction<T>(
     try {
       return await db.knex.transaction(
         async (trx) => {
-          // A transaction that begins by reading cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that begins by writing can.
+          // A transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
+          // starts with a write can.
           if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
           const result = await work(trx, attempt);
           committing = true;
@@ -55,12 +57,12 @@ export function inTransaction<T>(
   });
 }
 
-/** Runs a query that is harmless to repeat. Throws AppErrors only. */
+/** Runs an idempotent query, with retries. Throws AppErrors only. */
 export function inQuery<T>(db: Database, work: (knex: Knex) => Promise<T>): Promise<T> {
   return withRetry(db, () => work(db.knex));
 }
 
-/** Repeats `work` with growing, jittered pauses while it fails for a reason that passes. */
+/** Retries `work` with growing, jittered pauses on transient faults. */
 export async function withRetry<T>(
   db: { clock: Clock; random: Random; label: string },
   work: () => Promise<T>,
@@ -79,7 +81,7 @@ export async function withRetry<T>(
   }
 }
 
-/** Half fixed, half chance: two transactions that collided must not meet again. */
+/** Half fixed, half random: two transactions that collided must not collide again. */
 export function backoffMs(attempt: number, random: Random): number {
   const ceiling = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt);
   return ceiling / 2 + (random.next() * ceiling) / 2;

@@ -1,4 +1,4 @@
-/** Proves before a run that the database user may do what a run does, by doing it to a table of our own. */
+/** Proves before a run that the database user has every privilege a run needs, by using each on a table of our own. */
 import { randomBytes } from 'node:crypto';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Database } from './connect.ts';

@@ -1,6 +1,6 @@
-/** Small helpers for reading rows: both engines give the same values through them. */
+/** Small helpers for reading rows, so that both engines return the same values. */
 
-/** What MySQL gives for BIGINT and sums (text, so that nothing is rounded) and SQLite as a number. */
+/** BIGINT and sums: MySQL returns text, so that nothing is rounded; SQLite returns a number. */
 export type SqlNumber = number | string;
 
 export const toNumber = (value: SqlNumber | null | undefined): number => Number(value ?? 0);
@@ -8,19 +8,19 @@ export const toNumberOrNull = (value: SqlNumber | null): number | null => (value
 /** MySQL and SQLite keep booleans as 0 and 1. */
 export const toBoolean = (value: SqlNumber | boolean): boolean => Number(value) !== 0;
 
-/** JSON of our own making, or null. The caller knows the shape: it wrote it. */
+/** JSON that we wrote, or null. The caller knows its shape. */
 export function parseJson(text: string | null): unknown {
   return text === null ? null : JSON.parse(text);
 }
 
-/** Pieces of at most `size`, in order. */
+/** Slices of at most `size`, in order. */
 export function inPieces<T>(list: readonly T[], size: number): T[][] {
   const pieces: T[][] = [];
   for (let i = 0; i < list.length; i += size) pieces.push(list.slice(i, i + size));
   return pieces;
 }
 
-/** The rows of a query in the shape its columns have: the one place where that is taken on trust. */
+/** The rows of a query in the shape of its columns: the only place with this unchecked cast. */
 export async function rowsOf<T>(query: PromiseLike<unknown>): Promise<T[]> {
   return (await query) as T[];
 }

@@ -1,4 +1,4 @@
-/** What of a run never changes while it is loaded and published, read once: its mapping, its tables, how times are written. */
+/** The parts of a run that never change while it is loaded and published, read once: mapping, tables, time format. */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Column, Mapping } from '../../shared/domain/mapping.ts';
@@ -18,11 +18,11 @@ export interface RunShape {
   results: RunSettings['results'];
   staging: string;
   columns: Column[];
-  /** Where in `columns` a field goes, by every spelling the mapping has of it. */
+  /** A field's index in `columns`, by every spelling in the mapping. */
   columnOf: ReadonlyMap<string, number>;
-  /** Where numbers that are not read yet are kept; empty for a staging table from before there were any. */
+  /** Columns for unread numbers; empty for an older staging table without them. */
   unread: StagedNumber[];
-  /** What row_key makes of keys; null for a mapping without `rows`. */
+  /** How row_key compares keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
   crawledAt: ColumnInfo;
 }
@@ -50,7 +50,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
   };
 }
 
-/** Column names do not tell upper from lower case, the fields of two page mappings may. */
+/** Column names ignore case; the fields of two page mappings may not. */
 function findColumns(mapping: Mapping, columns: readonly Column[]): Map<string, number> {
   const places = new Map(columns.map((c, i) => [c.name.toLowerCase(), i]));
   const names = mapping.pages.flatMap((page) => page.fields.map((f) => f.name));

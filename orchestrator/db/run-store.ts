@@ -87,7 +87,7 @@ export class KnexRunStore implements RunStore {
   async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
     const db = this.#db;
     await inQuery(db, (knex) => throwIfFenced(knex, db, fence));
-    // Before the transaction: MySQL would commit it with any CREATE TABLE.
+    // Before the transaction: any CREATE TABLE would make MySQL commit it.
     await createStaging(db, run.id, run.settings.results.table, run.settings.mapping);
     await inTransaction(db, async (trx, attempt) => {
       await assertFence(trx, db, fence);
@@ -146,7 +146,7 @@ export class KnexRunStore implements RunStore {
       const changed = await trx(RUNS)
         .where({ id, phase: from })
         .modify((run) => {
-          // A wish that came while its rows were judged: they are to be thrown away, not looked at.
+          // A cancel request arrived while the rows were being checked: they are discarded, not held.
           if (to === 'held') void run.where(notToBeCancelled);
         })
         .update({
@@ -154,7 +154,7 @@ export class KnexRunStore implements RunStore {
           ...(detail.request === undefined ? {} : { request: detail.request }),
           ...(detail.reason === undefined ? {} : { reason: detail.reason }),
           ...(detail.exitCode === undefined ? {} : { exit_code: detail.exitCode }),
-          // A held run ended when it was held; days in which somebody looked at it were no part of it.
+          // A held run ended when it was held; the days until a person decides are not part of it.
           ...(isRunEnd(to) && from !== 'held' ? { finished_at: nowMs } : {}),
         });
       if (changed === 0) return attempt.maybeDone && isLastEvent(trx, id, event);

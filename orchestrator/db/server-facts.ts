@@ -1,4 +1,4 @@
-/** What a database server says of itself, for the check before a run. */
+/** What a database server reports about itself, for the check before a run. */
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -7,9 +7,9 @@ import { rowsOf } from './rows.ts';
 export interface ServerFacts {
   /** `MariaDB 10.11.6`, `MySQL 8.0.36`, `SQLite 3.50.0`. */
   version: string;
-  /** The server's own; null where there is no server. */
+  /** The server's time zone; null where there is no server. */
   timeZone: string | null;
-  /** How far its clock is ahead of ours, in milliseconds; null where it is the same one. */
+  /** How far its clock is ahead of ours, in milliseconds; null where both are the same clock. */
   skewMs: number | null;
 }
 
@@ -30,7 +30,7 @@ export async function readServerFacts(db: Database): Promise<ServerFacts> {
       )) as unknown,
   )) as [{ version: string; zone: string; machine_zone: string; now_s: SqlNumber }[]];
   const { version, zone, machine_zone: machineZone, now_s: nowS } = rows[0]!;
-  // The answer was under way: its moment lies between the two.
+  // The server read its clock at some time between the two.
   const middleMs = (askedMs + db.clock.now()) / 2;
   return {
     version: /mariadb/i.test(version) ? `MariaDB ${version.split('-')[0]}` : `MySQL ${version}`,

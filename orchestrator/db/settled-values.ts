@@ -1,4 +1,4 @@
-/** Values with numbers that are not read yet, as they are under a decimal mark. */
+/** Resolves unread numbers in values by a decimal mark. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { ChainValue, FieldValue, Mapping, Scalar } from '../../shared/domain/mapping.ts';
 import { columnsOf, readsNumbers } from '../../shared/domain/mapping.ts';
@@ -6,30 +6,30 @@ import type { MarkCounts, UnreadNumber } from '../../shared/domain/unread-number
 import { isUnread, readAs } from '../../shared/domain/unread-number.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 
-/** The first number in the value that is not read yet; null when all are. */
+/** The first unread number in the value; null when there is none. */
 export function findUnread(value: FieldValue): UnreadNumber | null {
   if (!Array.isArray(value)) return isUnread(value) ? value : null;
   return value.find(isUnread) ?? null;
 }
 
-/** The value with this decimal mark; `null`: without what is not read. */
+/** The value read with this decimal mark; `null` drops unread numbers. */
 export function settle(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
   const read = (one: ChainValue | null): Scalar | null => (isUnread(one) ? readAs(one, mark) : one);
-  // Every value of every row comes by here, and nearly all of them are single.
+  // Every value of every row passes through here, and nearly all of them are single.
   if (!Array.isArray(value)) return read(value) ?? null;
   const list = value.map(read).filter((one) => one !== null);
-  // A list in which nothing is open stays as it is, an empty one too.
+  // A list without unread numbers stays unchanged, as does an empty one.
   return list.length > 0 || value.length === 0 ? list : null;
 }
 
-/** The places among the columns of the mapping whose fields read numbers. */
+/** Indexes of the mapping's columns whose fields read numbers. */
 export function numberPlaces(mapping: Mapping): number[] {
   const readers = mapping.pages.flatMap((page) => page.fields.filter(readsNumbers));
   const names = new Set(readers.map(({ name }) => name.toLowerCase()));
   return columnsOf(mapping).flatMap(({ name }, i) => (names.has(name.toLowerCase()) ? [i] : []));
 }
 
-/** By field, in lower case, how many of the products show each decimal mark. */
+/** By lower-case field name, how many products show each decimal mark. */
 export type ShownCounts = Record<string, MarkCounts>;
 
 export function countMarks(results: readonly ItemResult[]): ShownCounts {

@@ -1,4 +1,4 @@
-/** The rows of a part's stored products on their way into staging: a product goes in with all of its rows or not at all. */
+/** Stages the rows of a part's stored products: a product is staged with all of its rows or not at all. */
 import type { Knex } from 'knex';
 import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -15,17 +15,17 @@ import { stagingColumns } from './staging.ts';
 export type StoredResult = ItemResult & { outcome: 'stored' };
 
 export interface Staged {
-  /** How many rows went in for each product that is stored, by its place in the list. */
+  /** Number of rows staged for each stored product, by its index in the list. */
   rows: Map<number, number>;
-  /** Why the others are not: no value of theirs is in it, only columns and the database's own codes. */
+  /** Why the other products were not staged: names columns and database codes, never values. */
   refused: Map<number, string>;
 }
 
 const LIST = 1_000;
 
 /**
- * `results` are sorted by id and hold each product once; none of them has a row in staging. Memory beside them: one batch
- * of rows.
+ * `results` are sorted by id with each product once; none of them has rows in staging yet. Extra memory: one batch of
+ * rows.
  */
 export async function stageRows(
   trx: Knex.Transaction,
@@ -34,10 +34,10 @@ export async function stageRows(
   results: readonly StoredResult[],
 ): Promise<Staged> {
   const staged: Staged = { rows: new Map(), refused: new Map() };
-  // Columns that no row of the part fills would only make its statements larger.
+  // Columns that no row of the part fills would only enlarge the statements.
   const unread = results.some(hasUnread) ? given.unread : [];
   const shape = { ...given, unread };
-  /** The product of each row handed to the database. */
+  /** The product of each row sent to the database. */
   const owners: number[] = [];
   function* rows(): Generator<SqlValue[]> {
     for (const [i, result] of results.entries()) {
@@ -78,7 +78,7 @@ export async function stageRows(
 const hasUnread = ({ rows }: StoredResult): boolean =>
   rows.some(({ row }) => Object.values(row).some((value) => findUnread(value) !== null));
 
-/** The rows of one product in the order of their keys; of two with the same key the first one is taken. */
+/** The rows of one product in key order; of two with the same key the first wins. */
 function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {
   const { id, url } = result;
   const at = toCrawledAt(result.at, shape.crawledAt);
@@ -92,7 +92,7 @@ function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValu
   const keyed = keyRows(result.rows, shape.rowKey);
   if (keyed instanceof UnfitValue) return keyed;
   const rows: SqlValue[][] = [];
-  // In the order of the primary key, as the products are.
+  // In primary-key order, like the products.
   for (const [key, row] of [...keyed].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const values: SqlValue[] = [id, key];
     const unfit = addValues(values, shape, row, url, at);
@@ -112,7 +112,7 @@ function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<stri
   return keyed;
 }
 
-/** Puts the fields, the URL and the time behind the key; null when every value fits. */
+/** Appends the fields, the URL and the time to the key; null when every value fits. */
 function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, at: string): UnfitValue | null {
   const first = values.length;
   let unread: Map<number, FieldValue> | null = null;
@@ -141,10 +141,10 @@ function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, a
 
 const noRoom = ({ name }: Column): UnfitValue =>
   new UnfitValue(
-    `a number that its text does not decide in column ${name}, which is NOT NULL; let the column be empty, or name the decimal mark in the mapping`,
+    `an ambiguous number in column ${name}, which is NOT NULL; make the column nullable, or name the decimal mark in the mapping`,
   );
 
-/** The text of a value that can be read in two ways, and both readings. */
+/** The text of an ambiguous number, and both readings. */
 function readingsOf(column: Column, value: FieldValue): (SqlValue | UnfitValue)[] {
   return [findUnread(value)!.text, toSqlValue(column, settle(value, '.')), toSqlValue(column, settle(value, ','))];
 }

@@ -1,6 +1,7 @@
 /**
- * The staging table of a run: what is loaded, before it is published. Its columns have the very types of the result
- * table's, so a value that would not fit there is refused row by row while loading, not all at once while publishing.
+ * The staging table of a run: rows that are loaded but not yet published. Its columns have exactly the types of the
+ * result table's, so a value that would not fit there is refused per row while loading, not for all rows while
+ * publishing.
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
@@ -14,18 +15,18 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { TableInfo } from './table-info.ts';
 import { findColumn, readTable, typeOf } from './table-info.ts';
 
-/** Throws `internal` for a run id that is not one of ours: it becomes part of a table's name. */
+/** Throws `internal` for a run id that is not one of ours: it becomes part of a table name. */
 export function stagingName(runId: string): string {
   if (!/^[A-Za-z0-9_-]{1,40}$/.test(runId)) throw new AppError('internal', `${runId} is not a run id`);
   return `crawlfleet_staging_${runId}`;
 }
 
-/** Columns of the staging table in order; run_id is the same for all of its rows and is added when they are published. */
+/** Columns of the staging table in order; run_id is the same for all rows and is added when they are published. */
 export function stagingColumns(mapping: Mapping): string[] {
   return [...keyColumns(mapping), ...columnsOf(mapping).map((c) => c.name), 'url', 'crawled_at'];
 }
 
-/** Makes the table unless it is there. */
+/** Creates the table unless it exists. */
 export async function createStaging(db: Database, runId: string, resultTable: string, mapping: Mapping): Promise<void> {
   await inQuery(db, async (knex) => {
     const existing = await readTable(knex, db, resultTable);
@@ -33,7 +34,7 @@ export async function createStaging(db: Database, runId: string, resultTable: st
     const further: string[] = [];
     const orNull = db.engine === 'mysql' ? ' null' : '';
     const lines = [`product_id ${productIdType(db, mapping)} not null`];
-    // Of the very column's type, so that a key that is too long for it is found here.
+    // Same type as the result column, so that a key that is too long for it is found here.
     if (hasRows(mapping)) {
       const column = existing && findColumn(existing, 'row_key');
       lines.push(`row_key ${column ? typeOf(column) : rowKeyType(db)} not null`);
@@ -59,7 +60,7 @@ export async function createStaging(db: Database, runId: string, resultTable: st
 function declarationOf(db: Database, needed: NeededColumn, existing: TableInfo | null): string {
   const column = existing && findColumn(existing, needed.name);
   if (!column) return needed.declared;
-  // `null` in so many words: MySQL makes a TIMESTAMP without it NOT NULL.
+  // Explicit `null`: MySQL makes a TIMESTAMP without it NOT NULL.
   return `${typeOf(column)} ${column.nullable ? (db.engine === 'mysql' ? 'null' : '') : 'not null'}`;
 }
 
@@ -71,16 +72,23 @@ export async function dropStaging(db: Database, runId: string): Promise<void> {
 }
 /** The names of the further staging columns of one field. No field can have them: its name begins with a letter. */
 
+/** The names of a field's extra staging columns. They clash with no field, whose name begins with a letter. */
 export interface UnreadColumns {
-  /** The place of the field's column among those of the mapping. */
+  /** The index of the field's column among those of the mapping. */
   place: number;
   text: string;
   point: string;
   comma: string;
 }
+
 /** `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that nothing can wait there for the whole column. */
 
+/**
+ * `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that no number can wait for the whole
+ * column.
+ */
 export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
+
 export function unreadColumns(mapping: Mapping): UnreadColumns[] {
   return numberPlaces(mapping).map((place) => ({
     place,

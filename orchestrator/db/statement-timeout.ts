@@ -1,4 +1,4 @@
-/** Gives every statement on a mysql2 connection a time limit: a frozen server answers nothing, not even an error. */
+/** Gives every statement on a mysql2 connection a time limit: a frozen server sends nothing, not even an error. */
 import { isReadOnlyServer } from './database-errors.ts';
 
 /** Most statements take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
@@ -20,8 +20,8 @@ export interface LimitedConnection {
 }
 
 /**
- * Wraps `query` and `execute`, the two calls that knex and we make. After a time-out the connection is destroyed: the
- * answer may still come, and the next statement on it would take that for its own.
+ * Wraps `query` and `execute`, the two calls that knex and crawlfleet use. A timeout destroys the connection: the
+ * answer may still arrive, and the next statement would take it for its own.
  */
 export function limitStatements(raw: unknown, limitMs: number = STATEMENT_MS): LimitedConnection {
   const connection = raw as Mysql2Connection;
@@ -43,7 +43,7 @@ function limited(connection: Mysql2Connection, call: Call, limitMs: number): Cal
     if (!done) return call(request, bound);
     return call(request, bound, (error, ...rest) => {
       const timedOut = (error as { code?: string } | null)?.code === 'PROTOCOL_SEQUENCE_TIMEOUT';
-      // After a failover the name leads to another server, but this connection stays with the one that is read-only now.
+      // After a failover the name leads to another server, but this connection stays with the old one, now read-only.
       if (timedOut || (error && isReadOnlyServer(error))) connection.destroy();
       done(error, ...rest);
     });

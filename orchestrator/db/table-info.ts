@@ -1,4 +1,4 @@
-/** Reads what the database knows about a table: columns, unique keys, kind. */
+/** Reads a table's columns, unique keys and kind from the database. */
 import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
 import type { SqlNumber } from './rows.ts';
@@ -6,7 +6,7 @@ import { toNumber, toNumberOrNull, rowsOf } from './rows.ts';
 
 export interface ColumnInfo {
   name: string;
-  /** As one would write it in a CREATE TABLE: `varchar(200)`, `int unsigned`, `TEXT`. */
+  /** As written in a CREATE TABLE: `varchar(200)`, `int unsigned`, `TEXT`. */
   declared: string;
   /** Without length and attributes, lower case: `varchar`, `int`, `text`; on SQLite the affinity. */
   type: string;
@@ -28,18 +28,18 @@ export interface TableInfo {
   uniqueKeys: { name: string; columns: string[] }[];
 }
 
-/** A table's name apart from its schema: `shop.snapshots`; without one, the schema of the connection. */
+/** Splits a table name such as `shop.snapshots` from its schema, which defaults to that of the connection. */
 export function splitTableName(db: Database, table: string): { schema: string | null; name: string } {
   const [first, second] = table.split('.');
   return second === undefined ? { schema: db.schema, name: table } : { schema: first!, name: second };
 }
 
-/** Column names are compared as both engines do, without regard to case. */
+/** Column names are compared without regard to case, as in both engines. */
 export function findColumn(table: TableInfo, name: string): ColumnInfo | undefined {
   return table.columns.find((c) => c.name.toLowerCase() === name.toLowerCase());
 }
 
-/** The type of an existing column, with its charset, for another one just like it. */
+/** The type of an existing column with its charset, to create an identical one. */
 export function typeOf(column: ColumnInfo): string {
   return column.charset === null
     ? column.declared
@@ -134,7 +134,7 @@ async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | n
     ),
   );
   const keys = indexes.map((i) => ({ name: i.name, column: i.col, whole: i.partial === 0 && i.col !== null }));
-  // INTEGER PRIMARY KEY is the row itself and has no index.
+  // INTEGER PRIMARY KEY is the rowid and has no index.
   const primary = rows.filter((r) => toNumber(r.pk) > 0);
   if (primary.length === 1) keys.push({ name: 'primary key', column: primary[0]!.name, whole: true });
   return {

@@ -1,4 +1,4 @@
-/** The ledger of a run read item by item, for `verify`: all of it in pages, or the products of one slice. */
+/** Reads a run's ledger item by item, for `verify`: all of it in pages, or the products of one slice. */
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome } from '../../shared/domain/outcome.ts';
 import type { LedgerDifference } from '../control/verify/verify-facts.ts';
@@ -22,9 +22,9 @@ export interface LedgerItem {
   result_rows: SqlNumber | null;
 }
 
-/** How many rows of the result table an item gave. */
+/** How many rows of the result table an item produced. */
 export function rowsGiven(item: Pick<LedgerItem, 'outcome' | 'result_rows'>): number {
-  // Without a number there is one: see the migration that has made the column.
+  // No number means one row: see the migration that added the column.
   return item.outcome === 'stored' ? Number(item.result_rows ?? 1) : 0;
 }
 
@@ -45,7 +45,7 @@ export async function* ledgerPages(knex: Knex, runId: string): AsyncGenerator<Le
   }
 }
 
-/** The stored products of a slice, and how many rows each gave. */
+/** The stored products of a slice, and how many rows each produced. */
 export async function readStored(knex: Knex, runId: string, slice: Slice): Promise<Map<string, number>> {
   const stored = new Map<string, number>();
   for await (const page of ledgerPages(knex, runId))

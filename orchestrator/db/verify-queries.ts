@@ -1,4 +1,7 @@
-/** What `verify` needs from the database: the ledger counted item by item, the ledger of parts, and (verify-rows.ts) the result table. */
+/**
+ * The facts `verify` needs from the database: the ledger of items, the ledger of parts, and (verify-rows.ts) the result
+ * table.
+ */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
@@ -14,12 +17,12 @@ import type { LedgerItem } from './verify-ledger.ts';
 import { findDuplicates, ledgerPages, rowsGiven } from './verify-ledger.ts';
 import { compareRows, noRows } from './verify-rows.ts';
 
-/** Products whose IDs are held at once where they are compared one by one. */
+/** Maximum IDs held in memory where products are compared one by one. */
 const SLICE = 250_000;
 
 /**
- * Throws `run-unknown`. Memory: 8 bytes a product while nothing differs, whatever the number of their rows; otherwise the
- * IDs of a slice, and everything is read once more for each of them. @param slice products whose IDs may be held at once
+ * Throws `run-unknown`. Memory: 8 bytes per product while nothing differs, whatever the number of rows; otherwise the
+ * IDs of one slice, and everything is read again for each slice. @param slice maximum IDs held in memory
  */
 export function readVerifyFacts(db: Database, runId: string, slice = SLICE): Promise<VerifyFacts> {
   return inQuery(db, async (knex) => {
@@ -55,14 +58,14 @@ interface Ledger {
   reasons: Partial<Record<FailureReason, number>>;
   /** All products. */
   repeats: Repeats;
-  /** The stored products, each as often as it gave rows. */
+  /** The stored products, each once per row it produced. */
   given: Fingerprint;
   rows: number;
   /** By `slot/epoch/seq`; the empty key holds items without a part. */
   byPart: Map<string, PartCounts>;
 }
 
-/** What a part, or the items that name it, has come to. */
+/** The totals of a part, or of the items that name it. */
 interface PartCounts extends OutcomeCounts {
   rows: number;
 }

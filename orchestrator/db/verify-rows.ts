@@ -1,4 +1,4 @@
-/** The result table beside the ledger of a run, for `verify`: has every stored product the rows it gave? */
+/** Compares the result table with a run's ledger, for `verify`: does every stored product have the rows it produced? */
 import type { Knex } from 'knex';
 import type { VerifyFacts } from '../control/verify/verify-facts.ts';
 import { noDifference, note } from '../control/verify/verify-facts.ts';
@@ -31,16 +31,16 @@ export const noRows = (): RowFacts => ({
   rowsWithoutItem: noDifference(),
 });
 
-/** What the ledger has for the result table. */
+/** The rows that the result table should have, by the ledger. */
 interface Expected {
-  /** Every stored product as often as it gave rows; null when it is known that they cannot be compared all at once. */
+  /** Every stored product once per row it produced; null when they are known not to be comparable all at once. */
   given: Fingerprint | null;
   slices: readonly Slice[];
 }
 
 /**
  * All at once by their fingerprints; when those differ, product by product. IDs are compared here, by their bytes: the
- * user's column may have a type or collation that would call others the same.
+ * user's column may have a type or collation under which different IDs are equal.
  */
 export async function compareRows(
   knex: Knex,
@@ -71,7 +71,7 @@ interface RowSource {
   exists: boolean;
 }
 
-/** The products that have rows of this run in the result table, and how many. */
+/** The products with rows of this run in the result table, and how many rows. */
 async function* productsOf({ knex, runId, table, exists }: RowSource): AsyncGenerator<{ id: string; rows: number }> {
   if (!exists) return;
   // Counted by the server: SQLite's driver would hold all rows in memory at once.
@@ -85,11 +85,11 @@ async function* productsOf({ knex, runId, table, exists }: RowSource): AsyncGene
     yield { id: idText(row.product_id), rows: toNumber(row.found) };
 }
 
-/** Adds what differs among the products of a slice. */
+/** Adds the differences among the products of a slice. */
 async function compareSlice(source: RowSource, slice: Slice, facts: RowFacts): Promise<void> {
   const { knex, runId, table } = source;
   const stored = await readStored(knex, runId, slice);
-  // A product whose records are none has nothing to be missed.
+  // A product without records has no rows that could be missing.
   const missing = new Set<string>();
   for (const [id, rows] of stored) if (rows > 0) missing.add(id);
   const replaced = (id: string): void => {
@@ -125,14 +125,14 @@ async function compareSlice(source: RowSource, slice: Slice, facts: RowFacts): P
   for (const id of missing) note(facts.storedWithoutRow, id);
 }
 
-/** Rows of nobody, or of a run that this database does not know, are somebody else's affair: a person or another program wrote them. */
+/** Rows without a run, or of a run unknown to this database, are ignored: a person or another program wrote them. */
 function isRightlyThere(writer: unknown, { known, winners }: Overwriters): boolean {
   if (writer === null) return true;
   const run = idText(writer);
   return !known.has(run) || winners.has(run);
 }
 
-/** Products that a later run has left without rows in the table: stored with none, or gone and deleted. */
+/** Products that a later run left without rows in the table: stored with none, or gone and deleted. */
 async function* laterWithoutRows(knex: Knex, { winners }: Overwriters, table: string): AsyncGenerator<string> {
   for (const run of winners) {
     const { results } = await readSettings(knex, run);

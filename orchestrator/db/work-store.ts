@@ -1,4 +1,4 @@
-/** WorkStore on knex: who owns which chunk, and what is left to crawl. */
+/** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
@@ -68,7 +68,7 @@ export class KnexWorkStore implements WorkStore {
       for (const row of wanted) {
         const products = open.get(toNumber(row.idx))!.map((p) => ({ n: p.n, id: p.product_id }));
         if (products.length > 0) chunks.push({ id: chunkId(row), products });
-        // A late result has settled the last of it: waiting for it would keep the run from ending.
+        // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, row);
       }
       return chunks;
@@ -89,7 +89,7 @@ export class KnexWorkStore implements WorkStore {
     if (asked.length === 0) return Promise.resolve([]);
     return inTransaction(db, async (trx) => {
       await assertFence(trx, db, fence);
-      // Held until the commit: a release for the same instance comes wholly before or wholly after.
+      // Locked until the commit: a release for the same instance happens entirely before or entirely after.
       const holder = await rowOf<{ phase: InstancePhase }>(
         trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase'),
       );
@@ -270,7 +270,7 @@ export class KnexWorkStore implements WorkStore {
   }
 }
 
-/** The rows of these chunks, locked in the order of their index, so that two grants wait for each other instead of deadlocking. */
+/** The rows of these chunks, locked in index order, so that two grants wait for each other instead of deadlocking. */
 async function lockChunks(
   trx: Knex.Transaction,
   runId: string,
@@ -285,7 +285,7 @@ async function lockChunks(
   return found;
 }
 
-/** Makes these locked chunks wait again where they have products without outcome; returns how many products. */
+/** Makes those of these locked chunks wait again that have products without outcome; returns how many products. */
 async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readonly ChunkRow[]): Promise<number> {
   const open = await openItems(trx, runId, rows);
   let products = 0;

@@ -1,4 +1,4 @@
-/** The limits of a plan, each as the number of instances it leaves, with what is said when that is too few. */
+/** The limits of a plan: how many instances each allows, and the message when that is too few. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { PlanVerdict } from './plan.ts';
 import type { Planning } from './planning.ts';
@@ -9,17 +9,17 @@ export interface Ceiling {
   key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'run.max_cost';
   instances: number;
   verdict: Exclude<PlanVerdict, 'feasible' | 'too-few-products'>;
-  /** Why a fleet of n does not fit, one sentence. */
+  /** Why a fleet of n does not fit, in one sentence. */
   fault(needed: number): string;
-  /** What would let n fit. */
+  /** The setting that would make n fit. */
   remedy(needed: number): string;
 }
 
-/** The limits that are set. */
+/** The limits in effect. */
 export const ceilings = (planning: Planning): Ceiling[] =>
   [maxInstances(planning), maxRate(planning), quota(planning), budget(planning)].filter((c) => c !== null);
 
-/** The most instances that these limits and the products leave. */
+/** The maximum number of instances that these limits and the number of products allow. */
 export const allowedBy = (planning: Planning, limits: readonly Ceiling[]): number =>
   Math.min(planning.input.products, ...limits.map((c) => c.instances));
 
@@ -39,7 +39,8 @@ function maxRate({ input, work }: Planning): Ceiling | null {
   const perSecond = (n: number): number => Math.ceil((n / Math.max(1, input.intervalMs)) * 100_000) / 100;
   return {
     key: 'site.max_rate',
-    // A hair of tolerance: 0.3/s at 10 s is three instances, not 2.9999. Below one, the interval has been made longer.
+    // A small tolerance: 0.3/s at 10 s is three instances, not 2.9999. Below one instance's rate, the interval was
+    // lengthened.
     instances: Math.max(1, Math.floor((rate * work.intervalMs) / 1_000 + 1e-9)),
     verdict: 'infeasible',
     fault: (n) =>
@@ -70,7 +71,7 @@ function quota({ input, type }: Planning): Ceiling | null {
       `It takes ${n * type.vcpus} vCPUs (${n} x ${type.name}), and the quota ${code} in ${input.region} is ${has}.`,
     remedy: (n) => {
       const needed = n * type.vcpus;
-      // Where AWS itself is asked, there is no setting to change.
+      // When the quota comes from AWS, there is no setting to change.
       if (facts?.source === 'service-quotas')
         return `a quota of ${needed + inUse} vCPUs (${code}, ${quotaNameOf(code)}; ask AWS with: ${increase(needed + inUse)})`;
       return `aws.vcpu_quota: ${needed} (once AWS has raised ${code}, ${quotaNameOf(code)}; beside what else runs there, ask with: ${increase(needed)})`;
@@ -92,7 +93,7 @@ function budget(planning: Planning): Ceiling | null {
   };
 }
 
-/** The most instances whose worst price is within the cap; the price grows with every instance. */
+/** The maximum number of instances whose worst-case price is within the cap; the price grows with every instance. */
 function affordable(planning: Planning, cap: number): number {
   let low = 0;
   let high = planning.input.products;

@@ -1,13 +1,16 @@
-/** What a plan assumes of times it has not measured yet, by where the run goes. Earlier runs replace these figures. */
+/** What a plan assumes of times that have not been measured yet, by target. Figures of earlier runs replace them. */
 import type { PlanInput } from './plan.ts';
 
-/** AWS, or the endpoint that a run that is paid for takes for it; in dry runs our own sandbox, or somebody else's AWS endpoint. */
+/**
+ * `aws`: AWS, or the endpoint that a paid run treats as AWS. In dry runs: our own sandbox, or a third-party AWS
+ * emulator.
+ */
 export type EndpointKind = 'aws' | 'sandbox' | 'emulator';
 
-/** `installed`: the machine installs Chromium at its boot; `ready`: the image has it, or no browser is needed. */
+/** `installed`: the machine installs Chromium at boot; `ready`: the image has it, or no browser is needed. */
 export type BrowserBoot = 'ready' | 'installed';
 
-/** Types that a run may use when none are named: nano where it is allowed, micro and small where an account is on AWS's free plan. */
+/** Default instance types: nano where it is allowed, micro and small where an account is on AWS's free plan. */
 export const DEFAULT_INSTANCE_TYPES = [
   't4g.nano',
   't3.nano',
@@ -20,7 +23,7 @@ export const DEFAULT_INSTANCE_TYPES = [
 export type PlanDefaults = Pick<PlanInput, 'bootP50Ms' | 'bootP95Ms' | 'tailMs' | 'pageP50Ms' | 'balancerMs'>;
 
 const DEFAULTS: Record<EndpointKind, PlanDefaults> = {
-  // A balancer takes two to three minutes on AWS; an instance with cloud-init and a bundle from S3 about one.
+  // A load balancer takes two to three minutes on AWS; an instance with cloud-init and a bundle from S3 about one.
   aws: { bootP50Ms: 60_000, bootP95Ms: 120_000, tailMs: 60_000, pageP50Ms: 500, balancerMs: 180_000 },
   sandbox: { bootP50Ms: 1_500, bootP95Ms: 3_000, tailMs: 2_000, pageP50Ms: 50, balancerMs: 500 },
   emulator: { bootP50Ms: 5_000, bootP95Ms: 10_000, tailMs: 2_000, pageP50Ms: 50, balancerMs: 500 },
@@ -28,8 +31,8 @@ const DEFAULTS: Record<EndpointKind, PlanDefaults> = {
 
 /**
  * An estimate, not measured on AWS: 105 packages, 233 MB to fetch and 670 MB to unpack. In a Debian 13 root on this
- * project's machine that took 14 s, nearly all of it processor time; a burstable type has a third of that speed, and a
- * mirror may be slow.
+ * project's machine that took 14 s, nearly all of it CPU time; a burstable type has a third of that speed, and a mirror
+ * may be slow.
  */
 const INSTALLED: Pick<PlanDefaults, 'bootP50Ms' | 'bootP95Ms'> = { bootP50Ms: 150_000, bootP95Ms: 300_000 };
 

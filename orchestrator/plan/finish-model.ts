@@ -1,10 +1,10 @@
 /**
- * When a run ends, as a distribution. Boot and page times are lognormal, with one part of their spread common to the
- * whole run (a slow shop, a slow day of EC2) and the rest of each instance alone.
+ * When a run ends, as a distribution. Boot and page times are lognormal; one part of their variance is common to the
+ * whole run (a slow shop, a slow day of EC2), the rest is independent per instance.
  *
- * Monte Carlo, but only over what is common: given that, the instances are independent, so the chance that all are done
- * by t is a product of known factors and is computed, not sampled. 200 draws then tell 99.9 % from 99.8 %, for three
- * instances as for three thousand, in well under a millisecond.
+ * Monte Carlo, but only over the common part: given that, the instances are independent, so the probability that all
+ * finish by t is a product of known factors and is computed, not sampled. 200 draws then distinguish 99.9 % from 99.8
+ * %, for three instances as for three thousand, in well under a millisecond.
  */
 import type { Random } from '../../shared/ports/random.ts';
 import type { Work } from './fleet-sums.ts';
@@ -13,29 +13,29 @@ import { momentsAbove, normalQuantile, normalTail, sigmaOf } from './lognormal.t
 import type { PlanInput } from './plan.ts';
 
 const DRAWS = 200;
-/** Launch positions are taken together in so many groups, each at its latest. */
+/** Maximum number of groups of launch positions; each group counts as launched at its latest position. */
 const GROUPS = 32;
-/** Pages are known by their median only; a shop's slowest twentieth takes about three times as long. */
+/** Only the median page time is known; a shop's slowest twentieth takes about three times as long. */
 export const PAGE_P95_FACTOR = 3;
-/** A quarter of the variance is common to the run. */
+/** Share of the variance that is common to the run. */
 export const COMMON = 0.25;
 
-/** What is common to one imagined run, as three numbers: two standard normals and a uniform. */
+/** What is common to one simulated run, as three numbers: two standard normals and a uniform. */
 export interface Day {
   boot: number;
   pages: number;
-  /** How unlucky the unluckiest instance is with its pages. */
+  /** Quantile of the slowest instance's page times. */
   luck: number;
 }
 
-/** Draws the days that every fleet of a plan is judged by. */
+/** Draws the days used to judge every fleet of a plan. */
 export const drawDays = (random: Random): Day[] =>
   Array.from({ length: DRAWS }, () => ({ boot: normal(random), pages: normal(random), luck: uniform(random) }));
 
 interface Draw {
-  /** Median boot of this run. */
+  /** Median boot time of this run. */
   bootMs: number;
-  /** What one product takes on average in this run, and the spread of it. */
+  /** Mean time per product in this run, and its spread. */
   gapMean: number;
   gapSd: number;
   lastMs: number;
@@ -72,7 +72,8 @@ export class FinishModel {
 
   /**
    * Share of runs with n instances that end by then.
-   * @param enough the caller needs no figure below it: then some number below it comes back, sooner
+   * @param enough the caller does not care about exact values below it: the search then stops early and returns some
+   * value below it
    */
   chanceBy(endMs: number, instances: number, enough = 0): number {
     if (this.#work.products === 0) return 1;
@@ -93,7 +94,7 @@ export class FinishModel {
     let low = 0;
     let high = 1_000 + this.#input.balancerMs + this.#input.bootP95Ms + this.#work.paceMs;
     while (this.chanceBy(high, instances, share) < share) [low, high] = [high, high * 2];
-    // To a millisecond in a short run, to a millionth in a long one.
+    // Precision: a millisecond in a short run, a millionth in a long one.
     while (high - low > Math.max(1, high / 1e6)) {
       const middle = (low + high) / 2;
       if (this.chanceBy(middle, instances, share) < share) low = middle;
@@ -102,7 +103,7 @@ export class FinishModel {
     return Math.ceil(high);
   }
 
-  /** Mean life of an instance, from its launch to its rows in the table. */
+  /** Mean life of an instance, from its launch to its rows in the result table. */
   meanLifeMs(instances: number): number {
     const launchMs = lastLaunchMs(instances) / 2;
     const sigma = sigmaOf(this.#input.bootP50Ms, this.#input.bootP95Ms);
@@ -110,18 +111,18 @@ export class FinishModel {
     const gapMs = this.#draws.reduce((sum, d) => sum + d.gapMean, 0) / this.#draws.length;
     const waitMs = Math.max(launchMs + bootMs, this.#input.balancerMs) - launchMs;
     const crawlMs = (this.#work.products / Math.max(1, instances)) * gapMs;
-    // The boot of a successor is paid for as the first one was.
+    // A successor's boot is billed like the first one.
     const renewalsMs = rotationsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
     return waitMs + crawlMs + renewalsMs + this.#input.tailMs;
   }
 
-  /** With the rotations of its address that the slowest of n needs on the way. */
+  /** Crawl time including the rotations that the slowest of n instances needs on the way. */
   #slowestMs(draw: Draw, each: number, instances: number): number {
     const crawlMs = this.#slowestCrawlMs(draw, each, instances);
     return crawlMs + lostToRotation(this.#input, crawlMs, instances);
   }
 
-  /** The slowest of n sums of independent pages is, nearly enough, the n-th root of its luck out on a normal. */
+  /** The slowest of n sums of independent pages, approximated as a normal quantile at the n-th root of `luck`. */
   #slowestCrawlMs(draw: Draw, each: number, instances: number): number {
     const typical = (each - 1) * draw.gapMean + draw.lastMs;
     if (draw.gapSd === 0) return typical;

@@ -1,12 +1,12 @@
-/** Looks for the number of instances: the smallest that meets the deadline, and the one that is quickest of all. */
+/** Searches for the number of instances: the smallest that meets the deadline, and the fastest overall. */
 import { capacityOf, largestChunk, plannedEndMs, shareOf } from './fleet-sums.ts';
 import type { Planning } from './planning.ts';
 
-/** What a plan aims at. */
+/** On-time probability that a plan aims at. */
 export const TARGET_CHANCE = 0.999;
-/** What it accepts, with a warning, where the limits or the launch rate leave no room for the reserve. */
+/** Probability it accepts, with a warning, when the limits or the launch rate leave no room for the reserve. */
 const LEAST_CHANCE = 0.95;
-/** Fleets whose chance is computed before the search gives up: each is well under a millisecond. */
+/** Fleets evaluated before the search gives up: each takes well under a millisecond. */
 const MAX_TRIES = 1_000;
 
 export interface Fleet {
@@ -15,8 +15,8 @@ export interface Fleet {
 }
 
 /**
- * The smallest fleet within [from, to] that meets the target; else the likeliest one that is acceptable; else null.
- * Goes up one by one, because the chance is not quite monotone: chunks make steps, and every launch costs half a second.
+ * The smallest fleet within [from, to] that meets the target; else the most probable acceptable one; else null. Goes up
+ * one by one, because the probability is not quite monotone: chunks make steps, and every launch costs half a second.
  */
 export function smallestFleet({ input, work, model }: Planning, from: number, to: number): Fleet | null {
   const room = capacityOf(input, work, 1);
@@ -28,7 +28,7 @@ export function smallestFleet({ input, work, model }: Planning, from: number, to
     const capacity = capacityOf(input, work, n);
     if (capacity === 0) break;
     const { each } = shareOf(input.products, n, largestChunk(input, work));
-    // The same load each but one more launch cannot be better.
+    // The same load per instance with one more launch cannot be better.
     if (each > capacity || each === lastEach) continue;
     lastEach = each;
     tries++;
@@ -39,7 +39,7 @@ export function smallestFleet({ input, work, model }: Planning, from: number, to
   return best;
 }
 
-/** The number of instances in [1, most] that is through first: more of them share the work but take longer to launch. */
+/** The number of instances in [1, most] that finishes first: more of them share the work but take longer to launch. */
 export function fastestFleet({ input, work }: Planning, most: number): number {
   let best = 1;
   let bestMs = Infinity;

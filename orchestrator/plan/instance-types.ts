@@ -1,4 +1,4 @@
-/** The instance types we know: what a plan needs of them, and which of the allowed ones to take. */
+/** The known instance types: what a plan needs of them, and which of the allowed ones to take. */
 import type { PriceList } from './price-list.ts';
 import { hourlyPrice } from './price-table.ts';
 
@@ -25,18 +25,18 @@ const KNOWN: readonly InstanceType[] = SIZES.flatMap(([size, memoryGb]) => [
   { name: `t3.${size}`, vcpus: 2, memoryGb, architecture: 'x86_64' as const },
 ]);
 
-/** vCPUs of the sizes that all current families share; for types that are not in the table. */
+/** vCPUs of the sizes that all current families share; for types missing from the table. */
 const VCPUS_BY_SIZE: Record<string, number> = { medium: 1, large: 2, xlarge: 4 };
 
-/** What an HTTP instance needs: the process stays under 120 MB, the rest is for the system. */
+/** Memory an HTTP instance needs: the process stays under 120 MB, the rest is for the system. */
 export const HTTP_MEMORY_GB = 0.5;
 
-/** What an instance with a browser needs: Chromium with one page, and a heavy page's own memory. */
+/** Memory an instance with a browser needs: Chromium with one page, and a heavy page's own memory. */
 export const BROWSER_MEMORY_GB = 2;
 
 /**
- * The type by its name. One that is not in the table is judged by AWS's naming rules: `g` after the generation is arm64,
- * `<n>xlarge` has 4n vCPUs; where the name says nothing, more vCPUs rather than fewer, because the quota counts them.
+ * The type by its name. AWS's naming rules decide for a type missing from the table: `g` after the generation is arm64,
+ * `<n>xlarge` has 4n vCPUs; where the name is ambiguous, more vCPUs rather than fewer, because the quota counts them.
  */
 export function describeInstanceType(name: string): InstanceType {
   const known = KNOWN.find((t) => t.name === name);
@@ -48,10 +48,10 @@ export function describeInstanceType(name: string): InstanceType {
   return { name, vcpus, memoryGb: 2 * vcpus, architecture: arm ? 'arm64' : 'x86_64' };
 }
 
-/** The architecture an image must have for the type. */
+/** The architecture that the type's image must have. */
 export const architectureOf = (name: string): Architecture => describeInstanceType(name).architecture;
 
-/** The cheapest of the allowed types that holds an instance; with none that does, the one with the most memory. */
+/** The cheapest of the allowed types that fits an instance; if none does, the one with the most memory. */
 export function chooseInstanceType(
   allowed: readonly string[],
   region: string,
@@ -62,6 +62,6 @@ export function chooseInstanceType(
   const price = (t: InstanceType): number => hourlyPrice(region, t.name, prices).usd;
   const fitting = types.filter((t) => t.memoryGb >= memoryGb).sort((a, b) => price(a) - price(b));
   const chosen = fitting[0] ?? types.sort((a, b) => b.memoryGb - a.memoryGb)[0];
-  // An empty list is refused by the configuration; the smallest known type keeps this function total.
+  // The configuration refuses an empty list; the smallest known type keeps this function total.
   return chosen ?? KNOWN[0]!;
 }

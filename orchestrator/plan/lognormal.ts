@@ -2,7 +2,7 @@
 
 /**
  * Share of a standard normal above x. Chebyshev fit of erfc with a relative error under 1.2e-7 everywhere: a plan
- * multiplies thousands of factors close to one, so the tail must be right in itself, not as 1 minus something.
+ * multiplies thousands of factors close to one, so the tail must be computed directly, not as 1 minus a number.
  */
 export function normalTail(x: number): number {
   const z = Math.abs(x) / Math.SQRT2;
@@ -20,7 +20,9 @@ const ERFC = [
 /** Share of a standard normal below x. */
 export const normalCdf = (x: number): number => normalTail(-x);
 
-/** The x that `p` of a standard normal lies below, for p in (0, 1); Acklam's fit, relative error under 1.2e-9. */
+/**
+ * The x below which a share `p` of a standard normal lies, for p in (0, 1); Acklam's fit, relative error under 1.2e-9.
+ */
 export function normalQuantile(p: number): number {
   if (p > 0.5) return -normalQuantile(1 - p);
   if (p < 0.02425) {
@@ -51,7 +53,7 @@ const TAIL_UP = [
 ];
 const TAIL_DOWN = [7.784695709041462e-3, 3.224671290700398e-1, 2.445134137142996, 3.754408661907416, 1];
 
-/** The sigma of a lognormal with this median and 95th percentile; 0 when they are equal or turned round. */
+/** The sigma of a lognormal with this median and 95th percentile; 0 when they are equal or reversed. */
 export const sigmaOf = (p50: number, p95: number): number =>
   p50 > 0 && p95 > p50 ? Math.log(p95 / p50) / 1.6448536269514722 : 0;
 

@@ -1,7 +1,7 @@
 /**
- * Plans a run: the smallest fleet that is done by the deadline 999 times in 1,000, within every limit, with its price; or
- * why there is none and what would help (docs/decisions/planning.md). Pure: the same input and seed give the
- * same plan.
+ * Plans a run: the smallest fleet that finishes by the deadline 999 times in 1,000, within every limit, with its price;
+ * or why there is none and what would help (docs/decisions/planning.md). Pure: the same input and seed give the same
+ * plan.
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Random } from '../../shared/ports/random.ts';
@@ -19,7 +19,7 @@ import { hourlyPrice, servicePrices } from './price-table.ts';
 import { FEASIBLE, judgeInfeasible } from './verdict.ts';
 import { percent } from './wording.ts';
 
-/** The plan for this input. Never throws: what cannot be done comes back as a verdict with its reasons. */
+/** The plan for this input. Never throws: an infeasible run comes back as a verdict with its reasons. */
 export function planRun(input: PlanInput, random: Random): Plan {
   const planning = prepare(input, drawDays(random));
   if (input.products === 0) return { ...figures(planning, 0), ...FEASIBLE, warnings: priceWarnings(planning) };
@@ -41,14 +41,17 @@ export function planRun(input: PlanInput, random: Random): Plan {
   };
 }
 
-/** What it would take if there were no limits; null when no number is enough. */
+/** The number of instances needed without limits; null when no number is enough. */
 function neededFleet(planning: Planning): number | null {
   const { input } = planning;
   const free = planning.with({ maxRatePerSecond: null });
   return smallestFleet(free, Math.min(input.minInstances, input.products), input.products)?.instances ?? null;
 }
 
-/** Where nothing fits: what the deadline takes if only money stands in the way, else the quickest that is allowed. */
+/**
+ * The fleet to show when nothing fits: what the deadline takes if only money stands in the way, else the fastest
+ * allowed.
+ */
 function fleetToShow(planning: Planning, limits: readonly Ceiling[], needed: number | null): number {
   const allowed = allowedBy(
     planning,

@@ -1,31 +1,31 @@
-/** What planning takes and gives. The sums are in plan-run.ts; nothing here touches the world. */
+/** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { PriceList } from './price-list.ts';
 
 export interface PlanInput {
-  /** Fresher prices than the shipped ones; null or left out for none. */
+  /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: PriceList | null;
   products: number;
   /** From the start of the run to the deadline. */
   deadlineMs: number;
   /** Start to start, per address, as configured. */
   intervalMs: number;
-  /** Requests one product takes on average; at least 1. */
+  /** Average requests per product; at least 1. */
   pagesEach: number;
-  /** What the type must hold. */
+  /** Memory the instance type must have. */
   memoryGb: number;
   /** Requests per second of the whole fleet; null for no ceiling. */
   maxRatePerSecond: number | null;
-  /** Time of a page, from earlier runs or a default. */
+  /** Median time of a page, from earlier runs or a default. */
   pageP50Ms: number;
   bootP50Ms: number;
   bootP95Ms: number;
   /** From the last page of an instance to its rows in the result table. */
   tailMs: number;
-  /** Until the balancer takes traffic, beside the boot. */
+  /** Until the load balancer takes traffic, in parallel with the boot. */
   balancerMs: number;
-  /** The balancer is the user's own: its hours are not the run's. */
+  /** The load balancer is the user's own: its hours are not charged to the run. */
   ownBalancer?: boolean;
-  /** Its public IPv4 addresses; left out: none. */
+  /** Number of the load balancer's public IPv4 addresses; omitted: none. */
   balancerAddresses?: number;
   /** Instances run a browser. */
   browser?: boolean;
@@ -33,36 +33,36 @@ export interface PlanInput {
   maxInstances: number;
   /** In USD; null for no cap. */
   maxCost: number | null;
-  /** What a run may have; null when unknown. */
+  /** vCPUs a run may use; null when unknown. */
   vcpuQuota: number | null;
-  /** Where that number comes from; null or left out when nobody looked. */
+  /** Where that number comes from; null or omitted when it was not queried. */
   quota?: QuotaFacts | null;
   graceMs: number;
-  /** Each address is rotated this often; null or left out: never. */
+  /** How often each address rotates; null or omitted: never. */
   recycleEveryMs?: number | null;
   region: string;
-  /** Allowed types, in any order; the cheapest that can hold an instance is taken. */
+  /** Allowed types, in any order; planning takes the cheapest that fits an instance. */
   instanceTypes: string[];
 }
 
 /** The quota behind `vcpuQuota`. */
 export interface QuotaFacts {
-  /** AWS's code of it, such as L-1216C47A. */
+  /** AWS's quota code, such as L-1216C47A. */
   code: string;
-  /** The account's quota, what runs included; null when unknown. */
+  /** The account's quota, including running instances; null when unknown. */
   total: number | null;
-  /** vCPUs that it counts and that run already; null when it could not be seen. */
+  /** Running vCPUs that count against it; null when they could not be read. */
   inUse: number | null;
   source: 'aws.vcpu_quota' | 'service-quotas' | 'unknown';
 }
 
 export interface CostBreakdown {
   instances: number;
-  /** Surplus CPU credits of T types at their worst, all processors busy; left out without a browser. */
+  /** Surplus CPU credits of T types in the worst case, all processors busy; omitted without a browser. */
   credits?: number;
   ipv4: number;
   ebs: number;
-  /** Its started hours, what it carries, and its public addresses. */
+  /** The load balancer's started hours, its traffic, and its public addresses. */
   balancer: number;
   s3: number;
   total: number;
@@ -71,12 +71,12 @@ export interface CostBreakdown {
   pricesOf: string;
 }
 
-/** What renewing addresses costs, reckoned into capacity, end and price. */
+/** The cost of address rotation, included in capacity, end and price. */
 export interface RotationPlan {
   everyMs: number;
   /** Rotations of the slot that has most of them. */
   each: number;
-  /** Crawling time that one of them costs a slot. */
+  /** Crawling time that one rotation costs a slot. */
   costMs: number;
 }
 
@@ -85,17 +85,17 @@ export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budge
 export interface Plan {
   products: number;
   instances: number;
-  /** Most products one instance gets. */
+  /** Maximum products per instance. */
   productsEach: number;
   chunkSize: number;
   chunks: number;
   /** Products one instance can crawl in the window. */
   capacityEach: number;
   intervalMs: number;
-  /** Interval plus margin, or the page time when that is longer, for each of its pages: what one product takes. */
+  /** Time per product: for each of its pages, interval plus margin, or the page time if that is longer. */
   paceMs: number;
   deadlineMs: number;
-  /** What was reckoned with for a boot on a bad day. */
+  /** The slow boot assumed by the plan. */
   bootP95Ms: number;
   rampMs: number;
   /** After the start of the run. */
@@ -108,20 +108,20 @@ export interface Plan {
   instanceType: string;
   vcpus: number;
   vcpuQuota: number | null;
-  /** Left out when nobody looked at the account's. */
+  /** Omitted when the account's quota was not queried. */
   quota?: QuotaFacts;
   cost: CostBreakdown;
   verdict: PlanVerdict;
   /** Why the verdict is not `feasible`, one sentence each; empty otherwise. */
   faults: string[];
-  /** When the same limits could be met, after the start; null when never or when it is feasible. */
+  /** The earliest end within the same limits, after the start; null when there is none or the plan is feasible. */
   earliestEndMs: number | null;
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */
   remedies: string[];
-  /** Fresh addresses on the way, as `aws.recycle_every` asks; left out where it does not. */
+  /** Address rotations during the run, per `aws.recycle_every`; omitted without it. */
   renewals?: RotationPlan;
-  /** What it was priced with, for the sums during and after the run; left out for the shipped prices. */
+  /** The prices used, for the sums during and after the run; omitted for the shipped prices. */
   prices?: PriceList;
-  /** Worth knowing, not in the way: duplicates, a long Crawl-delay … */
+  /** Warnings that do not block the run: duplicates, a long Crawl-delay … */
   warnings: string[];
 }

@@ -1,4 +1,6 @@
-/** What every step of planning shares: the input with its sums, its model of chance, the instance type and the prices. */
+/**
+ * What every step of planning shares: the input with its sums, its probability model, the instance type and the prices.
+ */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Day } from './finish-model.ts';
 import { FinishModel } from './finish-model.ts';
@@ -16,13 +18,13 @@ export interface Planning {
   type: InstanceType;
   /** Expected price of n instances. */
   priceOf(instances: number): CostBreakdown;
-  /** The price if every instance lasts until the deadline and the grace: what launching n may cost at most. */
+  /** The price if every instance lasts until the deadline plus grace: the most that launching n may cost. */
   worstPriceOf(instances: number): CostBreakdown;
-  /** The same with other input, on the same days. */
+  /** The same with other input, on the same simulated days. */
   with(change: Partial<PlanInput>): Planning;
 }
 
-/** A machine that makes room is billed until EC2 has ended it, beside its successor. */
+/** A rotating machine is billed beside its successor until EC2 has terminated it. */
 const RENEWAL_OVERLAP_MS = 120_000;
 
 export function prepare(input: PlanInput, days: readonly Day[]): Planning {
@@ -41,7 +43,7 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
       ownBalancer: input.ownBalancer ?? false,
       balancerAddresses: input.balancerAddresses ?? 0,
       browser: input.browser ?? false,
-      // No part is empty, so there are no more of them than products.
+      // No part is empty, so there are at most as many as products.
       ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
     });
   };

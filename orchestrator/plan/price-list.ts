@@ -1,9 +1,9 @@
-/** Prices as the price API gave them, beside the table that is shipped (price-table.ts), which stands in for all it lacks. */
+/** Prices from the price API, used before the shipped table (price-table.ts), which fills every gap. */
 
 /** On-demand, Linux, USD; all of one region. */
 export interface PriceList {
   region: string;
-  /** When they were asked for, ISO date. */
+  /** When they were fetched, ISO date. */
   of: string;
   /** Per hour, by instance type. */
   hourly: Record<string, number>;
@@ -13,12 +13,12 @@ export interface PriceList {
   lcuHour?: number;
 }
 
-/** What one figure may differ from the shipped one: beyond that it is more likely misread than true. */
+/** Maximum factor between an API price and the shipped one: beyond it the API price was more likely misread. */
 const MAX_FACTOR = 10;
 
 /**
- * The figures that can be believed: positive, finite, and within ten times of what is shipped. Each other one is left out,
- * with a sentence about it.
+ * The plausible prices: positive, finite, and within a factor of ten of the shipped ones. Every other one is dropped
+ * with a warning.
  */
 export function believablePrices(
   list: PriceList,

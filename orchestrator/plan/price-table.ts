@@ -1,14 +1,14 @@
 /**
- * AWS's list prices as a table in the code: a plan must say what it costs without credentials and without a network.
- * On-demand, Linux, USD. What is not in the table is priced high, with a warning, and never at zero.
+ * AWS's list prices as a table in the code: a plan must show its cost without credentials and without a network.
+ * On-demand, Linux, USD. A price missing from the table is set high, with a warning, and never at zero.
  */
 
 import type { PriceList } from './price-list.ts';
 import { believablePrices } from './price-list.ts';
 
 /**
- * The list these figures are of. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
- * written down without access to AWS and are to be checked before money depends on them (docs/decisions/planning.md).
+ * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
+ * written down without access to AWS and must be checked before money depends on them (docs/decisions/planning.md).
  */
 export const PRICES_OF = '2025-06-01';
 
@@ -40,7 +40,7 @@ const REGIONS: Record<string, RegionPrices> = {
 /** The same in every region: https://aws.amazon.com/blogs/aws/new-aws-public-ipv4-address-charge-public-ip-insights/ */
 export const IPV4_HOUR = 0.005;
 
-/** What an unknown price is taken to be, as a multiple of the dearest one known. */
+/** An unknown price is assumed to be this multiple of the highest known one. */
 const UNKNOWN_FACTOR = 1.5;
 
 const SIZE_FACTOR: Record<string, number> = { nano: 1, micro: 2, small: 4, medium: 8 };
@@ -51,7 +51,7 @@ export interface Price {
   warning: string | null;
 }
 
-/** USD per hour of an instance: of the list, where it has the type in this region, else of the table. */
+/** USD per hour of an instance: from the list if it has the type in this region, else from the table. */
 export function hourlyPrice(region: string, instanceType: string, list?: PriceList | null): Price {
   const fetched = list?.region === region ? list.hourly[instanceType] : undefined;
   if (fetched !== undefined) return { usd: fetched, warning: null };
@@ -92,7 +92,7 @@ export interface ServicePrices {
   warning: string | null;
 }
 
-/** Prices of everything but the instances; those of the list for what it has of this region. */
+/** All prices except those of instances; from the list where it has them for this region. */
 export function servicePrices(region: string, list?: PriceList | null): ServicePrices {
   const { ipv4Hour, gp3GbMonth, balancerHour, lcuHour } = list?.region === region ? list : NO_LIST;
   const table = tablePrices(region);
@@ -107,7 +107,7 @@ export function servicePrices(region: string, list?: PriceList | null): ServiceP
 
 const NO_LIST: Partial<PriceList> = {};
 
-/** The figures of the API that can be believed beside the shipped ones, with a warning for each other. */
+/** The API prices that are plausible compared with the shipped ones, and a warning for each of the others. */
 export function checkPrices(list: PriceList): { list: PriceList; warnings: string[] } {
   return believablePrices(list, {
     ...tablePrices(list.region),

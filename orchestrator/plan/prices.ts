@@ -1,4 +1,4 @@
-/** What a fleet costs: before the run from the plan's sums, after it from what really ran. */
+/** What a fleet costs: before the run from the plan's sums, after it from what actually ran. */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { CostBreakdown } from './plan.ts';
 import type { PriceList } from './price-list.ts';
@@ -11,18 +11,21 @@ const HOURS_PER_MONTH = 730;
 const MIN_BILLED_MS = 60_000;
 /** The root volume of Amazon Linux's standard image. */
 export const ROOT_VOLUME_GB = 8;
-/** Offers of a run are a few small POSTs a second at most; one capacity unit is 25 new connections a second. */
+/**
+ * Capacity units in use. Offers are a few small POSTs a second at most; one capacity unit is 25 new connections a
+ * second.
+ */
 const LCU_USED = 0.02;
 
-/** Per second, at least a minute. */
+/** Billed per second, at least a minute. */
 export const billedHours = (lifeMs: number): number =>
   Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
 
-/** What of a run's configuration decides on its bill, beside region and types. */
+/** The parts of a run's configuration, besides region and types, that decide its bill. */
 export interface BillingTerms {
-  /** It is the user's own and paid for anyway; only what it carries is counted. */
+  /** The load balancer is the user's own and paid for anyway; only its traffic counts. */
   ownBalancer?: boolean;
-  /** Public IPv4 addresses of the balancer that is made: one a zone where it faces the internet. Left out: none. */
+  /** Public IPv4 addresses of the load balancer: one per zone if it faces the internet. Omitted: none. */
   balancerAddresses?: number;
   /** Instances run a browser, which may keep their processors busy. */
   browser?: boolean;
@@ -30,13 +33,13 @@ export interface BillingTerms {
 
 export interface EstimateInput extends BillingTerms {
   region: string;
-  /** Fresher prices than the shipped ones; null or left out for none. */
+  /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: PriceList | null;
   instanceType: string;
   instances: number;
   /** Mean life of an instance, launch to end. */
   lifeMs: number;
-  /** Life of the balancer; 0 for none. */
+  /** Life of the load balancer; 0 for none. */
   balancerMs: number;
   s3Puts: number;
   s3Gets: number;
@@ -58,24 +61,24 @@ export function estimateCost(input: EstimateInput): CostBreakdown {
 export interface BilledInstance {
   instanceType: string;
   launchedAtMs: number;
-  /** When it was terminated; now, for one that still runs. */
+  /** When it was terminated; now, if it still runs. */
   endedAtMs: number;
 }
 
 export interface ActualInput extends BillingTerms {
   region: string;
-  /** Those that the plan was made with. */
+  /** The prices of the plan. */
   prices?: PriceList | null;
   instances: readonly BilledInstance[];
-  /** A balancer was there, though perhaps no instance ever; left out: when there are instances. */
+  /** A load balancer existed, possibly without any instance; omitted: when there are instances. */
   hadBalancer?: boolean;
-  /** The balancer lives as long as the run. */
+  /** The load balancer lives as long as the run. */
   startedAtMs: number;
   finishedAtMs: number;
   products: number;
 }
 
-/** The price of what ran, at the same list prices; AWS's bill is the truth. */
+/** The price of what ran, at the same list prices; only AWS's bill is authoritative. */
 export function actualCost(input: ActualInput): CostBreakdown {
   let instances = 0;
   let credits = 0;
@@ -100,7 +103,7 @@ export function actualCost(input: ActualInput): CostBreakdown {
 }
 
 /**
- * Requests to S3 of a fleet: each instance writes its parts and a manifest, and reads the bundle; the main server reads
+ * S3 requests of a fleet: each instance writes its parts and a manifest and reads the bundle; the main server reads
  * what they write.
  */
 export function requestsOf(instances: number, parts: number): S3Requests {
@@ -149,5 +152,5 @@ function breakdown(
   return { ...parts, total, currency: 'USD', pricesOf: list?.region === region ? list.of : PRICES_OF };
 }
 
-/** Millionths of a dollar: enough for one request, and no tails of binary fractions in JSON. */
+/** Millionths of a dollar: precise enough for one request, and no tails of binary fractions in JSON. */
 const round = (usd: number): number => Math.round(usd * 1e6) / 1e6;

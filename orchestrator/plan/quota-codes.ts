@@ -1,12 +1,13 @@
 /**
- * Which quota counts the vCPUs of an instance type. Running On-Demand instances are counted by groups of families, each with a
- * code of its own: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
+ * Which quota counts the vCPUs of an instance type. AWS counts running On-Demand instances by groups of families, each
+ * with its own code:
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
  */
 
-/** Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances: what a crawl nearly always runs on. */
+/** Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances: the quota of nearly every crawl. */
 export const STANDARD_QUOTA = 'L-1216C47A';
 
-/** By the letters that a family's name begins with. What is not named here is Standard. */
+/** By the leading letters of the family name. Families missing here are Standard. */
 const CODE_OF_FAMILY: Readonly<Record<string, string>> = {
   f: 'L-74FC7D96',
   g: 'L-DB2E81BA',
@@ -41,5 +42,5 @@ const NAMES: Readonly<Record<string, string>> = {
   'L-43DA4232': 'Running On-Demand High Memory instances',
 };
 
-/** As the Service Quotas console shows it, without the list of families. */
+/** The name in the Service Quotas console, without the list of families. */
 export const quotaNameOf = (code: string): string => NAMES[code] ?? STANDARD_NAME;

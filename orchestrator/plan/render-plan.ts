@@ -8,7 +8,7 @@ const LABEL = 14;
 
 /**
  * Lines without a newline at the end.
- * @param maxCost run.max_cost; null for no cap; left out, nothing is said of it
+ * @param maxCost run.max_cost; null for no cap; omitted to leave the cap out
  */
 export function renderPlan(plan: Plan, maxCost?: number | null): string {
   if (plan.products === 0) {

@@ -1,4 +1,4 @@
-/** Says why a plan does not fit, when the work could be done within the same limits, and what would make room. */
+/** Explains why a plan does not fit, when the work could be done within the same limits, and what would make room. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Ceiling } from './ceilings.ts';
 import { allowedBy, ceilings } from './ceilings.ts';
@@ -12,7 +12,7 @@ export type Judgement = Pick<Plan, 'verdict' | 'faults' | 'earliestEndMs' | 'rem
 
 export const FEASIBLE: Judgement = { verdict: 'feasible', faults: [], earliestEndMs: null, remedies: [] };
 
-/** @param needed instances it would take without limits; null when more instances do not help either */
+/** @param needed instances needed without limits; null when more instances do not help either */
 export function judgeInfeasible(planning: Planning, limits: readonly Ceiling[], needed: number | null): Judgement {
   const earliestEndMs = earliestEnd(planning);
   const moreTime = earliestEndMs === null ? [] : [`--deadline ${asFlag(earliestEndMs)}`];
@@ -20,7 +20,8 @@ export function judgeInfeasible(planning: Planning, limits: readonly Ceiling[], 
     return { verdict: 'infeasible', faults: [tooShort(planning)], earliestEndMs, remedies: moreTime };
   }
   const tooFew = limits.filter((c) => c.instances < needed);
-  // A rate below one instance's own leaves that one, at a longer interval: then it is the rate that does not fit.
+  // A max_rate below one instance's own rate still allows that one, at a longer interval: then the rate is what does
+  // not fit.
   const broken = tooFew.length > 0 ? tooFew : limits.filter((c) => c.key === 'site.max_rate');
   const order = ['infeasible', 'over-quota', 'over-budget'] as const;
   return {
@@ -42,7 +43,7 @@ function tooShort(planning: Planning): string {
   return `Booting is too uncertain for ${formatDuration(input.deadlineMs)}: with ${plural(n, 'instance')}, the best number, only ${percent(model.chanceBy(input.deadlineMs, n))} of runs are on time.`;
 }
 
-/** How far apart the deadlines are that are tried when the budget, too, must fit; and how many. */
+/** Factor between the deadlines tried when the budget must fit too; and how many are tried. */
 const STEP = 1.15;
 const STEPS = 40;
 
@@ -62,12 +63,13 @@ function earliestEnd(planning: Planning): number | null {
 }
 
 /**
- * With a budget the quickest fleet may be too dear while a smaller, slower one is not. The price falls with time until
- * the balancer's hours outweigh what fewer boots save, so the first deadline that fits is met going up in steps.
+ * With a budget the fastest fleet may be too expensive while a smaller, slower one is not. The price falls with time
+ * until the load balancer's hours outweigh what fewer boots save, so going up in steps finds the first deadline that
+ * fits.
  */
 function soonestAffordable(planning: Planning, fromMs: number): number | null {
   const { input, work, model } = planning;
-  // What one instance of endless patience costs: no deadline makes it cheaper than its hours of crawling.
+  // The cost of one instance without a deadline: no deadline makes the run cheaper than its hours of crawling.
   const hours = planning.with({ deadlineMs: Math.max(1, work.products * work.paceMs), graceMs: 0 }).worstPriceOf(1);
   if (hours.instances + (hours.credits ?? 0) + hours.ipv4 + hours.ebs > input.maxCost! || model.endMs(0.5, 1) < fromMs)
     return null;

@@ -1,6 +1,6 @@
 /**
- * The callback listener's Express app: reads the headers, the body once they name a claim of this run, and sends the signed reply.
- * What strangers send is never held beyond a total.
+ * The callback listener's Express app: reads the headers, reads the body once the headers name a claim of this run, and
+ * sends the signed reply. Memory held for unauthenticated senders is bounded.
  */
 import type { Express, NextFunction, Request, Response } from 'express';
 import express from 'express';
@@ -12,19 +12,22 @@ import { HEADER } from '../../shared/wire/signature.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
 import { isProved, markProved } from '../../shared/adapters/http/connection-limit.ts';
 
-/** Bodies on connections that have proved nothing, all together. A hello has 600 bytes; 2,000 instances may begin at once. */
+/** Total body bytes held for unauthenticated connections. A hello has 600 bytes; 2,000 instances may start at once. */
 const STRANGERS_BYTES = 8_000_000;
-/** Bodies of our own instances, all together. */
+/** Total body bytes held for our own instances. */
 const OWN_BYTES = 32_000_000;
-/** Hello and completion are fixed in shape: a few hundred bytes. */
+/** Hello and completion have a fixed shape: a few hundred bytes. */
 const MAX_SMALL_BYTES = 4_096;
-/** The largest heartbeat that is likely after an outage names 500 parts, of 330 bytes each; more is read once the connection is known. */
+/**
+ * The largest likely heartbeat after an outage names 500 parts, of 330 bytes each; larger bodies are read once the
+ * connection is authenticated.
+ */
 const MAX_UNPROVED_BYTES = 400_000;
 
 interface Route {
   handle: (callback: Callback) => Promise<CallbackReply>;
   isCounted: boolean;
-  /** Before the connection has proved itself, and afterwards. */
+  /** Limits before and after the connection has authenticated. */
   mostBytes: { unproved: number; proved: number };
 }
 

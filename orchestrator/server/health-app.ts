@@ -1,12 +1,12 @@
-/** `/healthz` on the operator's listener: for a monitor on this machine, and nothing else yet. */
+/** `/healthz` on the operator's listener, for a monitor on this machine. */
 import { hostname } from 'node:os';
 import { isIP } from 'node:net';
 import type { Express, NextFunction, Request, Response } from 'express';
 import express from 'express';
 
 /**
- * 200 when `ok`, else 503. Callers of this machine get the whole answer as JSON; others, of whom nothing is known, only `ok`: the rest
- * tells runs, times and faults. `listenHost` is a name by which callers may address it.
+ * 200 when `ok`, else 503. Callers on this machine get the whole answer as JSON; other, unauthenticated callers get
+ * only `ok`, because the rest reveals runs, times and faults. `listenHost` is a name by which callers may address it.
  */
 export function createHealthApp(
   health: () => { ok: boolean },
@@ -29,13 +29,13 @@ export function createHealthApp(
   return app;
 }
 
-/** Of a socket; an IPv4 address may be written as an IPv6 one. */
+/** Takes a socket's address; an IPv4 address may be written as an IPv6 one. */
 export const isLoopbackAddress = (address: string | undefined): boolean =>
   /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(address ?? '');
 
 /**
- * A web page can make a browser ask this address: directly, then there is an Origin, or by a name of its own that it lets
- * resolve to us, then that name is the Host. An address cannot be such a name.
+ * A web page can make a browser request this address: directly, and then there is an Origin; or by DNS rebinding, and
+ * then its own name is the Host. A browser cannot use an address as such a name.
  */
 function refuseWebPages(listenHost: string): (request: Request, response: Response, next: NextFunction) => void {
   const names = new Set(['localhost', hostname().toLowerCase(), listenHost.toLowerCase()]);

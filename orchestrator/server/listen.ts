@@ -8,7 +8,7 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { findPortHolder } from './port-holder.ts';
 
-/** Connections that have proved nothing, all together: twice what the largest fleet opens at its first word. */
+/** Maximum unauthenticated connections: twice what the largest fleet opens at startup. */
 const MAX_CONNECTIONS = 4_096;
 
 export interface Listener {
@@ -17,7 +17,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** `address` is `host:port`; port 0 takes a free one. Throws `port-taken`. */
+/** `address` is `host:port`; port 0 binds a free one. Throws `port-taken`. */
 export async function listen(app: Express, address: string, setting: string): Promise<Listener> {
   const colon = address.lastIndexOf(':');
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '');

@@ -1,4 +1,4 @@
-/** Which process of this machine has a port, as Linux tells it. */
+/** Which process of this machine holds a port, according to Linux's /proc. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 
 export interface PortHolder {
@@ -7,10 +7,10 @@ export interface PortHolder {
   command: string;
 }
 
-/** `st` of /proc/net/tcp for a socket that listens. */
+/** `st` of /proc/net/tcp for a listening socket. */
 const LISTENS = '0A';
 
-/** The process that listens on this TCP port; null when nobody does, it is another user's, or this is not Linux. */
+/** The process that listens on this TCP port; null when none does, it belongs to another user, or this is not Linux. */
 export function findPortHolder(port: number): PortHolder | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listening(file, port)));
   if (sockets.size === 0) return null;
@@ -21,7 +21,7 @@ export function findPortHolder(port: number): PortHolder | null {
   return null;
 }
 
-/** Names of sockets, as links of open files have them. */
+/** Names of sockets, in the form of the links in /proc/PID/fd. */
 function listening(file: string, port: number): string[] {
   const lines = textOf(file).split('\n').slice(1);
   const fields = lines.map((line) => line.trim().split(/\s+/));
@@ -39,7 +39,7 @@ const textOf = (file: string): string => quietly(() => readFileSync(file, 'utf8'
 const entriesOf = (folder: string): string[] => quietly(() => readdirSync(folder), []);
 const linkOf = (file: string): string => quietly(() => readlinkSync(file), '');
 
-/** Processes end while they are looked at, and those of other users cannot be. */
+/** Processes may end while they are read, and those of other users cannot be read. */
 function quietly<T>(read: () => T, otherwise: T): T {
   try {
     return read();

@@ -1,4 +1,4 @@
-/** EC2's calls by name. A name that is not here is answered as AWS answers one it does not know. */
+/** EC2's calls by name. Any other name is answered like an unknown action on AWS. */
 import type { Params, QueryAction } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import * as catalogue from './catalogue-actions.ts';
@@ -11,7 +11,9 @@ import { refuseDryRun, runInstances } from './run-instances.ts';
 import * as tags from './tag-actions.ts';
 
 export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> {
-  /** Reading changes nothing, so it is done first: what is wrong with the request comes before whether it would be allowed. */
+  /**
+   * Parsing changes nothing, so it comes first: faults in the request are reported before whether it would be allowed.
+   */
   const reads =
     (read: (params: Params, context: Ec2Context) => XmlNode): QueryAction =>
     (params) => {

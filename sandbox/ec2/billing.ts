@@ -1,19 +1,19 @@
-/** What AWS would charge for: each start of an instance by the second, at least a minute, for as long as it runs. */
+/** What AWS would charge: each start of an instance per second, with a minimum of a minute, for as long as it runs. */
 import type { Instance } from './instance.ts';
 
-/** AWS's least charge for one start. */
+/** AWS's minimum charge per start. */
 const MIN_BILLED_S = 60;
 
-/** One instance on the bill; it stays there when EC2 has forgotten the instance. */
+/** One instance on the bill; it stays there after EC2 has forgotten the instance. */
 export interface BillLine {
   id: string;
   instanceType: string;
   zone: string;
-  /** How often it came to run. */
+  /** Number of starts. */
   starts: number;
-  /** How long it has run, all starts together. */
+  /** Total running time of all starts. */
   runningMs: number;
-  /** What is charged: for each start whole seconds, at least 60. */
+  /** Charged seconds: per start whole seconds, at least 60. */
   billedSeconds: number;
   /** Seconds for which a public IPv4 address is charged. */
   addressSeconds: number;
@@ -22,7 +22,7 @@ export interface BillLine {
 interface Account {
   about: Pick<BillLine, 'id' | 'instanceType' | 'zone'>;
   hasAddress: boolean;
-  /** Length of each start that is over. */
+  /** Length of each finished start. */
   overMs: number[];
   runningSinceMs: number | null;
 }
@@ -41,7 +41,7 @@ export class BillingLedger {
     this.#accounts.set(id, account);
   }
 
-  /** Nothing for an instance that was not running. */
+  /** No effect for an instance that was not running. */
   ended(id: string, nowMs: number): void {
     const account = this.#accounts.get(id);
     if (!account || account.runningSinceMs === null) return;

@@ -1,15 +1,15 @@
-/** How many instances a launch can have: what the pool of its type and zone holds, and what the vCPU quota leaves. */
+/** How many instances a launch can get: limited by the pool of its type and zone and by the vCPU quota. */
 import { AwsError } from '../aws-error.ts';
 import type { CapacityPool } from '../conditions.ts';
 import type { Ec2Context } from './context.ts';
 import type { Instance, LaunchSpec } from './instance.ts';
 
-/** vCPUs of burstable types, when the catalogue does not have one. */
+/** vCPUs of burstable types that are not in the catalogue. */
 const USUAL_VCPUS = 2;
 
 /**
- * At most `max`, at least `min`; takes them from the pool. Throws InsufficientInstanceCapacity or VcpuLimitExceeded, and
- * takes nothing, when `min` cannot be had.
+ * At most `max`, at least `min`; takes them from the pool. If `min` is not available, throws
+ * InsufficientInstanceCapacity or VcpuLimitExceeded and takes nothing.
  */
 export function takeCapacity(
   spec: LaunchSpec,
@@ -52,7 +52,7 @@ function withinQuota(spec: LaunchSpec, context: Ec2Context): number {
   return Math.max(0, Math.floor((vcpuQuota - used) / vcpusOf(spec.instanceType, context)));
 }
 
-/** What has ended is given back late, as AWS does. */
+/** Ended instances free their quota late, as on AWS. */
 function countsAgainstQuota(instance: Instance, { conditions, clock }: Ec2Context): boolean {
   if (instance.state === 'pending' || instance.state === 'running') return true;
   return instance.endedAtMs !== null && clock.now() < instance.endedAtMs + conditions.now.vcpuReleaseMs;

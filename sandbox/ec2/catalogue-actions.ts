@@ -1,4 +1,4 @@
-/** The calls that show what the account finds there: network, images, types. */
+/** The calls that list the account's environment: network, images, types. */
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
@@ -9,7 +9,7 @@ import { applyFilters } from './filters.ts';
 import { paginate } from './paging.ts';
 import { imageState, renderImage, renderInstanceType, renderSubnet, renderTags } from './render.ts';
 
-/** The things named, in the order of the listing; throws `notFound` for the first that does not exist. */
+/** The named items, in listing order; throws `notFound` for the first that does not exist. */
 function pick<T>(all: readonly T[], wanted: readonly string[], nameOf: (item: T) => string, notFound: string): T[] {
   const names = new Set(all.map(nameOf));
   const unknown = wanted.find((name) => !names.has(name));
@@ -73,7 +73,7 @@ export function describeVpcs(params: Params, { catalogue, tags }: Ec2Context): X
   };
 }
 
-/** Those that may be used in the VPC: what ELBv2 asks with the rights of whoever makes a balancer there. */
+/** Groups usable in the VPC: ELBv2 queries them with the permissions of the creator of a load balancer. */
 export function getSecurityGroupsForVpc(params: Params, { catalogue }: Ec2Context): XmlNode {
   const [primaryVpcId] = pick([catalogue.vpcId], [params.need('VpcId')], (id) => id, 'InvalidVpcID.NotFound');
   const { securityGroupId: groupId } = catalogue;

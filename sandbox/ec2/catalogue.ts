@@ -1,4 +1,4 @@
-/** What the account finds there: the default VPC with two subnets, images and instance types. Ids never change. */
+/** The account's environment: the default VPC with two subnets, images and instance types. Ids never change. */
 import { createHash } from 'node:crypto';
 import { ACCOUNT_ID } from '../ids.ts';
 
@@ -8,7 +8,7 @@ export interface Subnet {
   zone: string;
   zoneId: string;
   cidr: string;
-  /** The zone's default subnet; the others are only used when named. */
+  /** The zone's default subnet; other subnets are used only when named. */
   isDefault: boolean;
   /** First address and number of addresses, as offsets into the network (network.ts). */
   firstOffset: number;
@@ -23,7 +23,7 @@ export interface Image {
   ownerAlias: string | null;
   architecture: 'x86_64' | 'arm64';
   createdAt: string;
-  /** Of an image that the account has made itself. */
+  /** For an image made by the account. */
   own?: { snapshotId: string; availableAtMs: number };
 }
 
@@ -40,7 +40,7 @@ export interface Catalogue {
   vpcCidr: string;
   securityGroupId: string;
   subnets: readonly Subnet[];
-  /** Those that the account makes are added. */
+  /** Images made by the account are appended. */
   images: Image[];
   instanceTypes: readonly InstanceType[];
 }
@@ -49,8 +49,8 @@ const VPC_ID = 'vpc-0c0a0f1ee70000001';
 const SECURITY_GROUP_ID = 'sg-0c0a0f1ee70000001';
 
 /**
- * Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. The one in zone d is no default
- * subnet: it is for launches into a zone that a balancer does not have.
+ * Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. The subnet in zone d is not a
+ * default subnet: it is for launches into a zone that a load balancer does not have.
  */
 function subnetsOf(region: string, vpcCidr: string): Subnet[] {
   const base = vpcCidr.split('.').slice(0, 2).join('.');
@@ -64,7 +64,7 @@ function subnetsOf(region: string, vpcCidr: string): Subnet[] {
       zoneId: `${region.replaceAll(/[^a-z0-9]/g, '')}-az${index + 1}`,
       cidr: `${base}.${third}.0/20`,
       isDefault: letter !== 'd',
-      // AWS keeps the first four addresses and the last one of every subnet.
+      // AWS reserves the first four addresses and the last one of every subnet.
       firstOffset: third * 256 + 4,
       size: 4_096 - 5,
     };
@@ -95,7 +95,7 @@ const IMAGES: readonly Image[] = (['x86_64', 'arm64'] as const).flatMap((arch) =
   const al2023 = (name: string, created: string): Image =>
     image(`${name}-kernel-6.1-${arch}`, 'Amazon Linux 2023', ...AMAZON, arch, created);
   return [
-    // Two releases, so that whoever wants the newest has to look at the dates.
+    // Two releases, so that a caller who wants the newest has to compare the dates.
     al2023('al2023-ami-2023.9.20251208.0', '2025-12-08T20:00:00.000Z'),
     al2023('al2023-ami-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
     al2023('al2023-ami-minimal-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),

@@ -1,4 +1,4 @@
-/** What EC2's calls work on. */
+/** The state that EC2's calls work on. */
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ConditionBoard } from '../conditions.ts';
 import type { FaultBook } from '../faults.ts';
@@ -18,7 +18,7 @@ export interface Ec2Context {
   host: MachineHost;
   tags: TagStore;
   launches: LaunchLedger;
-  /** Copies of disks whose image is gone. */
+  /** Snapshots whose image is gone. */
   snapshots: Set<string>;
   addresses: ReadonlyMap<string, AddressPool>;
 }

@@ -1,4 +1,4 @@
-/** Calls that our own adapters never make and other people's clients do: the details of things that exist here anyway. */
+/** Calls that only other clients make, not our own adapters: details of resources that exist here anyway. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
@@ -10,7 +10,7 @@ import { paginate } from './paging.ts';
 import { isoTime, renderTags } from './render.ts';
 import { knownInstances } from './visibility.ts';
 
-/** As the default VPC of an account has them. */
+/** As in an account's default VPC. */
 const VPC_ATTRIBUTES: Record<string, boolean> = {
   enableDnsSupport: true,
   enableDnsHostnames: true,
@@ -33,7 +33,7 @@ export function describeVpcAttribute(params: Params, { catalogue }: Ec2Context):
   return { vpcId, [attribute]: { value } };
 }
 
-/** Every type here is a burstable one. T3 and T4g are unlimited unless the launch says otherwise, which ours does not. */
+/** Every type here is burstable. T3 and T4g are unlimited unless the launch overrides that, which ours does not. */
 export function describeInstanceCreditSpecifications(params: Params, context: Ec2Context): XmlNode {
   const ids = params.texts('InstanceId');
   const chosen = ids.length > 0 ? findInstances(ids, context) : knownInstances(context);
@@ -44,7 +44,7 @@ export function describeInstanceCreditSpecifications(params: Params, context: Ec
   };
 }
 
-/** The root volume of each instance; there are no others, and they go with their instances. */
+/** The root volume of each instance; there are no others, and they are deleted with their instances. */
 export function describeVolumes(params: Params, context: Ec2Context): XmlNode {
   const attached = knownInstances(context).filter((instance) => instance.state !== 'terminated');
   const ids = params.texts('VolumeId');

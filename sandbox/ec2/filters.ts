@@ -1,8 +1,8 @@
-/** EC2's filters: all filters must match, any value of a filter may, `*` and `?` stand for any text and any character. */
+/** EC2's filters: all filters must match, by any of their values; `*` and `?` match any text and any character. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 
-/** The values of a thing that a filter is compared with. */
+/** The values of an item that a filter is compared with. */
 type ValuesOf<T> = (item: T) => string | readonly string[] | undefined;
 export type FilterTable<T> = Record<string, ValuesOf<T>>;
 
@@ -16,8 +16,8 @@ function wildcard(pattern: string): RegExp {
 
 /**
  * The items that pass every `Filter.N` of the call.
- * @param table filter name to the values compared; an unknown name is refused as AWS does
- * @param tagsOf makes `tag:KEY`, `tag-key` and `tag-value` available; left out for things without tags
+ * @param table filter name to the compared values; an unknown name is refused, as on AWS
+ * @param tagsOf makes `tag:KEY`, `tag-key` and `tag-value` available; left out for items without tags
  */
 export function applyFilters<T>(
   items: readonly T[],

@@ -4,7 +4,7 @@
  *   pending ──► running ──► stopping ──► stopped ──► pending …
  *      └───────────┴───────────┴────────────┴──► shutting-down ──► terminated ──► (gone)
  *
- * `terminated` stays visible for a while, as on AWS, so that whoever terminated can see that it happened.
+ * `terminated` stays visible for a while, as on AWS, so that the caller can confirm the termination.
  */
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
@@ -23,7 +23,7 @@ export interface FleetOptions {
   region: string;
   /** Free addresses by subnet id. */
   addresses: ReadonlyMap<string, AddressPool>;
-  /** Left out: as usual. */
+  /** Left out: the defaults. */
   conditions?: ConditionBoard;
   log?: (event: string, fields: Record<string, unknown>) => void;
 }
@@ -35,7 +35,7 @@ export class Fleet {
   readonly #instances = new Map<string, Instance>();
   readonly #closing = new AbortController();
   #sequence = 0;
-  /** The public address that the next launches share, and how many more may. */
+  /** The public address that the next launches share, and how many more may share it. */
   #shared: { address: string; left: number } | null = null;
 
   constructor(options: FleetOptions) {
@@ -77,7 +77,7 @@ export class Fleet {
   }
 
   /**
-   * Takes in an instance that another endpoint has launched (stand-in/): it boots here, under the id and with the tags it
+   * Adopts an instance that another endpoint has launched (stand-in/): it boots here, under the id and with the tags it
    * has there. Null when the subnet has no address left.
    */
   adopt(
@@ -92,7 +92,7 @@ export class Fleet {
     return this.#create(spec, born, new Map([['instance', tags]]));
   }
 
-  /** Terminating twice is fine, as on AWS. */
+  /** Idempotent, as on AWS. */
   terminate(instance: Instance, reasonCode = 'Client.UserInitiatedShutdown'): StateChange {
     const previous = instance.state;
     if (previous !== 'terminated' && previous !== 'shutting-down') {
@@ -124,7 +124,7 @@ export class Fleet {
     return { instance, previous };
   }
 
-  /** The machine switched itself off: what the launch said about that applies. */
+  /** The machine powered itself off: the launch's shutdown behaviour applies. */
   poweredOff(id: string): void {
     const instance = this.#instances.get(id);
     if (instance?.state !== 'running') return;
@@ -132,7 +132,7 @@ export class Fleet {
     else this.stop(instance, 'Client.InstanceInitiatedShutdown');
   }
 
-  /** AWS takes the machine back: it is stopped without anybody's asking, whatever the launch said about power-off. */
+  /** AWS retires the machine: it is stopped without a request, whatever the launch's shutdown behaviour. */
   retire(instance: Instance): StateChange {
     return this.stop(instance, 'Server.ScheduledStop');
   }
@@ -239,7 +239,7 @@ export class Fleet {
     this.#options.log?.('instance', { id: instance.id, address: instance.address, state, reasonCode });
   }
 
-  /** The bill runs while the instance does; the quota counts it from its launch. */
+  /** Billing runs while the instance runs; the quota counts it from its launch. */
   #account(instance: Instance): void {
     const nowMs = this.#options.clock.now();
     if (instance.state === 'pending' || instance.state === 'running') instance.endedAtMs = null;

@@ -1,4 +1,4 @@
-/** The calls that make images of the account's own and take them away. An image here is a name with tags: no disk is copied. */
+/** The calls that make and remove the account's images. An image here is only a name with tags: no disk is copied. */
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID, newResourceId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
@@ -51,7 +51,7 @@ export function deregisterImage(params: Params, { catalogue, tags, snapshots }: 
   refuseDryRun(params);
   catalogue.images.splice(at, 1);
   tags.forget(id);
-  // The copy of the disk stays, and costs, until it is deleted for itself.
+  // The snapshot stays, and is billed, until it is deleted separately.
   snapshots.add(image.own.snapshotId);
   return { return: true };
 }

@@ -1,4 +1,4 @@
-/** The calls that look at instances and change their state. */
+/** The calls that describe instances and change their state. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
@@ -40,7 +40,7 @@ const FILTERS: FilterTable<Instance> = {
   'launch-time': (i) => isoTime(i.launchedAtMs),
 };
 
-/** The instances with these ids; throws for malformed and for unknown ones, before anything is done to any of them. */
+/** The instances with these ids; throws for malformed and unknown ones before any of them is changed. */
 export function findInstances(ids: readonly string[], context: Ec2Context): Instance[] {
   for (const id of ids) {
     if (!/^i-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
@@ -105,7 +105,7 @@ export function describeInstanceStatus(params: Params, context: Ec2Context): Xml
   };
 }
 
-/** One of the three calls that ask for another state: all ids must be known, and each is moved by `move`. */
+/** One of the three calls that change the state: all ids must be known, and `move` changes each. */
 function changeState(params: Params, context: Ec2Context, move: (instance: Instance) => StateChange): XmlNode {
   params.need('InstanceId.1');
   const instances = findInstances(params.texts('InstanceId'), context);
@@ -113,7 +113,10 @@ function changeState(params: Params, context: Ec2Context, move: (instance: Insta
   return renderChanges(instances.map((instance) => move(instance)));
 }
 
-/** One protected instance fails the call, and with it every instance of its own zone; those of other zones go. */
+/**
+ * One protected instance fails the call and protects every instance in its own zone; those in other zones are
+ * terminated.
+ */
 export function terminateInstances(params: Params, context: Ec2Context): XmlNode {
   const named = params.texts('InstanceId').flatMap((id) => findKnown(id, context) ?? []);
   const guarded = named.filter((instance) => instance.isProtected);
@@ -164,7 +167,7 @@ function attributeOf(instance: Instance, attribute: string): XmlNode {
   }
 }
 
-/** Of what can be modified only the protection against termination. */
+/** Supports only the protection against termination. */
 export function modifyInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
   const value = params.group('DisableApiTermination').flag('Value') ?? params.flag('Value');

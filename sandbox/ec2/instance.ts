@@ -1,6 +1,6 @@
-/** An instance as EC2 keeps it. Only the fleet (fleet.ts) changes one. */
+/** An instance in EC2. Only the fleet (fleet.ts) changes one. */
 
-/** EC2's states with the numbers it shows beside them. */
+/** EC2's states with their codes. */
 export const STATE_CODES = {
   pending: 0,
   running: 16,
@@ -11,7 +11,7 @@ export const STATE_CODES = {
 } as const;
 export type InstanceState = keyof typeof STATE_CODES;
 
-/** What an instance is launched as; nothing of it changes later. */
+/** An instance's launch parameters; they never change. */
 export interface LaunchSpec {
   imageId: string;
   instanceType: string;
@@ -20,16 +20,16 @@ export interface LaunchSpec {
   vpcId: string;
   zone: string;
   securityGroupIds: readonly string[];
-  /** Name of the instance profile, which is also its role's name; null for none. */
+  /** Name of the instance profile and of its role; null for none. */
   instanceProfile: string | null;
-  /** Base64 as it was sent; empty for none. */
+  /** Base64 as sent; empty for none. */
   userData: string;
   shutdownBehavior: 'stop' | 'terminate';
   publicAddress: boolean;
   metadata: { httpTokens: 'required' | 'optional'; hopLimit: number };
   keyName: string | null;
   clientToken: string | null;
-  /** As the launch asked; ModifyInstanceAttribute changes the instance's own. */
+  /** From the launch; ModifyInstanceAttribute changes the instance's own value. */
   terminationProtection: boolean;
 }
 
@@ -38,24 +38,24 @@ export interface Instance extends LaunchSpec {
   readonly reservationId: string;
   readonly volumeId: string;
   readonly interfaceId: string;
-  /** Grows with every launch: the order of listings and the key of their pages. */
+  /** Increases with every launch: the order of listings and their paging key. */
   readonly sequence: number;
-  /** Its address for everything, public and private alike. */
+  /** Its only address, used as public and private address. */
   readonly address: string;
-  /** What it shows to the world: its address, or one that it shares with neighbours behind a NAT. */
+  /** Its public address as shown: its own, or one shared with other instances behind a NAT. */
   readonly outsideAddress: string;
   readonly launchedAtMs: number;
   state: InstanceState;
-  /** Why it is in its state, in EC2's words; empty when nobody asked for it. */
+  /** EC2's reason for the state; empty when no request caused it. */
   reason: string;
   reasonCode: string;
-  /** EC2's message beside the code, where it is not made of `reason`. */
+  /** EC2's message for the code, where it is not derived from `reason`. */
   reasonMessage: string | null;
-  /** Why it is to end before it runs; null for one that comes up. */
+  /** Why it will end before it runs; null for one that starts normally. */
   death: { code: string; message: string } | null;
   /** TerminateInstances is refused. */
   isProtected: boolean;
-  /** When it last left `running` or `pending`; null before that and while it runs again. */
+  /** When it last left `running` or `pending`; null before that and while it is running again. */
   endedAtMs: number | null;
 }
 

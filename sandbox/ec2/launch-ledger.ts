@@ -1,6 +1,6 @@
 /**
- * Client tokens. With a zone or subnet in the request a token counts in that zone only, so the same token in another
- * zone launches again; that is AWS's rule and the reason why a token should be made from the subnet too.
+ * Client tokens. If the request names a zone or subnet, a token applies only in that zone, so the same token in another
+ * zone launches again; that is AWS's rule, and why a token should also be derived from the subnet.
  */
 import { AwsError } from '../aws-error.ts';
 import type { Instance } from './instance.ts';
@@ -14,9 +14,9 @@ export class LaunchLedger {
   readonly #launches = new Map<string, Launch>();
 
   /**
-   * The instances of the launch that had this token; null when there was none.
+   * The instances of the launch with this token; null when there was none.
    * @param scope zone, or the region's name when the request names no zone
-   * @param fingerprint of all other parameters: another one under the same token is an error
+   * @param fingerprint of all other parameters: a different one under the same token is an error
    */
   find(token: string, scope: string, fingerprint: string): readonly Instance[] | null {
     const launch = this.#launches.get(`${scope}/${token}`);

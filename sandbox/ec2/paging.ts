@@ -1,4 +1,6 @@
-/** MaxResults and NextToken. A token names the last item shown, so pages stay right while items come and go. */
+/**
+ * MaxResults and NextToken. A token names the last item shown, so pages stay correct while items are added and removed.
+ */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 
@@ -7,7 +9,7 @@ export interface Page<T> {
   nextToken: string | undefined;
 }
 
-/** @param orderOf a number that only grows along `items`; @param limits what AWS allows for MaxResults */
+/** @param orderOf a number that increases along `items`; @param limits AWS's limits for MaxResults */
 export function paginate<T>(
   items: readonly T[],
   params: Params,

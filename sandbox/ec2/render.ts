@@ -1,4 +1,4 @@
-/** EC2's things in EC2's XML. */
+/** Renders EC2 resources as EC2's XML. */
 import { ACCOUNT_ID } from '../ids.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Catalogue, Image, InstanceType, Subnet } from './catalogue.ts';
@@ -18,12 +18,12 @@ export function renderState(state: InstanceState): XmlNode {
   return { code: STATE_CODES[state], name: state };
 }
 
-/** A public address shows only while the machine has one: not before it runs, not when it is stopped. */
+/** A public address is shown only while the machine has one: neither before it runs nor while it is stopped. */
 export function publicAddressOf(instance: Instance): string | undefined {
   return instance.publicAddress && instance.state === 'running' ? instance.outsideAddress : undefined;
 }
 
-/** Kept until the instance is gone for good. */
+/** Kept until the instance is terminated. */
 export function privateAddressOf(instance: Instance): string | undefined {
   return instance.state === 'terminated' ? undefined : instance.address;
 }

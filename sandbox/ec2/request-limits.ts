@@ -1,6 +1,6 @@
 /**
- * EC2's request limits: token buckets for each action, of calls and for some of instances too. All of an account's calls
- * in a region share them. https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+ * EC2's request limits: token buckets per action for calls, and for some actions also for instances. All of an
+ * account's calls in a region share them. https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
  */
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
@@ -12,7 +12,7 @@ interface Rate {
 }
 
 const DESCRIBE: Rate = { burst: 100, perSecond: 20 };
-/** Without a filter, a name or a page size it costs more. */
+/** The stricter limit for calls without a filter, id or page size. */
 const DESCRIBE_EVERYTHING: Rate = { burst: 50, perSecond: 10 };
 const MUTATING: Rate = { burst: 50, perSecond: 5 };
 const CALLS: Record<string, Rate> = {
@@ -38,7 +38,7 @@ export class RequestLimits {
     this.#clock = clock;
   }
 
-  /** Takes what the call costs; throws RequestLimitExceeded, and takes nothing, when that is not there. */
+  /** Takes the call's tokens; when there are too few, throws RequestLimitExceeded and takes none. */
   take(action: string, params: Params, scale: number): void {
     const [name, rate] = callRate(action, params);
     const calls = this.#bucket(name, rate, scale);
@@ -52,10 +52,10 @@ export class RequestLimits {
     if (instances) instances.tokens -= wanted;
   }
 
-  /** The bucket, filled up to now. */
+  /** The bucket, refilled to the current time. */
   #bucket(name: string, rate: Rate, scale: number): Bucket {
     const nowMs = this.#clock.monotonic();
-    // Less than one whole token would refuse every call for ever.
+    // Less than one token would refuse every call forever.
     const burst = Math.max(1, rate.burst * scale);
     const known = this.#buckets.get(name) ?? { tokens: burst, atMs: nowMs };
     const gained = ((nowMs - known.atMs) / 1_000) * rate.perSecond * scale;
@@ -65,7 +65,7 @@ export class RequestLimits {
   }
 }
 
-/** The buckets' name and rate; describing calls share theirs, changing calls without one of their own theirs. */
+/** The buckets' name and rate; describe calls share one, and so do mutating calls without their own. */
 function callRate(action: string, params: Params): [string, Rate] {
   if (/^(Describe|Get|List)/.test(action)) {
     const narrowed = params.groups('Filter').length > 0 || params.text('MaxResults') || params.text('InstanceId.1');

@@ -1,4 +1,4 @@
-/** DescribeRouteTables: one main table for the whole VPC, whose way out is what the conditions say. */
+/** DescribeRouteTables: one main table for the whole VPC, with the default route set in the conditions. */
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
@@ -13,7 +13,7 @@ const WAYS_OUT = {
   'nat-gateway': { natGatewayId: 'nat-0c0a0f1ee70000001' },
 } as const;
 
-/** Subnets have no association of their own, so the main table is theirs: filters by subnet find nothing, as on AWS. */
+/** Subnets have no associations, so they use the main table: filters by subnet find nothing, as on AWS. */
 export function describeRouteTables(params: Params, { catalogue, conditions, tags }: Ec2Context): XmlNode {
   const unknown = params.texts('RouteTableId').find((id) => id !== ROUTE_TABLE_ID);
   if (unknown !== undefined)

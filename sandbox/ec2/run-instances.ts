@@ -1,4 +1,4 @@
-/** RunInstances: reads and checks the request as AWS does, then launches. */
+/** RunInstances: parses and validates the request as AWS does, then launches. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
@@ -28,7 +28,7 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   refuseDryRun(params);
 
   const token = spec.clientToken;
-  // A token counts per zone as soon as the request names one, directly or through its subnet.
+  // A token applies per zone if the request names one, directly or through its subnet.
   const scope = namesZone(params) ? spec.zone : context.catalogue.region;
   const fingerprint = params.fingerprint(NOT_COMPARED);
   const earlier = token === null ? null : context.launches.find(token, scope, fingerprint);
@@ -41,7 +41,7 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   return renderReservation(launched, context.tags);
 }
 
-/** Every EC2 call that changes something stops here when it was only asked whether it would be allowed. */
+/** Every mutating EC2 call stops here for a dry run. */
 export function refuseDryRun(params: Params): void {
   if (params.flag('DryRun')) {
     throw new AwsError('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
@@ -116,7 +116,7 @@ function refuseUnfinishedImage(id: string, { catalogue, clock }: Ec2Context): vo
   throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
 }
 
-/** The subnet and groups stand either at the top or in the first network interface, never in both. */
+/** Subnet and groups are either at the top level or in the first network interface, never in both. */
 function readNetwork(
   params: Params,
   catalogue: Catalogue,
@@ -130,7 +130,7 @@ function readNetwork(
   }
   const subnet = findSubnet(
     card ? card.text('SubnetId') : params.text('SubnetId'),
-    // Some clients send what is not set as an empty text.
+    // Some clients send unset values as an empty text.
     params.group('Placement').text('AvailabilityZone') || undefined,
     catalogue,
   );
@@ -146,7 +146,7 @@ function readNetwork(
   return {
     subnet,
     groupIds: groupIds.length > 0 ? groupIds : [catalogue.securityGroupId],
-    // The default VPC's subnets give public addresses unless the launch says no.
+    // The default VPC's subnets assign public addresses unless the launch declines.
     publicAddress: card?.flag('AssociatePublicIpAddress') ?? true,
   };
 }
@@ -191,7 +191,7 @@ function readShutdownBehavior(value: string | undefined): 'stop' | 'terminate' {
   invalid(`Invalid value '${value}' for InstanceInitiatedShutdownBehavior.`);
 }
 
-/** Tags to put on what the launch makes, by resource type. */
+/** Tags for the resources that the launch creates, by resource type. */
 function invalid(message: string): never {
   throw new AwsError('InvalidParameterValue', message);
 }

@@ -12,7 +12,7 @@ import type { TagEntry } from './tag-store.ts';
 import { checkTags, resourceTypeOf } from './tag-store.ts';
 import { seenTags } from './visibility.ts';
 
-/** The resources of the call; every one must exist, as far as the sandbox keeps that kind. */
+/** The resources of the call; each must exist, if the sandbox implements its kind. */
 function readResources(params: Params, context: Ec2Context): string[] {
   params.need('ResourceId.1');
   const ids = params.texts('ResourceId');
@@ -50,7 +50,7 @@ export function deleteTags(params: Params, context: Ec2Context): XmlNode {
   const tags = params.groups('Tag').map((tag) => ({ key: tag.text('Key') ?? '', value: tag.text('Value') }));
   refuseDryRun(params);
   for (const id of ids) {
-    // Without a list, every tag of the resource goes.
+    // Without a list, every tag of the resource is deleted.
     const doomed = tags.length > 0 ? tags : [...context.tags.of(id).keys()].map((key) => ({ key, value: undefined }));
     for (const { key, value } of doomed) context.tags.remove(id, key, value);
   }

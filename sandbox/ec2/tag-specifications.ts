@@ -1,9 +1,9 @@
-/** The tags that a call gives to what it makes, by the kind of thing. */
+/** The tags that a call sets on the resources it creates, by resource type. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import { checkTags } from './tag-store.ts';
 
-/** @param taggable kinds that the call can make */
+/** @param taggable resource types that the call can create */
 export function readTagSpecifications(params: Params, taggable: readonly string[]): Map<string, Map<string, string>> {
   const byType = new Map<string, Map<string, string>>();
   for (const specification of params.groups('TagSpecification')) {

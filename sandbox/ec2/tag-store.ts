@@ -1,4 +1,4 @@
-/** Tags of everything in EC2, by resource id, within AWS's limits. */
+/** Tags of all EC2 resources, by resource id, within AWS's limits. */
 import { AwsError } from '../aws-error.ts';
 
 const MAX_TAGS = 50;
@@ -22,7 +22,7 @@ export interface TagEntry {
   value: string;
 }
 
-/** `instance` for `i-…`; undefined for an id of no known kind. */
+/** `instance` for `i-…`; undefined for an id of an unknown kind. */
 export function resourceTypeOf(id: string): string | undefined {
   const prefix = id.slice(0, Math.max(0, id.indexOf('-')));
   return Object.hasOwn(TYPE_OF_PREFIX, prefix) ? TYPE_OF_PREFIX[prefix] : undefined;
@@ -35,7 +35,7 @@ export class TagStore {
     return this.#tags.get(id) ?? NONE;
   }
 
-  /** Adds or replaces; refuses before anything is changed. */
+  /** Adds or replaces; validates before changing anything. */
   put(id: string, tags: ReadonlyMap<string, string>): void {
     checkTags(tags);
     const merged = new Map([...this.of(id), ...tags]);
@@ -45,7 +45,7 @@ export class TagStore {
     this.#tags.set(id, merged);
   }
 
-  /** Removes a key; with a value only when it has that value. */
+  /** Removes a key; if a value is given, only when it matches. */
   remove(id: string, key: string, value: string | undefined): void {
     const tags = this.#tags.get(id);
     if (tags && (value === undefined || tags.get(key) === value)) tags.delete(key);
@@ -67,7 +67,7 @@ export class TagStore {
   }
 }
 
-/** Throws in AWS's words when a key or a value breaks its rules. */
+/** Throws AWS's error when a key or a value breaks the rules. */
 export function checkTags(tags: ReadonlyMap<string, string>): void {
   for (const [key, value] of tags) {
     if (key === '' || key.length > 128) {

@@ -1,4 +1,4 @@
-/** What EC2's calls can see of a young instance: on AWS it takes a while until every part of EC2 knows of a launch. */
+/** What EC2's calls can see of a new instance: on AWS it takes a while until all of EC2 knows of a launch. */
 import type { Ec2Context } from './context.ts';
 import type { Instance } from './instance.ts';
 import type { TagStore } from './tag-store.ts';
@@ -13,18 +13,18 @@ export function isUnknown(
   return clock.now() < instance.launchedAtMs + conditions.now.unknownMs;
 }
 
-/** Every instance that calls know of, in order of launch. */
+/** Every instance visible to calls, in launch order. */
 export function knownInstances(context: SeeingContext): Instance[] {
   return context.fleet.all().filter((instance) => !isUnknown(instance, context));
 }
 
-/** Null when there is none, or none yet for this call. */
+/** Null when it does not exist, or is not visible yet. */
 export function findKnown(id: string, context: SeeingContext): Instance | null {
   const instance = context.fleet.find(id);
   return instance && !isUnknown(instance, context) ? instance : null;
 }
 
-/** The tags as calls see them: none while they are still on their way. */
+/** The tags as visible to calls: none at first. */
 export function seenTags(context: SeeingContext): Pick<TagStore, 'of' | 'entries'> {
   const { fleet, tags, conditions, clock } = context;
   const young = new Set(

@@ -1,4 +1,4 @@
-/** Health checks: what is asked of a target, how often, and what counts as an answer. */
+/** Health checks: the request to a target, its interval, and which answers pass. */
 import { request } from 'node:http';
 
 export interface HealthCheckSettings {
@@ -14,8 +14,8 @@ export interface HealthCheckSettings {
 }
 
 /**
- * Checks come ten times as often as the group says, because AWS's shortest interval (5 s) is long for a run of 45 s.
- * Time-outs stay as they are: a busy laptop answers no faster than EC2.
+ * Checks are ten times as frequent as configured in the group, because AWS's shortest interval (5 s) is long for a run
+ * of 45 s. Timeouts are unchanged: a busy laptop answers no faster than EC2.
  */
 const SPEED_FACTOR = 10;
 const MIN_INTERVAL_MS = 250;
@@ -28,7 +28,7 @@ export interface ProbeRequest {
   instanceId: string;
   address: string;
   port: number;
-  /** The balancer's own address. */
+  /** The load balancer's own address. */
   from: string;
   settings: HealthCheckSettings;
   signal: AbortSignal;
@@ -44,7 +44,7 @@ export const httpProbe: Probe = ({ address, port, from, settings, signal }) =>
       port,
       localAddress: from,
       path: settings.path,
-      // A connection of its own: a check must not pass because an old connection is still open.
+      // A new connection: a check must not pass because an old connection is still open.
       agent: false,
       signal,
       timeout: settings.timeoutS * 1_000,
@@ -68,7 +68,7 @@ export const httpProbe: Probe = ({ address, port, from, settings, signal }) =>
     call.end();
   });
 
-/** Whether a status is among those of a matcher such as `200-299,301`. */
+/** Whether a status matches a matcher such as `200-299,301`. */
 export function matchesStatus(matcher: string, status: number): boolean {
   return matcher.split(',').some((part) => {
     const [low, high] = part.split('-').map(Number);

@@ -12,7 +12,7 @@ import { renderAttributes, renderListener, renderLoadBalancer } from './render.t
 import { putTags, readTags } from './tag-actions.ts';
 import type { TargetGroup } from './target-group.ts';
 
-/** The name of a balancer or a target group. */
+/** The name of a load balancer or target group. */
 export function readName(params: Params): string {
   const name = params.need('Name');
   if (!/^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$/.test(name)) {
@@ -31,7 +31,7 @@ export function createLoadBalancer(params: Params, context: ElbContext): XmlNode
   const tags = readTags(params);
   const existing = [...registry.loadBalancers.values()].find((balancer) => balancer.about.name === name);
   if (existing) {
-    // Asking again for the same is fine; asking for something else under the same name is not.
+    // Repeating the same request is fine; a different request under the same name is not.
     if (!sameSettings(existing.about, wanted)) {
       throw new AwsError(
         'DuplicateLoadBalancerName',
@@ -116,7 +116,7 @@ export function describeLoadBalancers(params: Params, { registry, clock }: ElbCo
   };
 }
 
-/** A balancer that does not exist counts as deleted. */
+/** A missing load balancer counts as deleted. */
 export async function deleteLoadBalancer(params: Params, { registry, addresses }: ElbContext): Promise<XmlNode> {
   const arn = params.need('LoadBalancerArn');
   const balancer = registry.loadBalancers.get(arn);

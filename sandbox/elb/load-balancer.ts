@@ -1,4 +1,4 @@
-/** An application load balancer: its settings, its listeners, and the proxies that do the work. */
+/** An application load balancer: its settings, its listeners and their proxies. */
 import type { FaultBook } from '../faults.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
@@ -14,7 +14,7 @@ export interface Listener {
 export interface LoadBalancerAbout {
   arn: string;
   name: string;
-  /** Its own address, which is also its DNS name: an IP literal resolves everywhere. */
+  /** Its address, which is also its DNS name: an IP literal resolves everywhere. */
   address: string;
   scheme: 'internet-facing' | 'internal';
   vpcId: string;
@@ -23,7 +23,7 @@ export interface LoadBalancerAbout {
   createdMs: number;
 }
 
-/** Nothing listens: a connection to it is refused. */
+/** Nothing listens: connections are refused. */
 const DEAF: Proxy = { close: () => Promise.resolve() };
 
 export class LoadBalancer {
@@ -40,7 +40,7 @@ export class LoadBalancer {
   readonly #faults: FaultBook;
   readonly #nodes: () => number;
 
-  /** @param nodes how many nodes it has: each has its own turn among the targets */
+  /** @param nodes number of nodes: each has its own round robin over the targets */
   constructor(about: LoadBalancerAbout, faults: FaultBook, nodes: () => number) {
     this.about = about;
     this.#faults = faults;
@@ -55,7 +55,7 @@ export class LoadBalancer {
     return this.#listeners.get(port) ?? null;
   }
 
-  /** Binds the port and starts to forward; rejects when the port cannot be had. */
+  /** Binds the port and starts forwarding; rejects when the port cannot be bound. */
   async listen(arn: string, port: number, targetGroup: TargetGroup): Promise<Listener> {
     const { address, subnets } = this.about;
     const proxy = this.#faults.takeForListener()

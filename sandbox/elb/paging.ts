@@ -1,4 +1,4 @@
-/** PageSize and Marker, the way ELBv2 pages. */
+/** ELBv2's paging: PageSize and Marker. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 

@@ -1,25 +1,27 @@
 /**
- * The data plane of a balancer: an HTTP/1.1 reverse proxy that shares requests out in turn. Bodies stream through in
- * both directions; connections to targets are kept. Answers with AWS's statuses where there is nobody to answer.
+ * The data plane of a load balancer: an HTTP/1.1 round-robin reverse proxy. Bodies are streamed in both directions;
+ * connections to targets are kept alive. Answers with AWS's statuses where no target can answer.
  */
 import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Target, TargetGroup } from './target-group.ts';
 
-/** An application load balancer gives a connection attempt this long. */
+/** Connect timeout of an application load balancer. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export interface ProxyOptions {
-  /** Address of the balancer: it listens here, and its requests to targets come from here. */
+  /** The load balancer's address, for listening and as source of its requests to targets. */
   address: string;
   port: number;
   group: () => TargetGroup;
-  /** How many nodes the balancer has. A connection belongs to one of them, as on AWS, where each has an address. */
+  /**
+   * Number of nodes of the load balancer. A connection belongs to one of them, as on AWS, where each has an address.
+   */
   nodes: () => number;
-  /** What is answered in place of the target's answer to a request of this path; null to pass that on. */
+  /** Replaces the target's answer to a request of this path; null forwards the answer. */
   lostDelivery: (path: string) => 502 | 504 | null;
-  /** Longest silence on a connection. */
+  /** Idle timeout of a connection. */
   idleMs: () => number;
 }
 
@@ -27,7 +29,7 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Rejects when the port cannot be had. */
+/** Rejects when the port cannot be bound. */
 export async function startProxy(options: ProxyOptions): Promise<Proxy> {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 1_024, localAddress: options.address });
   const nodeOf = new WeakMap<Socket, number>();
@@ -89,7 +91,7 @@ function forward(
     }
     outgoing.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEndHeaders(reply.rawHeaders));
     reply.pipe(outgoing);
-    // Node keeps headers back for the first piece of the body, which may be long in coming.
+    // Node delays the headers until the first chunk of the body, which may take long.
     setImmediate(() => outgoing.flushHeaders());
     reply.on('error', () => outgoing.destroy());
   });
@@ -114,7 +116,7 @@ function forward(
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** Both ways out: the target leaves while the request is under way, and the client leaves. */
+/** Ends the request when the target is removed while it is in progress, or the client disconnects. */
 function track(target: Target, upstream: ClientRequest, outgoing: ServerResponse): void {
   const end = (): void => void upstream.destroy();
   target.inFlight.add(end);
@@ -124,7 +126,7 @@ function track(target: Target, upstream: ClientRequest, outgoing: ServerResponse
   });
 }
 
-/** A target that does not even take the connection is answered for sooner than one that is slow to reply. */
+/** A target that does not accept the connection fails sooner than one that replies slowly. */
 function limitConnect(upstream: ClientRequest): void {
   upstream.on('socket', (socket) => {
     if (!socket.connecting) return;
@@ -152,7 +154,7 @@ function forwardedHeaders(incoming: IncomingMessage, port: number): OutgoingHttp
   for (const name in incoming.headers) {
     if (!HOP_BY_HOP.has(name)) headers[name] = incoming.headers[name];
   }
-  // Without a length the body goes on in chunks, as it came.
+  // Without a length the body is forwarded chunked, as received.
   if (incoming.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
   const before = incoming.headers['x-forwarded-for'];
   const from = incoming.socket.remoteAddress ?? '';
@@ -162,7 +164,7 @@ function forwardedHeaders(incoming: IncomingMessage, port: number): OutgoingHttp
   return headers;
 }
 
-/** The reply's headers as the target wrote them, repeated ones included, without those of its connection. */
+/** The target's reply headers unchanged, including repeated ones, without connection headers. */
 function endToEndHeaders(raw: readonly string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -173,7 +175,7 @@ function endToEndHeaders(raw: readonly string[]): string[] {
 
 function fail(outgoing: ServerResponse, status: number, text: string): void {
   if (outgoing.headersSent) {
-    // Half an answer cannot be taken back: only a broken connection says that it is not whole.
+    // Part of the answer has been sent: only a broken connection shows that it is incomplete.
     outgoing.destroy();
     return;
   }

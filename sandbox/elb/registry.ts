@@ -1,4 +1,4 @@
-/** Everything that ELBv2 keeps, and the lookups its calls share. */
+/** All ELBv2 resources, and lookups shared by the calls. */
 import type { Clock } from '../../shared/ports/clock.ts';
 import { AwsError } from '../aws-error.ts';
 import type { ConditionBoard } from '../conditions.ts';
@@ -16,7 +16,7 @@ export interface ElbContext {
   faults: FaultBook;
   catalogue: Catalogue;
   registry: ElbRegistry;
-  /** Addresses for balancers. */
+  /** Addresses for load balancers. */
   addresses: AddressPool;
   probe: Probe;
   findInstance: (id: string) => TargetInstance | null;
@@ -25,7 +25,7 @@ export interface ElbContext {
 export class ElbRegistry {
   readonly loadBalancers = new Map<string, LoadBalancer>();
   readonly targetGroups = new Map<string, TargetGroup>();
-  /** By ARN, of everything here. */
+  /** By ARN, for all resources. */
   readonly tags = new Map<string, Map<string, string>>();
 
   loadBalancer(arn: string): LoadBalancer {

@@ -1,9 +1,9 @@
-/** ELBv2's things in ELBv2's XML. */
+/** Renders ELBv2 resources as ELBv2's XML. */
 import type { XmlNode } from '../xml.ts';
 import type { Listener, LoadBalancer } from './load-balancer.ts';
 import type { Target, TargetGroup } from './target-group.ts';
 
-/** AWS takes minutes to bring a balancer up; this is only long enough to be seen. */
+/** AWS takes minutes to provision a load balancer; this is only long enough to be observed. */
 const PROVISIONING_MS = 250;
 
 export function renderLoadBalancer(balancer: LoadBalancer, nowMs: number): XmlNode {

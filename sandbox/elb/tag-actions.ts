@@ -1,4 +1,4 @@
-/** Tags of balancers, target groups and listeners. */
+/** Tags of load balancers, target groups and listeners. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
@@ -6,7 +6,7 @@ import type { ElbContext, ElbRegistry } from './registry.ts';
 
 const MAX_TAGS = 50;
 
-/** The tags of a call; throws when a key comes twice. */
+/** The tags of a call; throws for a duplicate key. */
 export function readTags(params: Params): Map<string, string> {
   const tags = new Map<string, string>();
   for (const tag of params.groups('Tags')) {
@@ -23,7 +23,7 @@ export function putTags(registry: ElbRegistry, arn: string, tags: ReadonlyMap<st
   registry.tags.set(arn, merged);
 }
 
-/** Throws the NotFound error that fits the kind of ARN. */
+/** Throws the NotFound error for the kind of ARN. */
 function checkExists(registry: ElbRegistry, arn: string): void {
   if (arn.includes(':targetgroup/')) registry.targetGroup(arn);
   else if (arn.includes(':listener/')) registry.listener(arn);

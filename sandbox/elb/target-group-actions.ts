@@ -94,7 +94,7 @@ export function describeTargetGroups(params: Params, { registry }: ElbContext): 
   return { TargetGroups: { member: page.items.map(renderTargetGroup) }, NextMarker: page.nextMarker };
 }
 
-/** A group that does not exist counts as deleted. */
+/** A missing group counts as deleted. */
 export function deleteTargetGroup(params: Params, { registry }: ElbContext): XmlNode {
   const arn = params.need('TargetGroupArn');
   const group = registry.targetGroups.get(arn);

@@ -1,15 +1,15 @@
 /**
- * A target group: who is registered, how healthy each is, and who gets the next request. States of a target:
+ * A target group: the registered targets, their health, and which one gets the next request. States of a target:
  *
  *   initial ──► healthy ◄──► unhealthy      any ──► draining ──► (gone)
  *
- * `unused` is not a state of its own but what is shown while the instance or the group is not in service.
+ * `unused` is not a separate state but is shown while the instance or the group is not in service.
  */
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { HealthCheckSettings, Probe } from './health-check.ts';
 import { healthCheckIntervalMs } from './health-check.ts';
 
-/** What a balancer knows of an instance. */
+/** A load balancer's view of an instance. */
 export interface TargetInstance {
   id: string;
   state: string;
@@ -23,10 +23,10 @@ export interface Target {
   readonly port: number;
   health: 'initial' | 'healthy' | 'unhealthy' | 'draining';
   reason: { code: string; text: string };
-  /** Checks in a row with the same result. */
+  /** Consecutive checks with the same result. */
   successes: number;
   failures: number;
-  /** Ends the requests that are under way to it. */
+  /** Aborts pending requests to it. */
   readonly inFlight: Set<() => void>;
   readonly leaving: AbortController;
 }
@@ -37,7 +37,7 @@ export interface TargetHealthView {
   description?: string;
 }
 
-/** The balancer that uses the group. */
+/** The load balancer that uses the group. */
 export interface GroupUse {
   loadBalancerArn: string;
   address: string;
@@ -65,7 +65,7 @@ export class TargetGroup {
   use: GroupUse | null = null;
   readonly #options: TargetGroupOptions;
   readonly #targets = new Map<string, Target>();
-  /** Whose turn it is, for each node of the balancer. */
+  /** Round-robin position per node of the load balancer. */
   readonly #turns = new Map<number, number>();
 
   constructor(
@@ -90,7 +90,7 @@ export class TargetGroup {
     return [...this.#targets.values()];
   }
 
-  /** Registering again changes nothing; a draining target comes back. */
+  /** Idempotent; a draining target returns to service. */
   register(id: string, port: number): void {
     const key = `${id}:${port}`;
     const present = this.#targets.get(key);
@@ -110,7 +110,7 @@ export class TargetGroup {
     void this.#keepChecking(target);
   }
 
-  /** Gives it no new request from now on; the ones under way get the deregistration delay. Unknown targets count as done. */
+  /** Sends it no new requests; pending ones get the deregistration delay. Unknown targets count as done. */
   deregister(id: string, port: number | null): void {
     for (const target of this.targets()) {
       if (target.id !== id || (port !== null && target.port !== port) || target.health === 'draining') continue;
@@ -121,13 +121,13 @@ export class TargetGroup {
     }
   }
 
-  /** The target for the next request of this node, in turn; null for 503. */
+  /** The next target of this node in round-robin order; null for 503. */
   next(node = 0): { target: Target; address: string } | null {
     const serving = this.targets().filter(
       (target) => target.health !== 'draining' && this.#unusedReason(target) === null,
     );
     const healthy = serving.filter((target) => target.health === 'healthy');
-    // Fail open, as AWS does: with only unhealthy targets every one of them is tried.
+    // Fail open, like AWS: if all targets are unhealthy, all of them are tried.
     const open = serving.some((target) => target.health === 'unhealthy') ? serving : [];
     const candidates = healthy.length > 0 ? healthy : open;
     if (candidates.length === 0) return null;
@@ -176,7 +176,7 @@ export class TargetGroup {
     while (!signal.aborted) {
       const instance = findInstance(target.id);
       if (!instance) {
-        // AWS takes instances that are gone out of the group by itself.
+        // AWS removes terminated instances from the group automatically.
         this.#targets.delete(`${target.id}:${target.port}`);
         return;
       }
@@ -201,7 +201,7 @@ export class TargetGroup {
   }
 }
 
-/** One success is enough for a new target; one that was unhealthy has to prove itself. */
+/** One success is enough for a new target; an unhealthy one has to reach the threshold. */
 function note(target: Target, failure: { code: string; text: string } | null, settings: HealthCheckSettings): void {
   if (failure === null) {
     target.successes += 1;

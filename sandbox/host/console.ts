@@ -1,4 +1,4 @@
-/** A machine's serial console: the last 64 KB for GetConsoleOutput, and a file that keeps more for whoever looks later. */
+/** A machine's serial console: the last 64 KB for GetConsoleOutput, and a file with more for debugging. */
 import { createWriteStream } from 'node:fs';
 import type { WriteStream } from 'node:fs';
 
@@ -18,12 +18,12 @@ export class MachineConsole {
     this.#file.on('error', () => {});
   }
 
-  /** What the machine's own parts (boot, service manager) say. */
+  /** Output of the machine's own parts (boot, service manager). */
   line(text: string): void {
     this.write(Buffer.from(`${text}\n`));
   }
 
-  /** What a program printed. */
+  /** Output of a program. */
   write(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#keptBytes += chunk.length;

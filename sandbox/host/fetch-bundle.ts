@@ -1,15 +1,15 @@
-/** Fetches an instance's program as the instance would: from its own address, patiently, checked by its hash. */
+/** Fetches an instance's program as the instance would: from its own address, with retries, checked by its hash. */
 import { createHash } from 'node:crypto';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 
-/** Below a megabyte, or 50 with a Node of its own; this only keeps a wrong URL from filling the memory. */
+/** A bundle is below a megabyte, or 50 with Node; this only keeps a wrong URL from filling the memory. */
 const MAX_BYTES = 128_000_000;
 /**
- * As the user data: retries after any error but what is wrong with the URL itself (400-404), each pause twice the one before; a
- * tenth of its pauses.
+ * As in the user data: retries after any error except a rejected URL (400-404), doubling the pause each time, but with
+ * a tenth of the pauses.
  */
 const RETRIES = 6;
 const FIRST_PAUSE_MS = 100;
@@ -17,15 +17,15 @@ const FIRST_PAUSE_MS = 100;
 export interface BundleRequest {
   url: string;
   sha256: string;
-  /** Address the request comes from. */
+  /** Source address of the request. */
   localAddress: string;
   signal: AbortSignal;
   clock: Clock;
-  /** Hears of each try that failed and will be repeated. */
+  /** Called for each failed attempt that will be retried. */
   onRetry: (problem: string) => void;
 }
 
-/** The archive's bytes; throws when they cannot be had, at once when they are not what the hash says. */
+/** The archive's bytes; throws when they cannot be fetched, and without a retry when the hash does not match. */
 export async function fetchBundle(request: BundleRequest): Promise<Buffer> {
   const body = await downloadPatiently(request);
   const sha256 = createHash('sha256').update(body).digest('hex');

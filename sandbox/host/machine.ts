@@ -1,6 +1,6 @@
 /**
- * One instance as a process on this machine: what the boot of a real one does (user data, timer, service), in the same
- * order and with the same results.
+ * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
+ * the same order and with the same results.
  */
 import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
 
-/** The longest wait a Node timer can make. */
+/** Maximum delay of a Node timer. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export type BootFault = 'silent-boot' | 'dead-boot' | null;
@@ -25,12 +25,12 @@ export interface MachineOptions {
   clock: Clock;
   folder: string;
   spec: MachineSpec;
-  /** Hashes of the only programs that may run. */
+  /** Hashes of the programs that may run. */
   allowedBundles: ReadonlySet<string>;
-  /** Handed to the program beside its own. */
+  /** Added to the program's environment. */
   environment: Record<string, string>;
   startMetadata: (spec: MachineSpec) => Promise<Metadata>;
-  /** The machine has switched itself off. */
+  /** Called when the machine has powered itself off. */
   onPowerOff: () => void;
 }
 
@@ -69,7 +69,7 @@ export class Machine {
     await this.#running;
   }
 
-  /** False when no program is running. Nothing is said on the console: on EC2 nobody would know either. */
+  /** False when no program is running. Nothing is printed on the console: on EC2 it would not be visible either. */
   befall(event: MachineEvent): boolean {
     return this.#service?.befall(event) ?? false;
   }
@@ -127,7 +127,7 @@ export class Machine {
     }
   }
 
-  /** Leaves the program and the state folder behind; throws when the bundle is unknown or cannot be had. */
+  /** Installs the program and the state folder; throws when the bundle is not allowed or cannot be fetched. */
   async #install(settings: InstanceSettings, signal: AbortSignal): Promise<void> {
     const { url, sha256 } = settings.bundle;
     if (!this.#options.allowedBundles.has(sha256)) {
@@ -162,13 +162,13 @@ export class Machine {
     if (end === 'done' && !power.aborted) this.#switchOff('the program is done');
   }
 
-  /** The Node of the bundle, if there is one for this machine; else the one that runs the sandbox. */
+  /** The bundle's Node, if it fits this machine; else the one that runs the sandbox. */
   async #node(): Promise<string> {
     const own = join(this.folder, RUNTIME);
     return (await isForThisMachine(own)) ? own : process.execPath;
   }
 
-  /** The timer that the first line of the user data sets: it acts whatever else goes wrong on the machine. */
+  /** The power-off timer from the start of the user data: it fires whatever else fails on the machine. */
   async #powerOffAt(atMs: number, power: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (let leftMs = atMs - clock.now(); leftMs > 0 && !power.aborted; leftMs = atMs - clock.now()) {

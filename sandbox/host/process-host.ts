@@ -9,13 +9,13 @@ import { Machine } from './machine.ts';
 
 export interface ProcessHostOptions {
   clock: Clock;
-  /** One folder for each instance comes into it. */
+  /** Holds one folder per instance. */
   folder: string;
   allowedBundles: ReadonlySet<string>;
   environment: Record<string, string>;
   faults: FaultBook;
   startMetadata: (spec: MachineSpec) => Promise<Metadata>;
-  /** An instance has switched itself off. */
+  /** Called when an instance has powered itself off. */
   onPowerOff: (id: string) => void;
 }
 
@@ -58,7 +58,7 @@ export class ProcessHost implements MachineHost {
     this.#machines.delete(id);
   }
 
-  /** Finishes the console files. */
+  /** Closes the console files. */
   close(): void {
     for (const machine of this.#machines.values()) machine.console.close();
   }

@@ -1,6 +1,6 @@
 /**
- * What systemd does for the program on an instance: starts it, starts it again one second after it failed, gives up
- * after five starts in 30 seconds, and leaves it alone when it ended well.
+ * Emulates systemd for the program on an instance: starts it, restarts it one second after a failure, gives up after
+ * five starts in 30 seconds, and does not restart it after a success.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -11,7 +11,7 @@ import type { MachineEvent } from '../ec2/machine-host.ts';
 const RESTART_MS = 1_000;
 const START_LIMIT = 5;
 const START_LIMIT_MS = 30_000;
-/** From SIGTERM to SIGKILL. */
+/** Delay from SIGTERM to SIGKILL. */
 const STOP_MS = 2_000;
 
 export interface ServiceOptions {
@@ -38,7 +38,7 @@ export class Service {
     return this.#child?.pid ?? null;
   }
 
-  /** Runs the program until it ended well (`done`), was given up (`failed`) or was stopped (`stopped`). */
+  /** Runs the program until it succeeds (`done`), fails too often (`failed`) or is stopped (`stopped`). */
   async run(): Promise<'done' | 'failed' | 'stopped'> {
     const { clock, onEvent } = this.#options;
     const starts: number[] = [];
@@ -49,7 +49,7 @@ export class Service {
       const how = await this.#runOnce();
       if (this.#stopping.signal.aborted) return 'stopped';
       if (how === 'code 0') {
-        onEvent('crawl-api.service: the program ended by itself with code 0.');
+        onEvent('crawl-api.service: the program ended on its own with code 0.');
         return 'done';
       }
       onEvent(`crawl-api.service: the program ended with ${how}.`);
@@ -61,7 +61,7 @@ export class Service {
     }
   }
 
-  /** Signals the program and everything it started; after a crash it is not started again. False when it is not running. */
+  /** Signals the program and its children; after a crash it is not restarted. False when it is not running. */
   befall(event: MachineEvent): boolean {
     if (!this.#child?.pid) return false;
     if (event === 'crash') this.#stopping.abort();
@@ -69,7 +69,7 @@ export class Service {
     return true;
   }
 
-  /** SIGTERM, and after two seconds SIGKILL, to the whole process group; resolves when it is gone. */
+  /** Sends SIGTERM, and after two seconds SIGKILL, to the whole process group; resolves when it is gone. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const child = this.#child;
@@ -80,7 +80,7 @@ export class Service {
     const grace = this.#options.clock.sleep(STOP_MS, waiting.signal);
     await Promise.race([closed, grace]);
     waiting.abort();
-    // Also when the program itself went in time: what it started may still be there and hold its pipes.
+    // Also when the program itself ended in time: its children may still run and hold its pipes.
     signalGroup(child.pid, 'SIGKILL');
     if (this.#child === child) await closed;
   }
@@ -90,7 +90,7 @@ export class Service {
     const child = spawn(command, args, {
       cwd: folder,
       env: environment,
-      // Its own process group: one signal reaches everything it starts, and a Ctrl-C at a terminal reaches none of it.
+      // Its own process group: one signal reaches all its children, and a Ctrl-C at a terminal reaches none of them.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -102,7 +102,7 @@ export class Service {
         this.#child = null;
         resolve(`error ${error.message}`);
       });
-      // A grandchild that holds the pipes must not keep the service from being restarted.
+      // A grandchild that holds the pipes must not block the restart of the service.
       child.once('exit', () => child.pid !== undefined && signalGroup(child.pid, 'SIGKILL'));
       child.once('close', (code, signal) => {
         this.#child = null;
@@ -118,6 +118,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The whole group is gone already.
+    // The whole group is already gone.
   }
 }

@@ -1,4 +1,7 @@
-/** Unpacks an instance's bundle: the program and, if it is there, its Node. Nothing else may be in it, and nowhere else is written. */
+/**
+ * Unpacks an instance's bundle: the program and, if present, its Node. It may contain nothing else, and writes only to
+ * its folder.
+ */
 import type { WriteStream } from 'node:fs';
 import { createWriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
@@ -10,13 +13,13 @@ import { Parser } from 'tar';
 
 export const PROGRAM = 'crawl-api.mjs';
 export const RUNTIME = 'node';
-/** Of each file. Node is 127 MB; this only keeps a wrong archive from filling the disk. */
+/** Maximum file size. Node is 127 MB; this only keeps a wrong archive from filling the disk. */
 const MAX_BYTES = 256_000_000;
 const MODES: Record<string, number> = { [PROGRAM]: 0o600, [RUNTIME]: 0o700 };
 
 /**
- * Leaves the files in the folder. Throws when it is aborted, when a file cannot be written, and when the archive is damaged,
- * lacks the program, or has anything but plain files of these two names.
+ * Writes the files to the folder. Throws when it is aborted, when a file cannot be written, and when the archive is
+ * damaged, lacks the program, or contains anything but plain files of these two names.
  */
 export async function unpackBundle(archive: Uint8Array, folder: string, signal?: AbortSignal): Promise<void> {
   const { promise: broken, reject: fail } = Promise.withResolvers<never>();
@@ -38,12 +41,12 @@ export async function unpackBundle(archive: Uint8Array, folder: string, signal?:
       const file = createWriteStream(join(folder, entry.path), { mode, flush: false });
       files.push(file);
       const done = pipeline(entry as unknown as NodeJS.ReadableStream, file);
-      // The parser would wait for ever for room in a file that takes no more.
+      // The parser would wait forever for a file that accepts no more data.
       done.catch(fail);
       written.set(entry.path, done);
     },
   });
-  // From the start: a file from a boot that was broken off must not pass for one of this archive.
+  // Remove old files first: a file of an aborted boot must not be taken for one of this archive.
   await Promise.all(Object.keys(MODES).map((name) => rm(join(folder, name), { force: true })));
   const parsed = new Promise<void>((resolve, reject) => {
     parser.on('end', resolve);
@@ -83,7 +86,7 @@ export async function unpackBundle(archive: Uint8Array, folder: string, signal?:
 /** e_machine of the ELF header. */
 const MACHINES: Record<string, number> = { x64: 62, arm64: 183 };
 
-/** True for a Linux program that this machine can start. A bundle may carry the Node of the other architecture. */
+/** True for a Linux program that this machine can run. A bundle may contain the Node for the other architecture. */
 export async function isForThisMachine(file: string): Promise<boolean> {
   if (process.platform !== 'linux') return false;
   const handle = await open(file).catch(() => null);

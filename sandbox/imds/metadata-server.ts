@@ -1,6 +1,6 @@
 /**
- * The metadata service of one instance (IMDSv2 only), on that instance's own address. Real instances reach theirs at
- * 169.254.169.254; here the SDK is sent to it by AWS_EC2_METADATA_SERVICE_ENDPOINT, which it knows by itself.
+ * The metadata service of one instance (IMDSv2 only), on that instance's address. Real instances use 169.254.169.254;
+ * here the SDK finds it through its own variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -10,12 +10,12 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine-host.ts';
 import { MetadataTree } from './metadata.ts';
 
-/** Below the ports the kernel gives out by itself, so it does not take the one the instance will serve on. */
+/** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
 const PORT = 1338;
 const TTL_HEADER = 'x-aws-ec2-metadata-token-ttl-seconds';
 const TOKEN_HEADER = 'x-aws-ec2-metadata-token';
 const MAX_TTL_S = 21_600;
-/** Enough for every process of an instance; the oldest token goes first. */
+/** Maximum tokens: enough for every process of an instance; the oldest is dropped first. */
 const MAX_TOKENS = 1_000;
 
 export interface Metadata {
@@ -32,7 +32,7 @@ export async function startMetadataServer(spec: MachineSpec, clock: Clock): Prom
     if (isForeign(request, spec.address)) request.socket.destroy();
     else answer(request, response, tree, tokens, clock);
   });
-  // Any port will do when a program of this machine listens on this one at all addresses.
+  // Any free port when another program on this machine listens on this port at all addresses.
   await listen(server, spec.address, PORT).catch(() => listen(server, spec.address, 0));
   return {
     url: `http://${spec.address}:${(server.address() as AddressInfo).port}`,
@@ -44,7 +44,7 @@ export async function startMetadataServer(spec: MachineSpec, clock: Clock): Prom
   };
 }
 
-/** Another instance's address. The instance itself comes from its own, or from 127.0.0.1 when it bound none. */
+/** True for another instance's address. The instance itself uses its own, or 127.0.0.1 when it bound none. */
 function isForeign(request: IncomingMessage, own: string): boolean {
   const from = request.socket.remoteAddress;
   return from !== own && from !== '127.0.0.1';
@@ -58,7 +58,7 @@ function answer(
   clock: Clock,
 ): void {
   const path = (request.url ?? '/').split('?', 1)[0]!;
-  // A forwarded request comes from somebody who found an open proxy on the box: AWS refuses it too.
+  // A forwarded request came through an open proxy on the machine: AWS refuses it too.
   if (request.headers['x-forwarded-for'] !== undefined) return end(response, 403);
   if (request.method === 'PUT' && path === '/latest/api/token') return giveToken(request, response, tokens, clock);
   if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405);

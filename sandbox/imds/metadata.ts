@@ -1,9 +1,9 @@
-/** What an instance's metadata service says, by path. */
+/** An instance's metadata, by path. */
 import { randomBytes } from 'node:crypto';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { MachineSpec } from '../ec2/machine-host.ts';
 
-/** How long role credentials are good, and how early new ones are given: AWS's own figures. */
+/** How long role credentials are valid, and how early they are renewed: AWS's values. */
 const CREDENTIALS_MS = 6 * 3_600_000;
 const RENEW_EARLIER_MS = 900_000;
 
@@ -37,7 +37,7 @@ export class MetadataTree {
     ]);
   }
 
-  /** The value at a path below `/latest/`, or the names below it; null when there is nothing. */
+  /** The value at a path below `/latest/`, or the names below it; null when there is none. */
   read(path: string, nowMs: number): { body: string; type: string } | null {
     const clean = path.replace(/\/+$/, '');
     const role = this.#spec.role;

@@ -1,12 +1,12 @@
 /**
- * Service Quotas, as far as a launch is planned by it: the vCPUs of running on-demand Standard instances.
+ * Service Quotas, as far as planning a launch needs it: the vCPUs of running on-demand Standard instances.
  * https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
  */
 import { AwsError } from '../aws-error.ts';
 import type { ConditionBoard } from '../conditions.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 
-/** What an old account may have been given; without the condition the sandbox itself has no limit. */
+/** A typical quota of an old account; without the condition the sandbox itself has no limit. */
 const PLENTY = 10_000;
 
 const STANDARD = { code: 'L-1216C47A', name: 'Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances' };
@@ -16,7 +16,7 @@ export interface QuotasContext {
   region: string;
 }
 
-/** One call of AWS's JSON protocol: the members of the request in, those of the answer out. Throws AwsError. */
+/** One call of AWS's JSON protocol: maps the request's members to the answer's. Throws AwsError. */
 export type JsonAction = (input: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
 /** By the value of X-Amz-Target. */

@@ -1,4 +1,4 @@
-/** The calls on buckets, listings apart. */
+/** The calls on buckets, except listings. */
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import { childText, parseXml } from '../xml.ts';
@@ -7,7 +7,7 @@ import { malformedXml, readSmallBody } from './object-actions.ts';
 import type { S3Call, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
-/** The region that S3 calls by no name. */
+/** The region that S3 represents by an empty name. */
 const FIRST_REGION = 'us-east-1';
 
 export async function createBucket(call: S3Call, context: S3Context): Promise<S3Reply> {
@@ -56,7 +56,7 @@ function readLocation(body: string): string | null {
   return location === undefined || location === '' ? null : location;
 }
 
-/** The region the caller signed for: the endpoint stands for S3 in every region. */
+/** The region the caller signed for: the endpoint serves S3 for every region. */
 function scopeRegion(call: S3Call): string | null {
   const credential = call.query.get('X-Amz-Credential') ?? header(call, 'authorization') ?? '';
   return /\/\d{8}\/([a-z0-9-]+)\/s3\/aws4_request/.exec(credential)?.[1] ?? null;
@@ -86,6 +86,6 @@ export function listBuckets(_call: S3Call, context: S3Context): S3Reply {
 
 export function getBucketLocation(call: S3Call, context: S3Context): S3Reply {
   const { region } = context.buckets.need(call.bucket);
-  // The one answer whose root element holds the text itself.
+  // The only answer whose root element contains the text itself.
   return xmlReply('LocationConstraint', region === FIRST_REGION ? '' : region);
 }

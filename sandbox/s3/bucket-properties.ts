@@ -1,6 +1,6 @@
 /**
- * What a bucket is set to: encryption, public access block, lifecycle. Kept and given back as the XML that was put; nothing of
- * it changes what the sandbox does with objects. A new bucket has what AWS gives one since 2023: SSE-S3, no public access.
+ * A bucket's settings: encryption, public access block, lifecycle. Stored and returned as the XML that was put; they do
+ * not change how the sandbox handles objects. A new bucket has AWS's defaults since 2023: SSE-S3, no public access.
  */
 import { AwsError } from '../aws-error.ts';
 import { parseXml } from '../xml.ts';
@@ -13,13 +13,13 @@ const MAX_BODY_BYTES = 65_536;
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
 export interface BucketProperty {
-  /** Query key, and name of the file in the bucket's folder. */
+  /** Query key, and file name in the bucket's folder. */
   name: 'encryption' | 'publicAccessBlock' | 'lifecycle';
   /** Root element of the document. */
   root: string;
-  /** What a new bucket has; null for nothing. */
+  /** Default of a new bucket; null for none. */
   usual: string | null;
-  /** What deleting it leaves: AWS goes back to SSE-S3, the others are gone. */
+  /** The value after a delete: encryption returns to SSE-S3, the others are gone. */
   afterDelete: 'usual' | 'none';
   absent: { code: string; message: string };
 }
@@ -80,7 +80,7 @@ function remove(property: BucketProperty) {
   };
 }
 
-/** By the names that AWS gives the calls. */
+/** By AWS's names for the calls. */
 export const PROPERTY_HANDLERS = {
   GetBucketEncryption: get(ENCRYPTION),
   PutBucketEncryption: put(ENCRYPTION),
@@ -107,7 +107,7 @@ const ACTIONS: Record<BucketProperty['name'], Partial<Record<string, keyof typeo
   },
 };
 
-/** Which of them a request for a bucket is; null for none. */
+/** Which of these calls a bucket request is; null for none. */
 export function propertyActionOf(method: string, query: URLSearchParams): keyof typeof PROPERTY_HANDLERS | null {
   const name = (Object.keys(ACTIONS) as BucketProperty['name'][]).find((key) => query.has(key));
   return name === undefined ? null : (ACTIONS[name][method] ?? null);

@@ -1,7 +1,7 @@
 /**
- * Buckets as folders. What is in them is kept in memory beside the files and read back at start, so the objects of one
- * sandbox are there for the next one with the same data folder. File system steps that must not be interleaved
- * (check, link, note) are synchronous: that makes "write only if absent" free of races.
+ * Buckets as folders. An index in memory is rebuilt from the files at start, so the next sandbox with the same data
+ * folder has the same objects. File system steps that must not be interleaved (check, link, index) are synchronous,
+ * which makes "write only if absent" free of races.
  */
 import { linkSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -32,7 +32,7 @@ export class Bucket {
     return this.#records.size;
   }
 
-  /** Reads what an earlier sandbox left. Files that are not whole objects are left alone. */
+  /** Loads the objects of an earlier sandbox. Files that are not complete objects are ignored. */
   load(): void {
     for (const entry of readdirSync(this.#objectFolder(), { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;
@@ -41,7 +41,7 @@ export class Bucket {
     }
   }
 
-  /** A setting of the bucket as it was put (bucket-properties.ts), empty when it was taken away; null when it never was. */
+  /** A setting of the bucket as put (bucket-properties.ts); empty when it was deleted, null when it was never put. */
   property(name: string): string | null {
     try {
       return readFileSync(join(this.#folder, `${name}.xml`), 'utf8');
@@ -50,7 +50,7 @@ export class Bucket {
     }
   }
 
-  /** Null: as on a new bucket. */
+  /** Null: the default of a new bucket. */
   setProperty(name: string, xml: string | null): void {
     const path = join(this.#folder, `${name}.xml`);
     if (xml === null) rmSync(path, { force: true });
@@ -67,7 +67,10 @@ export class Bucket {
     return this.#sorted;
   }
 
-  /** Makes a file with the data the object of its key; the file is gone afterwards. Throws when the condition fails. */
+  /**
+   * Turns a file with the data into the object of its key; the file is gone afterwards. Throws when the condition
+   * fails.
+   */
   commit(path: string, record: ObjectRecord, condition: Condition): void {
     try {
       this.#check(record.key, condition);
@@ -85,13 +88,13 @@ export class Bucket {
     this.#records.set(record.key, record);
   }
 
-  /** A descriptor of the object's file, which stays readable whatever happens to the key; the caller closes it. */
+  /** A file descriptor of the object, which stays readable whatever happens to the key; the caller closes it. */
   open(key: string): { record: ObjectRecord; fd: number } | null {
     const record = this.#records.get(key);
     return record ? { record, fd: openSync(this.#pathOf(key), 'r') } : null;
   }
 
-  /** A key that is not there counts as removed. */
+  /** A missing key counts as removed. */
   remove(key: string): void {
     if (!this.#records.delete(key)) return;
     this.#sorted = null;
@@ -124,10 +127,10 @@ export class BucketStore {
   readonly #scratch: string;
   readonly #buckets = new Map<string, Bucket>();
 
-  /** @param folder made if it is missing; bodies that a killed sandbox was still receiving are removed */
+  /** @param folder created if missing; unfinished bodies of a killed sandbox are removed */
   constructor(folder: string) {
     this.#folder = folder;
-    // No bucket can have this name.
+    // Not a valid bucket name, so it cannot clash.
     this.#scratch = join(folder, '.receiving');
     rmSync(this.#scratch, { recursive: true, force: true });
     mkdirSync(this.#scratch, { recursive: true, mode: 0o700 });
@@ -136,7 +139,7 @@ export class BucketStore {
     }
   }
 
-  /** A path in the same file system for a body that is coming in. */
+  /** A path in the same file system for an incoming body. */
   scratchPath(): string {
     return join(this.#scratch, randomUUID());
   }
@@ -170,7 +173,7 @@ export class BucketStore {
     this.lose(bucket.name);
   }
 
-  /** With everything in it; nothing happens where it is not there. */
+  /** Including its objects; no effect when it does not exist. */
   lose(name: string): void {
     if (this.#buckets.delete(name)) rmSync(join(this.#folder, name), { recursive: true, force: true });
   }
@@ -186,7 +189,7 @@ export class BucketStore {
       bucket.load();
       this.#buckets.set(name, bucket);
     } catch {
-      // Not a bucket: a folder somebody put here, or one whose creation was cut off before it was answered.
+      // Not a bucket: a foreign folder, or one whose creation was interrupted before it was answered.
     }
   }
 }

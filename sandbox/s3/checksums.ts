@@ -1,4 +1,4 @@
-/** The checksums S3 knows, each as a running hash whose result is the base64 that travels in headers. */
+/** S3's checksums, each as a running hash that returns the base64 used in headers. */
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
@@ -54,7 +54,7 @@ function crc32c(chunk: Uint8Array, value: number): number {
   return ~c >>> 0;
 }
 
-/** The NVMe polynomial, reflected; kept in two halves because BigInt would be a hundred times slower. */
+/** The NVMe polynomial, reflected; stored in two halves because BigInt would be a hundred times slower. */
 const CRC64_HIGH = new Uint32Array(256);
 const CRC64_LOW = new Uint32Array(256);
 for (let n = 0; n < 256; n++) {

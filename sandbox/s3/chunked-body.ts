@@ -1,12 +1,12 @@
 /**
- * Takes the aws-chunked framing off a body: `size[;chunk-signature=…]` lines, data, a last chunk of size 0 and trailers.
- * Signatures are not checked, as nowhere in the sandbox.
+ * Decodes the aws-chunked framing of a body: `size[;chunk-signature=…]` lines, data, a last chunk of size 0 and
+ * trailers. Signatures are not checked, as everywhere in the sandbox.
  */
 import { AwsError } from '../aws-error.ts';
 
 const MAX_LINE_BYTES = 16_384;
 
-/** Yields the data; trailers are put into `trailers` (lower-case names) before the last yield is over. */
+/** Yields the data; fills `trailers` (lower-case names) before the last yield ends. */
 export async function* decodeAwsChunked(
   body: AsyncIterable<Buffer>,
   trailers: Map<string, string>,

@@ -1,4 +1,4 @@
-/** What S3's calls work on. */
+/** The state that S3's calls work on. */
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { BucketStore } from './bucket-store.ts';
 import type { MultipartUploads } from './multipart-uploads.ts';

@@ -83,7 +83,7 @@ function readMaxKeys(text: string | null): number {
   return Math.min(Number(text), MAX_KEYS);
 }
 
-/** Percent-encoding with slashes kept, when the caller asked for it; XML alone cannot carry every key. */
+/** Percent-encoding that keeps slashes, if the caller requests it; XML alone cannot represent every key. */
 function encoder(call: S3Call): (text: string) => string {
   const type = call.query.get('encoding-type');
   if (type === null) return (text) => text;

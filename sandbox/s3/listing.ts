@@ -4,7 +4,7 @@ import { compareKeys } from './key-path.ts';
 export interface ListingRequest {
   prefix: string;
   delimiter: string;
-  /** Show only what comes after this key; empty for everything. */
+  /** Show only keys after this one; empty for all. */
   after: string;
   maxKeys: number;
 }
@@ -12,7 +12,7 @@ export interface ListingRequest {
 export interface Listing {
   keys: string[];
   commonPrefixes: string[];
-  /** What the next page starts after; null on the last page. */
+  /** Where the next page starts; null on the last page. */
   next: string | null;
 }
 
@@ -30,7 +30,7 @@ export function listKeys(keys: readonly string[], request: ListingRequest): List
     }
     const cut = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
     const common = cut < 0 ? null : key.slice(0, cut + delimiter.length);
-    // A group that this page or the last one showed is not shown again, though its later keys come after the mark.
+    // A group shown on this or the previous page is not shown again, although its later keys are past the marker.
     if (common !== null && (common === after || common === listing.commonPrefixes.at(-1))) continue;
     if (after !== '' && compareKeys(key, after) <= 0) continue;
     if (listing.keys.length + listing.commonPrefixes.length === maxKeys) {

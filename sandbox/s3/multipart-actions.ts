@@ -1,4 +1,4 @@
-/** Uploads in parts: create, upload a part, complete, abort, list. */
+/** Multipart uploads: create, upload a part, complete, abort, list. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -14,9 +14,9 @@ import type { S3Call, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
 const MAX_PARTS = 10_000;
-/** Every part but the last must have this. */
+/** Minimum size of every part but the last. */
 const MIN_PART_BYTES = 5 * 1024 ** 2;
-/** 10,000 parts with their checksums. */
+/** Enough for 10,000 parts with their checksums. */
 const MAX_COMPLETE_BODY_BYTES = 4_000_000;
 
 export function createMultipartUpload(call: S3Call, context: S3Context): S3Reply {
@@ -43,7 +43,7 @@ export async function uploadPart(call: S3Call, context: S3Context): Promise<S3Re
     throw new AwsError('InvalidArgument', `Part number must be an integer between 1 and ${MAX_PARTS}, inclusive`);
   }
   const body = await receiveBody(call, context.buckets.scratchPath());
-  // Aborted or completed while the part came in: its data belongs to nobody.
+  // The upload was aborted or completed while the part was received: discard its data.
   try {
     uploadOf(call, context);
   } catch (error) {
@@ -67,7 +67,7 @@ export async function completeMultipartUpload(call: S3Call, context: S3Context):
     await rm(path, { force: true });
     throw error;
   }
-  // Not before the data is together: a second completion of the same upload finds it gone.
+  // Only after the data is assembled: a second completion of the same upload then finds it gone.
   uploadOf(call, context);
   const etag = createHash('md5')
     .update(Buffer.concat(parts.map((part) => part.md5)))
@@ -90,7 +90,7 @@ export async function completeMultipartUpload(call: S3Call, context: S3Context):
   });
 }
 
-/** The parts the caller names, checked against those that came. */
+/** The parts named by the caller, checked against the uploaded ones. */
 function chooseParts(body: string, upload: Upload): UploadedPart[] {
   const root = parseXml(body);
   const named = root?.name === 'CompleteMultipartUpload' ? childrenNamed(root, 'Part') : [];

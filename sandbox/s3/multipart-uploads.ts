@@ -1,4 +1,4 @@
-/** Uploads in parts that are not complete yet. They are gone when the sandbox ends; finished objects stay. */
+/** Incomplete multipart uploads. They are lost when the sandbox ends; finished objects stay. */
 import { createReadStream, rmSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
@@ -28,7 +28,7 @@ export class MultipartUploads {
     return upload;
   }
 
-  /** Throws S3's NoSuchUpload, also for an upload of another key. */
+  /** Throws S3's NoSuchUpload, including for an upload of another key. */
   need(id: string, bucket: string, key: string): Upload {
     const upload = this.#uploads.get(id);
     if (upload?.bucket === bucket && upload.key === key) return upload;
@@ -43,7 +43,7 @@ export class MultipartUploads {
     return [...this.#uploads.values()].filter((upload) => upload.bucket === bucket);
   }
 
-  /** A part sent again replaces the earlier one. */
+  /** A repeated part replaces the earlier one. */
   addPart(upload: Upload, part: UploadedPart): void {
     const replaced = upload.parts.get(part.number);
     if (replaced) rmSync(replaced.path, { force: true });
@@ -57,7 +57,7 @@ export class MultipartUploads {
   }
 }
 
-/** The data of all parts, one after the other. */
+/** The data of all parts, concatenated. */
 export async function* readParts(parts: readonly UploadedPart[]): AsyncGenerator<Buffer> {
   for (const part of parts) yield* createReadStream(part.path) as AsyncIterable<Buffer>;
 }

@@ -12,7 +12,7 @@ import type { S3Call, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
 const MAX_KEY_BYTES = 1_024;
-/** Kept with the object and given back with it. */
+/** Headers stored and returned with the object. */
 const KEPT_HEADERS = ['content-type', 'cache-control', 'content-disposition', 'content-language', 'expires'];
 const MAX_DELETE_BODY_BYTES = 2_000_000;
 
@@ -32,13 +32,13 @@ export async function putObject(call: S3Call, context: S3Context): Promise<S3Rep
       Object.entries(body.checksums).map(([name, value]) => [`x-amz-checksum-${name}`, value]),
     ),
   };
-  // The bucket may have been deleted while the body came in.
+  // The bucket may have been deleted while the body was received.
   if (context.buckets.find(call.bucket) !== bucket) context.buckets.need(call.bucket);
   bucket.commit(body.path, record, condition);
   return emptyReply(200, { etag: `"${record.etag}"`, ...record.checksums });
 }
 
-/** S3 could copy; nothing here needs it. */
+/** S3's copy is not needed here. */
 export function refuseCopy(call: S3Call): void {
   if (header(call, 'x-amz-copy-source') !== undefined) {
     throw new AwsError('NotImplemented', 'The sandbox does not copy objects.', 501);
@@ -59,14 +59,14 @@ export function readCondition(call: S3Call): Condition {
   return ifMatch === undefined ? { kind: 'none' } : { kind: 'if-match', etag: unquote(ifMatch) };
 }
 
-/** What of the request's headers belongs to the object. */
+/** The request headers that belong to the object. */
 export function keptHeaders(call: S3Call): Record<string, string> {
   const kept: Record<string, string> = { 'content-type': 'binary/octet-stream' };
   for (const name of Object.keys(call.request.headers)) {
     const value = header(call, name);
     if (value !== undefined && (KEPT_HEADERS.includes(name) || name.startsWith('x-amz-meta-'))) kept[name] = value;
   }
-  // aws-chunked is how it travelled, not what it is.
+  // aws-chunked describes the transfer, not the content.
   const encodings = (header(call, 'content-encoding') ?? '').split(',').map((e) => e.trim());
   const encoding = encodings.filter((e) => e !== '' && e !== 'aws-chunked').join(',');
   if (encoding !== '') kept['content-encoding'] = encoding;
@@ -102,7 +102,7 @@ export function headObject(call: S3Call, context: S3Context): S3Reply {
   return describeObject(call, record);
 }
 
-/** Headers of the object, or 304, or 412. */
+/** The object's headers, or 304, or 412. */
 function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
   const ifMatch = header(call, 'if-match');
   if (ifMatch !== undefined && ifMatch !== '*' && unquote(ifMatch) !== record.etag) throw preconditionFailed();
@@ -118,7 +118,7 @@ function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
     'accept-ranges': 'bytes',
     'content-length': String(record.sizeBytes),
   });
-  // A part of the data does not have the checksum of the whole.
+  // The checksum of the whole does not apply to a range.
   if (header(call, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' && header(call, 'range') === undefined) {
     Object.assign(reply.headers, record.checksums);
   }
@@ -132,10 +132,10 @@ function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
   return reply;
 }
 
-/** The bytes asked for, both ends included; null for all of them. */
+/** The requested bytes, both ends inclusive; null for all. */
 export function readRange(text: string | undefined, sizeBytes: number): { start: number; end: number } | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(text?.trim() ?? '');
-  // S3 ignores what it does not understand, several ranges too.
+  // S3 ignores invalid ranges and multiple ranges.
   if (!match || (match[1] === '' && match[2] === '')) return null;
   const [, first = '', last = ''] = match;
   const start = first === '' ? Math.max(0, sizeBytes - Number(last)) : Number(first);
@@ -172,7 +172,7 @@ export function malformedXml(): AwsError {
   );
 }
 
-/** A body that is an order, not data. */
+/** A body with a command rather than data. */
 export async function readSmallBody(call: S3Call, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

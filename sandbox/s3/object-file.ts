@@ -1,6 +1,6 @@
 /**
- * One object in one file: the data, then what is known about it, then where that begins. One file can be linked or
- * renamed into place in one step, so an object is there whole or not at all, also when the sandbox is killed.
+ * One object in one file: the data, then its metadata, then the offset of the metadata. One file can be linked or
+ * renamed into place in one step, so an object exists entirely or not at all, even when the sandbox is killed.
  */
 import { appendFileSync, closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { z } from 'zod';
@@ -15,14 +15,14 @@ const recordSchema = z.object({
   /** Without quotes. */
   etag: z.string(),
   modifiedMs: z.number(),
-  /** Content-Type, Cache-Control … and x-amz-meta-*, given back as they came. */
+  /** Content-Type, Cache-Control … and x-amz-meta-*, returned as received. */
   headers: z.record(z.string(), z.string()),
-  /** x-amz-checksum-* that came with the data. */
+  /** x-amz-checksum-* received with the data. */
   checksums: z.record(z.string(), z.string()),
 });
 export type ObjectRecord = z.infer<typeof recordSchema>;
 
-/** Makes a file that holds only the data into an object file. */
+/** Turns a file with only the data into an object file. */
 export function appendRecord(path: string, record: ObjectRecord): void {
   const json = Buffer.from(JSON.stringify(record));
   const footer = Buffer.alloc(FOOTER_BYTES);
@@ -31,7 +31,7 @@ export function appendRecord(path: string, record: ObjectRecord): void {
   appendFileSync(path, Buffer.concat([json, footer]));
 }
 
-/** Null for a file that is not a whole object file. */
+/** Null for a file that is not a complete object file. */
 export function readRecord(path: string): ObjectRecord | null {
   const fd = openSync(path, 'r');
   try {

@@ -1,12 +1,14 @@
-/** Whether a request says who it is from, and whether a presigned URL is still good. Signatures themselves are not checked. */
+/**
+ * Whether a request has credentials, and whether a presigned URL is still valid. Signatures themselves are not checked.
+ */
 import { AwsError } from '../aws-error.ts';
 
 const MAX_EXPIRES_S = 604_800;
 
-/** Throws S3's error for a request without credentials and for a presigned URL that has run out. */
+/** Throws S3's error for a request without credentials and for an expired presigned URL. */
 export function checkCaller(query: URLSearchParams, authorization: string | undefined, nowMs: number): void {
   if (query.has('X-Amz-Signature')) return checkV4(query, nowMs);
-  // The older form of presigned URL, which some SDKs still make.
+  // The older form of presigned URL, which some SDKs still create.
   if (query.has('Signature') && query.has('Expires')) {
     if (Number(query.get('Expires')) * 1_000 < nowMs) throw expired();
     return;

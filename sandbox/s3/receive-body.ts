@@ -1,4 +1,4 @@
-/** Takes the body of a PUT into a file, checking every length, hash and checksum that the request gives for it. */
+/** Writes the body of a PUT to a file and checks every length, hash and checksum in the request. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -10,18 +10,18 @@ import { decodeAwsChunked } from './chunked-body.ts';
 import type { S3Call } from './s3-call.ts';
 import { header } from './s3-call.ts';
 
-/** The most a single PUT may bring. */
+/** Maximum size of a single PUT. */
 const MAX_BYTES = 5 * 1024 ** 3;
 
 export interface ReceivedBody {
   path: string;
   sizeBytes: number;
   md5: Buffer;
-  /** Those that came with the request, checked. */
+  /** The verified checksums from the request. */
   checksums: Partial<Record<ChecksumName, string>>;
 }
 
-/** Writes the body to `path`; throws S3's error, with the file removed, when it is not what the request says. */
+/** Writes the body to `path`; on a mismatch with the request, removes the file and throws S3's error. */
 export async function receiveBody(call: S3Call, path: string): Promise<ReceivedBody> {
   try {
     return await receive(call, path);
@@ -89,7 +89,7 @@ function readLength(call: S3Call, chunked: boolean): number | null {
   return text === undefined ? null : Number(text);
 }
 
-/** Names of the checksums whose values come in a header or, after the body, in a trailer. */
+/** Names of the checksums given in a header or, after the body, in a trailer. */
 function startAnnounced(call: S3Call): Map<ChecksumName, RunningChecksum> {
   const trailers = (header(call, 'x-amz-trailer') ?? '').split(',').map((name) => name.trim().toLowerCase());
   const announced = CHECKSUMS.filter(

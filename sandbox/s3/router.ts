@@ -1,4 +1,4 @@
-/** Which S3 call a request is, from its method, path and query; S3 has no action parameter. */
+/** Determines the S3 call from method, path and query; S3 has no action parameter. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
@@ -14,7 +14,7 @@ import { UNSET_HANDLERS, unsetActionOf } from './unset-properties.ts';
 
 type Handler = (call: S3Call, context: S3Context) => S3Reply | Promise<S3Reply>;
 
-/** By the names AWS gives them, which fault rules use too. */
+/** By AWS's names, which fault rules also use. */
 const HANDLERS = {
   ListBuckets: buckets.listBuckets,
   CreateBucket: buckets.createBucket,
@@ -39,14 +39,14 @@ const HANDLERS = {
 } satisfies Record<string, Handler>;
 export type S3Action = keyof typeof HANDLERS;
 
-/** Query keys that make a request another one, which the sandbox does not have. */
+/** Query keys of S3 calls that the sandbox does not implement. */
 const OTHER_SUBRESOURCES = [
   'accelerate acl analytics attributes cors encryption intelligent-tiering inventory legal-hold lifecycle logging',
   'metrics notification object-lock ownershipControls policy policyStatus publicAccessBlock renameObject replication',
   'requestPayment restore retention select session tagging torrent versionId versioning versions website',
 ].flatMap((line) => line.split(' '));
 
-/** Reads the path as it was sent: a URL parser would resolve the `..` that a key may hold. */
+/** Uses the raw path: a URL parser would resolve a `..` in a key. */
 export function readS3Call(request: IncomingMessage): S3Call {
   const url = request.url ?? '/';
   const mark = url.indexOf('?');
@@ -64,7 +64,7 @@ export function readS3Call(request: IncomingMessage): S3Call {
   }
 }
 
-/** Throws NotImplemented for what S3 could do but the sandbox cannot. */
+/** Throws NotImplemented for S3 features that the sandbox lacks. */
 export function s3ActionOf(call: S3Call): S3Action {
   const { query } = call;
   const property = call.key === '' ? propertyActionOf(call.request.method ?? 'GET', query) : null;

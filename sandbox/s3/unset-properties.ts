@@ -1,6 +1,6 @@
 /**
- * What AWS answers when it is asked for a property of a bucket or an object that nobody has set. Nothing of it can be set
- * here; clients that look at all of it (Terraform does) find a new bucket as AWS would show it.
+ * AWS's answers for unset properties of a bucket or an object. They cannot be set here; clients that read all of them,
+ * such as Terraform, see a new bucket as on AWS.
  */
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
@@ -28,7 +28,7 @@ const fixed =
 
 const OWNER = { ID: ACCOUNT_ID };
 
-/** By the names that AWS gives the calls. */
+/** By AWS's names for the calls. */
 export const UNSET_HANDLERS = {
   GetBucketAccelerateConfiguration: fixed('AccelerateConfiguration', ''),
   GetBucketAcl: fixed('AccessControlPolicy', {
@@ -70,7 +70,7 @@ const OF_BUCKET: Record<string, UnsetAction> = {
   'object-lock': 'GetObjectLockConfiguration',
 };
 
-/** Which of them a request is; null for none. */
+/** Which of these calls a request is; null for none. */
 export function unsetActionOf(method: string, { bucket, key, query }: S3Call): UnsetAction | null {
   if (method !== 'GET' || bucket === '') return null;
   if (key !== '') return query.has('tagging') ? 'GetObjectTagging' : null;

@@ -1,4 +1,4 @@
-/** What goes back to a client, and what a fault rule does to it on the way. */
+/** Sends answers to clients, and applies fault rules to them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
@@ -13,13 +13,13 @@ export interface Answer {
   status: number;
   headers: Record<string, string>;
   body: string | Readable | null;
-  /** Null for calls that no rule can touch. */
+  /** Null for calls that fault rules do not apply to. */
   faults: CallFaults | null;
-  /** Done once the answer is on its way. */
+  /** Called once the answer has been sent. */
   afterwards?: () => void;
 }
 
-/** Anything that is not AWS's error is a fault of the sandbox: it is logged and told as an internal error. */
+/** Any error that is not an AwsError is a fault of the sandbox: it is logged and returned as an internal error. */
 export function toAwsError(thrown: unknown, internalCode: string, log: Log): AwsError {
   if (thrown instanceof AwsError) return thrown;
   log.write('internal-error', {
@@ -29,7 +29,7 @@ export function toAwsError(thrown: unknown, internalCode: string, log: Log): Aws
   return new AwsError(internalCode, `An internal error has occurred: ${describeError(thrown)}`, 500);
 }
 
-/** Sends the answer, late or not at all when a fault says so. Never rejects: a client that left is no fault. */
+/** Sends the answer; a fault rule may delay or drop it. Never rejects: a disconnected client is no fault. */
 export async function sendAnswer(
   answer: Answer,
   request: IncomingMessage,
@@ -53,12 +53,12 @@ export async function sendAnswer(
   }
   stream?.destroy();
   const text = typeof body === 'string' ? body : '';
-  // A HEAD answer says how long the body would be, and has none.
+  // A HEAD answer announces the body's length but has no body.
   response.writeHead(status, { 'content-length': Buffer.byteLength(text), ...headers });
   response.end(request.method === 'HEAD' ? undefined : text, () => answer.afterwards?.());
 }
 
-/** Passes an object of that size on, as whole as the fault leaves it: what is cut breaks off in the middle, what is wrong is so there. */
+/** Forwards an object of that size with the fault applied in its middle: the cut, or the wrong byte. */
 function spoil(reply: CallFaults['reply'], sizeBytes: number): Transform {
   const middle = Math.floor(sizeBytes / 2);
   let passed = 0;
@@ -78,11 +78,11 @@ function spoil(reply: CallFaults['reply'], sizeBytes: number): Transform {
   });
 }
 
-/** Longest that a refused body is read for. */
+/** Maximum time to read a refused body. */
 const REST_LIMIT_MS = 10_000;
 
 /**
- * Reads what is left of the body before answering: a client that is still sending when the answer comes resets the
+ * Reads the rest of the body before answering: a client that is still sending when the answer arrives resets the
  * connection, and then sees a lost connection instead of the refusal.
  */
 async function readRest(request: IncomingMessage, clock: Clock): Promise<void> {

@@ -1,4 +1,4 @@
-/** Routes under /_crawlfleet/: what the sandbox can be asked and told beyond AWS. Each needs the control token. */
+/** Routes under /_crawlfleet/: queries and commands of the sandbox beyond AWS. Each needs the control token. */
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
@@ -24,9 +24,9 @@ export interface Control {
   faults: FaultBook;
   conditions: ConditionBoard;
   clock: Clock;
-  /** Begins to end the sandbox; returns before it has. */
+  /** Starts ending the sandbox; returns at once. */
   shutdown: (why: string) => void;
-  /** When it will end by itself; null for never. */
+  /** When it will end automatically; null for never. */
   endsAtMs: () => number | null;
   setEndsAt: (atMs: number) => void;
 }
@@ -54,7 +54,7 @@ async function route(what: string, request: IncomingMessage, control: Control): 
     case 'POST shutdown':
       return {
         ...json(202, { state: 'ending' }),
-        afterwards: () => control.shutdown('asked for by the control route'),
+        afterwards: () => control.shutdown('requested through the control route'),
       };
     case 'POST ends-at': {
       const { at } = z.strictObject({ at: z.iso.datetime() }).parse(await readJson(request));

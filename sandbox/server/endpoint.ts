@@ -1,4 +1,4 @@
-/** The one port of the sandbox: EC2, ELBv2, S3 and the control routes, told apart request by request. */
+/** The single port of the sandbox: EC2, ELBv2, S3 and the control routes, distinguished per request. */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -34,7 +34,7 @@ export async function startEndpoint(port: number, parts: EndpointParts): Promise
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    // A fleet of a hundred instances speaks at once: the default queue of 511 is for less.
+    // A fleet of a hundred instances connects at once: the default backlog of 511 is too small.
     server.listen(port, '127.0.0.1', 4_096, resolve);
   }).catch((cause: unknown) => {
     throw new AppError('port-taken', `The sandbox cannot listen on 127.0.0.1:${port}`, {

@@ -1,4 +1,4 @@
-/** Reads small request bodies whole. */
+/** Reads a small request body completely. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 

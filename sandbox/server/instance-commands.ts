@@ -1,4 +1,4 @@
-/** What a test can make happen to one instance: things that AWS or the machine do, and nobody calls for. */
+/** Events that a test can trigger for one instance: caused by AWS or the machine, not by a call. */
 import { z } from 'zod';
 import { AwsError } from '../aws-error.ts';
 import type { Fleet } from '../ec2/fleet.ts';
@@ -10,7 +10,7 @@ const commandSchema = z.strictObject({
   do: z.enum([...MACHINE_EVENTS, 'stop', 'start', 'retire', 'terminate', 'protect', 'unprotect']),
 });
 
-/** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is not in a state for it. */
+/** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is in the wrong state. */
 export function commandInstance(
   id: string,
   body: unknown,

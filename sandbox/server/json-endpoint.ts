@@ -1,4 +1,4 @@
-/** One call of AWS's JSON protocol, whose action is in a header. Of the services that speak it only Service Quotas is here. */
+/** One call of AWS's JSON protocol, whose action is in a header. Only Service Quotas is implemented. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import type { FaultBook } from '../faults.ts';
@@ -17,7 +17,7 @@ export interface JsonEndpoint {
   log: Log;
 }
 
-/** Answers the call; one of a service that is not here gets the error that its SDK understands. */
+/** Answers the call; a call to an unimplemented service gets an error that its SDK understands. */
 export async function answerJson(request: IncomingMessage, requestId: string, endpoint: JsonEndpoint): Promise<Answer> {
   const target = String(request.headers['x-amz-target']);
   const action = target.slice(target.lastIndexOf('.') + 1);
@@ -45,7 +45,7 @@ function readInput(body: string): Record<string, unknown> {
     const input: unknown = JSON.parse(body === '' ? '{}' : body);
     if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as Record<string, unknown>;
   } catch {
-    // Told below, with everything else that is no object.
+    // Reported below, like everything else that is not an object.
   }
   throw new AwsError('SerializationException', 'The request is not a JSON object');
 }

@@ -11,7 +11,7 @@ import type { Answer } from './answer.ts';
 import { toAwsError } from './answer.ts';
 import { readBody } from './http-body.ts';
 
-/** More than any call needs: 1,000 ids, or user data at its limit. */
+/** More than any call needs: 1,000 ids, or user data of maximum size. */
 const MAX_BODY_BYTES = 1_000_000;
 
 export interface QueryEndpoint {
@@ -23,7 +23,7 @@ export interface QueryEndpoint {
   log: Log;
 }
 
-/** True for requests of the query protocol; everything else is S3's. */
+/** True for requests of the query protocol; all others are S3's. */
 export function isQueryRequest(request: IncomingMessage): boolean {
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   if (path !== '/' && path !== '') return false;

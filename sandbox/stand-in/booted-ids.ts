@@ -1,9 +1,9 @@
-/** Which instances have been booted, in a file of the data folder: a sandbox that takes another's place boots none of them again. */
+/** The booted instances, in a file of the data folder: a sandbox that replaces another boots none of them again. */
 import { appendFile, readFile } from 'node:fs/promises';
 
 export interface BootedIds {
   has(id: string): boolean;
-  /** Resolves when it is written: before the boot. */
+  /** Resolves when the id is written; call it before the boot. */
   add(id: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** EC2 at somebody else's endpoint, seen from the host that boots its instances: the five calls that takes. */
+/** EC2 at another endpoint: the five calls that the host needs to boot its instances. */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { InstanceState } from '../ec2/instance.ts';
@@ -16,13 +16,13 @@ export interface ForeignInstance {
 }
 
 export interface ForeignEc2 {
-  /** Every instance of the run that the endpoint shows, in any state; throws when it cannot be asked. */
+  /** Every instance of the run that the endpoint shows, in any state; throws when the call fails. */
   list(): Promise<ForeignInstance[]>;
-  /** Base64, as it was sent; empty for none. */
+  /** Base64 as sent; empty for none. */
   userData(id: string): Promise<string>;
-  /** What the launch said of a power-off; `terminate` where the endpoint does not tell. */
+  /** The launch's shutdown behaviour; `terminate` where the endpoint does not show it. */
   shutdownBehavior(id: string): Promise<'stop' | 'terminate'>;
-  /** One that the endpoint does not know counts as done. */
+  /** An instance unknown to the endpoint counts as done. */
   terminate(id: string): Promise<void>;
   stop(id: string): Promise<void>;
   close(): void;
@@ -36,10 +36,12 @@ export interface ForeignPlace {
 }
 
 const RUN_TAG = 'crawlfleet:run';
-/** Fixed keys: they open nothing anywhere else. */
+/** Fixed keys, which are useless anywhere else. */
 const CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
 const TIMEOUT_MS = 10_000;
-/** With a thousand a page far above any dry run; an endpoint that always gives a next token must not keep us for ever. */
+/**
+ * With a thousand per page far above any dry run; an endpoint that always returns a next token must not loop forever.
+ */
 const MAX_PAGES = 20;
 
 /** Loads the SDK; makes no call yet. */
@@ -65,10 +67,10 @@ export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace):
             ...(token ? { NextToken: token } : {}),
           }),
         );
-        // A gateway's empty 200 is no list: read as one, it would end every machine.
-        if (!reply.Reservations) throw new Error('DescribeInstances answered with nothing that is a list');
+        // A gateway's empty 200 is not a list: treated as one, it would end every machine.
+        if (!reply.Reservations) throw new Error('DescribeInstances answered without a list');
         for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []).flatMap(toForeign)) {
-          // Some endpoints give every instance when they do not know a filter.
+          // Some endpoints ignore an unknown filter and return every instance.
           if (instance.tags.get(RUN_TAG) === runId) found.set(instance.id, instance);
         }
         token = reply.NextToken;

@@ -1,4 +1,6 @@
-/** Makes the stand-in of a sandbox: its client, its memory of boots, and its watch, which is under way when this returns. */
+/**
+ * Creates the stand-in of a sandbox: its client, its record of boots, and its watch loop, already running on return.
+ */
 import { join } from 'node:path';
 import { openBootedIds } from './booted-ids.ts';
 import type { ForeignPlace } from './foreign-ec2.ts';

@@ -1,6 +1,7 @@
 /**
- * Boots the mock instances of another endpoint as machines here, and keeps the two alike: what is ended there is powered
- * off here, and what switches itself off here is ended there. Level-triggered: each look compares all of both sides.
+ * Boots the mock instances of another endpoint as machines here and keeps both in sync: instances terminated there are
+ * powered off here, and machines that power themselves off here are terminated there. Level-triggered: each round
+ * compares both sides completely.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -20,13 +21,13 @@ export interface StandInParts {
   log: Log;
 }
 
-/** Between two looks: what a boot may wait for at most. */
+/** Interval between two rounds, and so the maximum delay of a boot. */
 const LOOK_EVERY_MS = 500;
-/** An instance that no list has shown for so long is gone: some endpoints forget what has ended at once. */
+/** An instance missing from all lists for this long is gone: some endpoints forget ended instances at once. */
 const MISSING_MS = 5_000;
-/** For telling the other endpoint what ends here with us. */
+/** Time limit for terminating instances at the other endpoint when the sandbox ends. */
 const FAREWELL_MS = 3_000;
-/** The role of the machines: the other endpoint may know no instance profiles. */
+/** The machines' role: the other endpoint may not have instance profiles. */
 const ROLE = 'crawlfleet-stand-in';
 
 const GONE: ReadonlySet<string> = new Set(['shutting-down', 'terminated']);
@@ -36,7 +37,7 @@ interface Adopted {
   instance: Instance;
   /** When a list last showed it. */
   seenAtMs: number;
-  /** It was stopped there; when it runs there again, so it does here. */
+  /** It was stopped there; when it runs there again, it is started here. */
   stoppedThere: boolean;
 }
 
@@ -51,12 +52,12 @@ export class StandIn {
     this.#parts = parts;
   }
 
-  /** Looks again and again until it is closed. */
+  /** Runs rounds until closed. */
   start(): void {
     this.#watching = this.#watch();
   }
 
-  /** Tells the other endpoint that the machines end, as far as it listens. They themselves are the fleet's to end. */
+  /** Terminates the instances at the other endpoint, if it answers. The fleet ends the machines themselves. */
   async close(): Promise<void> {
     const { clock, foreign } = this.#parts;
     this.#closing.abort();
@@ -83,7 +84,7 @@ export class StandIn {
     }
   }
 
-  /** Compares once. Throws when the other endpoint cannot be asked; nothing is ended then. */
+  /** Runs one round. Throws, and ends nothing, when the other endpoint does not answer. */
   async look(): Promise<void> {
     const listed = await this.#parts.foreign.list();
     if (this.#closing.signal.aborted) return;
@@ -95,7 +96,7 @@ export class StandIn {
     }
   }
 
-  /** One instance that fails must not keep the others waiting. */
+  /** A failing instance must not block the others. */
   async #follow(foreign: ForeignInstance): Promise<void> {
     try {
       const known = this.#adopted.get(foreign.id);
@@ -109,8 +110,9 @@ export class StandIn {
   async #adopt(seen: ForeignInstance): Promise<void> {
     const { foreign, booted, fleet, log } = this.#parts;
     if (booted.has(seen.id)) {
-      // Its machine ended with the process before us, and a first boot happens once: on EC2 such an instance would be lost.
-      log.write('stand-in', { id: seen.id, what: 'its machine is gone: asking for its end' });
+      // Its machine ended with the previous process, and a first boot happens only once: on EC2 such an instance would
+      // be lost.
+      log.write('stand-in', { id: seen.id, what: 'its machine is gone: requesting its termination' });
       return foreign.terminate(seen.id);
     }
     const [userData, shutdownBehavior] = await Promise.all([
@@ -127,7 +129,8 @@ export class StandIn {
 
   #specOf(seen: ForeignInstance, userData: string, shutdownBehavior: 'stop' | 'terminate') {
     const { catalogue } = this.#parts;
-    // Its own zone where the balancer serves one of that name, so that the instances spread here as they do there.
+    // In its own zone if the load balancer serves one of that name, so that instances spread over zones as they do
+    // there.
     const subnet = catalogue.subnets.find((s) => s.isDefault && s.zone === seen.zone) ?? catalogue.subnets[0]!;
     return {
       imageId: seen.imageId,
@@ -169,7 +172,7 @@ export class StandIn {
     if (!GONE.has(instance.state)) this.#parts.fleet.terminate(instance);
   }
 
-  /** A problem that lasts is one line of the log. */
+  /** Logs a persistent problem only once. */
   #tell(problem: string): void {
     if (problem !== this.#lastProblem) this.#parts.log.write('stand-in', { problem });
     this.#lastProblem = problem;

@@ -1,4 +1,4 @@
-/** Finds the processes of a sandbox's instances by what their environment says. Linux only. */
+/** Finds the processes of a sandbox's instances by their environment. Linux only. */
 import { readFileSync, readdirSync } from 'node:fs';
 
 /** Pids of processes whose environment has the mark. */
@@ -16,7 +16,7 @@ export function findMarked(mark: string, proc = '/proc'): number[] {
     .filter((pid) => pid !== process.pid);
 }
 
-/** The environment entry that every program of an instance under this folder begins with. */
+/** The prefix of the environment entry that every program of an instance under this folder has. */
 export function markOf(folder: string): string {
   return Buffer.from(`STATE_DIRECTORY=${folder}/`).toString('latin1');
 }

@@ -6,7 +6,7 @@ import { AppError } from '../domain/errors.ts';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome'];
 const FOLDERS = ['/usr/bin', '/usr/local/bin', '/opt/google/chrome', '/snap/bin'];
 
-/** Renders the same with about half the processor time and memory. (Debian's program in /usr/bin is a script around it.) */
+/** Renders the same with about half the CPU time and memory. (Debian's program in /usr/bin is a script around it.) */
 const HEADLESS_SHELLS = ['/usr/lib/chromium/chromium-headless-shell'];
 
 const HINT =
@@ -14,14 +14,14 @@ const HINT =
   'or choose site.render: http.';
 
 export interface ChromiumSearch {
-  /** The path to use and no other, when the user named one. */
+  /** The only path to use, when the user set one. */
   named?: string | undefined;
-  /** Where Playwright would have put its own; Playwright's `chromium.executablePath()`. */
+  /** Where Playwright installs its own; Playwright's `chromium.executablePath()`. */
   playwrightPath: () => string;
   isExecutable?: (file: string) => boolean;
 }
 
-/** The executable's path; throws an AppError that says what to install when there is none. */
+/** The executable's path; when there is none, throws an AppError that says what to install. */
 export function findChromium({ named, playwrightPath, isExecutable = canExecute }: ChromiumSearch): string {
   if (named !== undefined && named !== '') {
     if (isExecutable(named)) return named;
@@ -34,7 +34,7 @@ export function findChromium({ named, playwrightPath, isExecutable = canExecute 
   throw new AppError('platform', 'there is no Chromium on this machine', { hint: HINT });
 }
 
-/** Playwright throws on systems that it has no browser for. */
+/** Playwright throws on systems without a supported browser. */
 function safely(give: () => string): string {
   try {
     return give();

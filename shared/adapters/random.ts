@@ -1,4 +1,4 @@
-/** The system's random source, and a seeded one for plans and tests that must give the same answer twice. */
+/** The system's random source, and a seeded one for plans and tests that must be reproducible. */
 import type { Random } from '../ports/random.ts';
 
 export const systemRandom: Random = { next: () => Math.random() };

@@ -1,4 +1,4 @@
-/** Reads a site's robots.txt as RFC 9309 asks: redirects followed, a limit on what is read, and a policy whatever happens. */
+/** Reads a site's robots.txt as RFC 9309 requires: follows redirects, limits the size, and always returns a policy. */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { describeError } from '../domain/errors.ts';
@@ -16,32 +16,32 @@ import { createTargetDispatcher } from './http/target-dispatcher.ts';
 export interface RobotsRequest {
   /** Such as `https://shop.example`. */
   origin: string;
-  /** The whole header; the rules for its product token are read. */
+  /** The whole header; its product token selects the rules. */
   userAgent: string;
-  /** For everything together, redirects too. */
+  /** In total, including redirects. */
   timeoutMs: number;
   clock: Clock;
-  /** As for the crawl: which private addresses may be connected to. */
+  /** As for the crawl: the private addresses that may be connected to. */
   allowPrivate: boolean;
   productUrl: string;
   /** Never connected to: the caller's own listeners. */
   forbidden?: GuardOptions['forbidden'];
-  /** Source address; left to the system when not given. */
+  /** Source address; chosen by the system when not given. */
   localAddress?: string;
   lookup?: Lookup;
 }
 
-/** More than the 500 KiB that count is not read. */
+/** Nothing beyond the 500 KiB that count is read. */
 const MAX_READ_BYTES = 524_288;
 
-/** The policy that robots.txt gives at this time. Never rejects: what cannot be had is a policy too. */
+/** The policy of robots.txt at this time. Never rejects: an unavailable robots.txt yields a policy too. */
 export async function fetchRobots(request: RobotsRequest): Promise<RobotsPolicy> {
   const url = `${request.origin}${ROBOTS_PATH}`;
   const outcome = await ask(url, request);
   return withVersion(policyFrom(outcome, request.userAgent, url));
 }
 
-/** Completes a policy by the version that its content has. */
+/** Adds the version, computed from the content, to a policy. */
 export function withVersion(policy: Omit<RobotsPolicy, 'version'>): RobotsPolicy {
   const { access, rules, crawlDelayMs, source } = policy;
   const content = JSON.stringify([access, rules.map(({ allow, pattern }) => [allow, pattern]), crawlDelayMs, source]);
@@ -73,7 +73,7 @@ async function ask(url: string, request: RobotsRequest): Promise<RobotsOutcome> 
     const header = (name: string): string => String(reply.headers[name] ?? '');
     const isWanted = reply.statusCode >= 200 && reply.statusCode < 300;
     if (isWanted) return { status: reply.statusCode, text: await readText(reply.body, header('content-encoding')) };
-    // Read to keep the connection for the next hop, where it is short.
+    // A short body is read to keep the connection for the next hop.
     await reply.body.dump({ limit: 65_536 }).catch(() => undefined);
     return { status: reply.statusCode, location: header('location') };
   };

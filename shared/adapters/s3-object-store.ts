@@ -21,9 +21,9 @@ export interface S3Options {
   endpoint: string | null;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
-  /** From connect to the last byte of the reply; the SDK's own retries come on top. */
+  /** From connect to the last byte of the reply; the SDK's own retries are extra. */
   timeoutMs?: number;
-  /** For pauses between attempts; left out: the system's. */
+  /** For pauses between attempts; left out: the system clock. */
   clock?: Pick<Clock, 'sleep'>;
   /** Source address of the connections; left out: the system's choice. */
   localAddress?: string;
@@ -52,8 +52,8 @@ export class S3ObjectStore implements ObjectStore {
       // A presigned URL must not demand a checksum header that curl does not send.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Hard limits: the SDK waits for ever by default, and without throwOnRequestTimeout it only logs a warning.
-      // requestTimeout lasts until the head of the reply, socketTimeout cuts off a body that stops coming.
+      // Hard limits: the SDK waits forever by default, and without throwOnRequestTimeout it only logs a warning.
+      // requestTimeout lasts until the response headers, socketTimeout ends a stalled body.
       requestHandler: {
         connectionTimeout: 5_000,
         requestTimeout: options.timeoutMs ?? 30_000,
@@ -85,7 +85,7 @@ export class S3ObjectStore implements ObjectStore {
 
   async putSourceIfAbsent(key: string, source: ObjectSource, contentType: string): Promise<'created' | 'exists'> {
     for (let attempt = 0; ; attempt++) {
-      // What cannot be read ends the call: else it would wait for bytes that never come, and the error would be nobody's.
+      // A read error aborts the call, which would otherwise wait for bytes that never come, with the error unhandled.
       const unreadable = new AbortController();
       const body = Readable.from(source.open());
       body.on('error', (error) => unreadable.abort(error));
@@ -98,7 +98,7 @@ export class S3ObjectStore implements ObjectStore {
             ContentLength: source.sizeBytes,
             ContentType: contentType,
             IfNoneMatch: '*',
-            // Known already: S3 compares it, and the SDK need not send a trailer, which not every endpoint knows.
+            // Already known: S3 verifies it, and the SDK need not send a trailer, which not every endpoint supports.
             ChecksumSHA256: Buffer.from(source.sha256, 'hex').toString('base64'),
           }),
           { requestTimeout: UPLOAD_TIMEOUT_MS, abortSignal: unreadable.signal },
@@ -135,7 +135,7 @@ export class S3ObjectStore implements ObjectStore {
         ? await readBounded(key, reply.Body as Readable, reply.ContentLength, maxBytes)
         : new Uint8Array();
     } catch (error) {
-      // Without its bucket nothing is known of the object: the bucket may come back with it.
+      // Without the bucket nothing is known about the object: the bucket may return with it.
       if (statusOf(error) === 404 && (error as Error).name !== 'NoSuchBucket') return null;
       throw error;
     }
@@ -160,7 +160,7 @@ export class S3ObjectStore implements ObjectStore {
     } while (token);
   }
 
-  /** For seven days at most: S3 takes no longer ones. */
+  /** Valid for at most seven days, S3's limit. */
   presignGet(key: string, expiresMs: number): Promise<string> {
     return getSignedUrl(this.#client, new GetObjectCommand({ Bucket: this.#bucket, Key: key }), {
       expiresIn: Math.min(Math.max(Math.ceil(expiresMs / 1_000), 1), LONGEST_PRESIGN_S),
@@ -173,7 +173,7 @@ export class S3ObjectStore implements ObjectStore {
   }
 }
 
-/** All bytes of the body, unless it says or turns out to be larger. */
+/** All bytes of the body, unless it is, or is announced to be, larger than allowed. */
 async function readBounded(
   key: string,
   body: Readable,
@@ -196,7 +196,7 @@ async function readBounded(
   return new Uint8Array(whole.buffer, whole.byteOffset, bytes);
 }
 
-/** The SDK's own agent settings with a source address added. */
+/** The SDK's agent settings plus a source address. */
 function sourceAddress(localAddress: string) {
   const agent = { keepAlive: true, maxSockets: 50, localAddress };
   return { httpAgent: agent, httpsAgent: agent };

@@ -1,6 +1,6 @@
 /**
- * Reads CSS selectors (css-what) into a form that can be matched while a page streams by. A selector that looks at what
- * comes later in the page needs the page as a tree; one that cannot be used at all is a fault. The configuration and the
+ * Parses CSS selectors (css-what) into a form that can be matched while a page streams. A selector that depends on
+ * later content needs the page as a tree; one that cannot be used at all is a fault. The configuration and the
  * instance's compiler both use this file, so they cannot disagree.
  */
 import type { AttributeSelector, PseudoSelector, Selector as Token } from 'css-what';
@@ -9,10 +9,10 @@ import { AttributeAction, SelectorType, parse } from 'css-what';
 export type Combinator = 'descendant' | 'child' | 'adjacent' | 'sibling';
 export type AttributeOperator = 'exists' | 'equals' | 'word' | 'hyphen' | 'start' | 'end' | 'contains';
 
-/** One condition an element must meet, decidable when its start tag is read. */
+/** A condition on an element that is decidable when its start tag is read. */
 export type ElementTest =
   | { kind: 'attribute'; name: string; operator: AttributeOperator; value: string; ignoreCase: boolean }
-  /** Position a·k + b (k ≥ 0) among the children of its parent, or among those of its own name. */
+  /** Position a·k + b (k ≥ 0) among its siblings, or among those of the same name. */
   | { kind: 'position'; a: number; b: number; ofType: boolean }
   | { kind: 'root' }
   /** The record's element itself. */
@@ -26,15 +26,15 @@ export interface Compound {
   tests: ElementTest[];
 }
 
-/** Compounds from left to right; `combinator` says how one relates to the one before it, null for the first. */
+/** Compounds from left to right; `combinator` relates each to the previous one, null for the first. */
 export type CompiledSelector = { combinator: Combinator | null; compound: Compound }[];
 
 export type SelectorReading =
-  /** Can be matched while the page streams by. `usesScope`: it contains `:scope`. */
+  /** Can be matched while the page streams. `usesScope`: it contains `:scope`. */
   | { kind: 'stream'; selectors: CompiledSelector[]; usesScope: boolean }
-  /** Needs the page as a tree; `why` names what does. */
+  /** Needs the page as a tree; `why` names the reason. */
   | { kind: 'tree'; why: string; usesScope: boolean }
-  /** `fault` is one line that says what is wrong. */
+  /** `fault` is a one-line error message. */
   | { kind: 'fault'; fault: string };
 
 /** Reads a selector list. */
@@ -45,7 +45,7 @@ export function readSelector(text: string): SelectorReading {
     const reader = new SelectorReader();
     const selectors = lists.map((tokens) => reader.readComplex(tokens));
     const { why, usesScope } = reader;
-    // In one pass a plain selector of such a list would find the record's own element too.
+    // In one pass a plain selector of such a list would also match the record's own element.
     const isMixed = usesScope && selectors.length > 1;
     const reason = why ?? (isMixed ? ':scope beside other selectors' : null);
     return reason === null ? { kind: 'stream', selectors, usesScope } : { kind: 'tree', why: reason, usesScope };
@@ -55,7 +55,7 @@ export function readSelector(text: string): SelectorReading {
   }
 }
 
-/** What is wrong with a CSS selector, on one line; null when it can be used. `:scope` is for fields of `rows`. */
+/** The fault of a CSS selector, on one line; null when it is usable. `:scope` is for fields of `rows`. */
 export function findSelectorFault(text: string, inRecord = false): string | null {
   const reading = readSelector(text);
   if (reading.kind === 'fault') return reading.fault;
@@ -63,12 +63,12 @@ export function findSelectorFault(text: string, inRecord = false): string | null
   return `the CSS selector ${JSON.stringify(text)} cannot be used: :scope is the record of a mapping with rows; there is none here`;
 }
 
-/** What `:scope` is called in the lists of partByScope: css-select means something else by it inside `:has()`. */
+/** Replaces `:scope` in the lists of partByScope, because css-select interprets it differently inside `:has()`. */
 export const RECORD_PSEUDO = 'crawlfleet-record';
 
 /**
- * The selectors of a usable list, parted by what they can match in a record: `self` ends in `:scope` and matches the
- * record's element only, `inside` matches elements inside it.
+ * The selectors of a usable list, split by what they can match in a record: `self` ends in `:scope` and matches only
+ * the record's element, `inside` matches elements inside it.
  */
 export function partByScope(text: string): { self: Token[][]; inside: Token[][] } {
   const self: Token[][] = [];
@@ -90,7 +90,7 @@ const COMBINATORS: Partial<Record<Token['type'], Combinator>> = {
   [SelectorType.Sibling]: 'sibling',
 };
 
-/** Pseudo-classes that look at what comes later in the page. */
+/** Pseudo-classes that depend on later content of the page. */
 const LATER = [
   'last-child',
   'last-of-type',
@@ -101,7 +101,7 @@ const LATER = [
   'empty',
 ];
 
-/** Reads the selectors of one list, and notes what they need. What it returns counts only when `why` stays null. */
+/** Parses the selectors of one list and records what they need. The result is valid only if `why` stays null. */
 class SelectorReader {
   why: string | null = null;
   usesScope = false;
@@ -196,7 +196,7 @@ class SelectorReader {
     });
   }
 
-  /** What :has() looks for may begin with a combinator. */
+  /** The argument of :has() may begin with a combinator. */
   #readRelative(data: PseudoSelector['data']): void {
     for (const tokens of innerLists('has', data)) {
       const isRelative = tokens[0] !== undefined && COMBINATORS[tokens[0].type] !== undefined;
@@ -210,7 +210,7 @@ function isScope(token: Token): token is PseudoSelector {
   return token.type === SelectorType.Pseudo && token.name.toLowerCase() === 'scope';
 }
 
-/** The compounds of a complex selector, each with the combinator before it. */
+/** The compounds of a complex selector, each with its preceding combinator. */
 function splitComplex(tokens: Token[]): { before: Combinator | null; compound: Token[] }[] {
   const parts: { before: Combinator | null; compound: Token[] }[] = [{ before: null, compound: [] }];
   for (const token of tokens) {

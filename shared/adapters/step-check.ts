@@ -1,4 +1,4 @@
-/** The checks of mapping steps with all their libraries: what the configuration uses before anything is launched. */
+/** The checks of mapping steps with all their libraries, used by the configuration before a launch. */
 import type { Mapping, Step } from '../domain/mapping.ts';
 import type { StepLocation } from './step-faults.ts';
 import { findFaultOfChain, findFaultOfStep, findFaultsOfPage } from './step-faults.ts';
@@ -11,17 +11,17 @@ export { findPatternFault };
 
 const CHECKS = { findPatternFault, findJsonPathFault, findDateFault };
 
-/** What is wrong with one step, on one line; null when it can be used. */
+/** The fault of one step, on one line; null when it is usable. */
 export function findStepFault(step: Step, place: StepLocation): string | null {
   return findFaultOfStep(step, place, CHECKS);
 }
 
-/** The first thing wrong with a chain (`inRows`: that of a field of a mapping with rows), on one line; null when it can be used. */
+/** The first fault of a chain (`inRows`: of a field in a mapping with rows), on one line; null when it is usable. */
 export function findChainFault(steps: readonly Step[], inRows = false): string | null {
   return findFaultOfChain(steps, inRows, CHECKS);
 }
 
-/** All that is wrong with the steps of a mapping, each with its place; empty when an instance can run it. */
+/** All faults in the steps of a mapping, each with its location; empty when an instance can run it. */
 export function findMappingFaults(mapping: Mapping): string[] {
   return mapping.pages.flatMap((page) => findFaultsOfPage(page, CHECKS));
 }

@@ -1,6 +1,6 @@
 /**
- * What is wrong with the steps of a mapping, each fault one line for the user. The libraries' own checks are given in, so
- * that an instance loads only those of the steps it has; step-check.ts has them all.
+ * Finds faults in the steps of a mapping, each a one-line message for the user. The caller passes in the libraries'
+ * checks, so that an instance loads only those of its own steps; step-check.ts has them all.
  */
 import { isCurrencyCode } from '../domain/currencies.ts';
 import type { FieldType, PageMapping, Step } from '../domain/mapping.ts';
@@ -14,13 +14,13 @@ export interface StepChecks {
   findDateFault: (reading: { format: string | null; locale: string | null }) => string | null;
 }
 
-/** Where a step stands: first in its chain, in a field of a mapping with rows. */
+/** The position of a step: whether it is first in its chain, and in a field of a mapping with rows. */
 export interface StepLocation {
   first: boolean;
   inRows: boolean;
 }
 
-/** What is wrong with one step; null when it can be used. */
+/** The fault of one step; null when it is usable. */
 export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChecks): string | null {
   if (place.first && !isSelectStep(step))
     return `the first step must select something from the page (css, xpath, json_ld, jsonpath or regex); ${step.type} does not`;
@@ -47,7 +47,7 @@ export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChe
   }
 }
 
-/** What is wrong with a chain as a whole or with its first faulty step; null when it can be used. */
+/** The fault of a chain as a whole or of its first faulty step; null when it is usable. */
 export function findFaultOfChain(steps: readonly Step[], inRows: boolean, checks: StepChecks): string | null {
   if (steps.length === 0) return 'there is no step; the first one must select something from the page';
   for (const [i, step] of steps.entries()) {
@@ -57,7 +57,7 @@ export function findFaultOfChain(steps: readonly Step[], inRows: boolean, checks
   return null;
 }
 
-/** A default that no later step changes must be of the column's type. */
+/** A default that no later step converts must have the column's type. */
 function findDefaultFault(steps: readonly Step[], at: number): string | null {
   const step = steps[at]!;
   if (step.type !== 'default') return null;
@@ -105,7 +105,7 @@ function fits(value: string | number | boolean, type: FieldType): boolean {
   }
 }
 
-/** All that is wrong with a page mapping, each fault with the place it is at. */
+/** All faults of a page mapping, each with its location. */
 export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[] {
   const faults: string[] = [];
   const add = (place: string, fault: string | null): void => {
@@ -134,7 +134,7 @@ function findFaultsOfRows({ rows, fields }: PageMapping, checks: StepChecks): st
   return faults.filter((fault) => fault !== null);
 }
 
-/** A field that looks into another kind of record than there is would never have a value. */
+/** A field that expects another kind of record than the mapping's would never have a value. */
 function findRecordFault({ rows }: PageMapping, steps: readonly Step[]): string | null {
   const first = steps[0]!.type;
   if (!rows) return null;
@@ -147,8 +147,8 @@ function findRecordFault({ rows }: PageMapping, steps: readonly Step[]): string 
 }
 
 /**
- * Whether the step needs the page as a tree, and what of it does; null when it is matched while the page streams by.
- * Only first steps concern the page; others read small texts.
+ * Why the step needs the page as a tree; null when it is matched while the page streams. Only first steps read the
+ * page; others read small texts.
  */
 export function needsDom(step: Step): string | null {
   if (step.type === 'xpath') return 'xpath';

@@ -1,13 +1,13 @@
 /** The real clock. */
 import type { Clock } from '../ports/clock.ts';
 
-/** A longer timer fires at once. */
+/** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // By hand, because the one of timers/promises makes two errors for every sleep that is broken off: one for each page.
+  // Hand-written, because the one of timers/promises creates two errors per aborted sleep, and each page aborts one.
   sleep(ms, signal) {
     const endMs = performance.now() + ms;
     return new Promise((resolve) => {

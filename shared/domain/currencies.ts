@@ -1,14 +1,14 @@
 /**
- * Currencies as price texts show them: ISO 4217 codes, symbols, and how each is customarily written. Written by hand: what
- * `Intl` knows depends on the Node of the machine, and it knows neither which symbols several currencies share nor where
- * fractions have gone out of use (docs/decisions/extraction.md).
+ * Currencies in price texts: ISO 4217 codes, symbols, and how amounts are usually written. Maintained by hand: the data
+ * of `Intl` depends on the machine's Node, and covers neither symbols shared by several currencies nor currencies whose
+ * fractions are no longer used (docs/decisions/extraction.md).
  */
 
 export type DecimalMark = '.' | ',';
 
 /**
- * How the amounts of a currency are written. `whole`: without a fraction, whatever ISO says. `three`: with three digits of
- * fraction. `point` and `comma`: that mark is the decimal one, and fractions have two digits. `either`: nothing can be said.
+ * How amounts of a currency are written. `whole`: without a fraction, even where ISO defines one. `three`: with three
+ * fraction digits. `point` and `comma`: that is the decimal mark, and fractions have two digits. `either`: unknown.
  */
 export type AmountStyle = 'whole' | 'three' | 'point' | 'comma' | 'either';
 
@@ -34,18 +34,18 @@ export function isCurrencyCode(text: string): boolean {
   return STYLE_OF.has(text);
 }
 
-/** What a text says about the currency of an amount. `code` is null where several currencies share the symbol. */
+/** What a text reveals about the currency of an amount. `code` is null where several currencies share the symbol. */
 export interface Currency {
   code: string | null;
   style: AmountStyle;
 }
 
-/** Throws nothing: an unknown code is of no style. */
+/** Never throws: an unknown code has no style. */
 export function currencyOf(code: string): Currency {
   return { code, style: STYLE_OF.get(code) ?? 'either' };
 }
 
-/** Symbols and local names of one currency each; those that several share stand in SHARED. */
+/** Symbols and local names of one currency each; SHARED has those of several. */
 const SYMBOLS: Record<string, string> = {
   AED: 'د.إ AED. Dhs',
   AUD: 'A$ AU$',
@@ -105,9 +105,9 @@ const SYMBOLS: Record<string, string> = {
   ZAR: 'R',
 };
 
-/** Symbols that do not tell which currency it is; how amounts are written they may tell. */
+/** Symbols that do not identify the currency, but may determine how amounts are written. */
 const SHARED: Record<AmountStyle, string> = {
-  // US, Canadian and Australian dollars, pesos …: where the comma is the decimal mark, nobody prints three digits behind it.
+  // US, Canadian and Australian dollars, pesos …: where the comma is the decimal mark, three digits never follow it.
   point: '$ ¥ 元 Rs',
   comma: 'kr Kr KR lei Lei LEI Lei. руб Руб р Bs',
   whole: 'FCFA CFA F.CFA ریال تومان',
@@ -131,8 +131,8 @@ const KNOWN: ReadonlyMap<string, Currency> = new Map([
 const isLetter = (char: string | undefined): boolean => /\p{L}/u.test(char ?? '');
 
 /**
- * Any of them, the longest first (`HK$` is no `$`), names only as whole words. In four groups, because a class of all letters beside each of
- * them would take seconds to compile.
+ * Any of them, longest first (`HK$` is not `$`), names only as whole words. In four groups, because a class of all
+ * letters beside each of them would take seconds to compile.
  */
 const ANY = [false, true]
   .flatMap((endsInLetter) => [false, true].map((beginsWithLetter) => ({ beginsWithLetter, endsInLetter })))
@@ -146,7 +146,7 @@ const ANY = [false, true]
   })
   .join('|');
 
-/** What may not go on with a letter; Chinese, Japanese, Korean and Thai set no space behind it. */
+/** Symbols that no letter may follow, except Chinese, Japanese, Korean and Thai, which use no space. */
 function isWord(symbol: string): boolean {
   return isLetter(symbol.at(-1)) && !/^[円元원บ]/.test(symbol);
 }
@@ -154,20 +154,20 @@ function isWord(symbol: string): boolean {
 const AT_END = new RegExp(String.raw`(?:${ANY})(?=[.:]?\s?$)`, 'u');
 const AT_START = new RegExp(String.raw`^\s?(${ANY})`, 'u');
 
-/** A currency at one end of a text, and how many characters it takes with what joins it to the amount. */
+/** A currency at one end of a text, and its length including what joins it to the amount. */
 export interface FoundCurrency {
   currency: Currency;
   chars: number;
 }
 
-/** The currency with which the text ends, before an amount: `nur EUR `. A dot or a colon may stand between. */
+/** The currency at the end of the text before an amount: `nur EUR `. A dot or colon may follow it. */
 export function currencyBefore(text: string): FoundCurrency | null {
   const tail = text.slice(-12);
   const match = AT_END.exec(tail);
   return match && { currency: KNOWN.get(match[0])!, chars: tail.length - match.index };
 }
 
-/** The currency with which the text begins, behind an amount: ` € incl. VAT`. */
+/** The currency at the start of the text after an amount: ` € incl. VAT`. */
 export function currencyBehind(text: string): FoundCurrency | null {
   const match = AT_START.exec(text.slice(0, 12));
   return match && { currency: KNOWN.get(match[1]!)!, chars: match[0].length };

@@ -1,4 +1,4 @@
-/** A step on one line, as the short form would write it. */
+/** A step on one line, in its short form. */
 import type { Step } from './mapping.ts';
 
 export function describeStep(step: Step): string {

@@ -1,4 +1,4 @@
-/** The name of one instance within its run: a slot of the plan, and how many instances have filled it so far. */
+/** Identifies one instance within its run: a slot of the plan, and the number of the instance within the slot. */
 export interface EpochId {
   /** From 0. */
   slot: number;

@@ -1,8 +1,8 @@
-/** One error type for everything a user can meet: a stable code, what to do, and the exit code it leads to. */
+/** One error type for all user-visible errors: a stable code, a hint and an exit code. */
 import type { ExitCode } from './exit-codes.ts';
 import { EXIT } from './exit-codes.ts';
 
-/** What the code that catches the error must do. */
+/** What code that catches the error must do. */
 export type ErrorAction = 'retry' | 'retry-later' | 'skip-item' | 'fail-run' | 'abort';
 
 interface ErrorKind {
@@ -12,7 +12,7 @@ interface ErrorKind {
   doc: string;
 }
 
-/** Every error code there is. docs/errors.md lists exactly these; a test keeps it so. */
+/** Every error code. docs/errors.md lists exactly these; a test ensures it. */
 export const ERROR_KINDS = {
   usage: { action: 'abort', exit: EXIT.usage, doc: 'The command line is wrong: an unknown command, flag or value.' },
   'config-invalid': {
@@ -28,14 +28,14 @@ export const ERROR_KINDS = {
   'folder-unwritable': {
     action: 'abort',
     exit: EXIT.config,
-    doc: 'A folder or file that the command writes to cannot be made or written.',
+    doc: 'A folder or file that the command writes to cannot be created or written.',
   },
   'database-unreachable': {
     action: 'retry',
     exit: EXIT.config,
     doc: 'The database refuses the connection, the user or the password.',
   },
-  'database-rights': { action: 'abort', exit: EXIT.config, doc: 'The database user lacks a right that a run needs.' },
+  'database-rights': { action: 'abort', exit: EXIT.config, doc: 'The database user lacks a privilege a run needs.' },
   'database-busy': {
     action: 'retry',
     exit: EXIT.internal,
@@ -62,7 +62,7 @@ export const ERROR_KINDS = {
   'not-available': {
     action: 'abort',
     exit: EXIT.config,
-    doc: 'The configuration asks for something this version does not do yet.',
+    doc: 'The configuration requires something that this version does not support yet.',
   },
   'lock-held': {
     action: 'retry-later',
@@ -72,28 +72,28 @@ export const ERROR_KINDS = {
   'run-unknown': {
     action: 'abort',
     exit: EXIT.usage,
-    doc: 'No run with that name, or no run at all, is in the database.',
+    doc: 'The database has no run with that name, or no run at all.',
   },
-  'run-ended': { action: 'abort', exit: EXIT.usage, doc: 'The run has ended already, so there is nothing to resume.' },
+  'run-ended': { action: 'abort', exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
   'run-not-held': {
     action: 'abort',
     exit: EXIT.usage,
-    doc: 'The results of the run are not held back, so there is nothing to release.',
+    doc: 'The results of the run are not held, so there is nothing to release.',
   },
   'run-overtaken': {
     action: 'abort',
     exit: EXIT.held,
-    doc: 'A run that began later has published meanwhile; its rows are newer than the held ones.',
+    doc: 'A run that began later has already published; its rows are newer than the held ones.',
   },
   'run-unfinished': {
     action: 'retry-later',
     exit: EXIT.locked,
-    doc: 'An earlier run has lost its main server while its deadline is still ahead: its instances are at work.',
+    doc: 'An earlier run has lost its main server, but its deadline is still ahead and its instances are still working.',
   },
   infeasible: {
     action: 'abort',
     exit: EXIT.infeasible,
-    doc: 'The products cannot be crawled by the deadline within the limits given.',
+    doc: 'The products cannot be crawled by the deadline within the given limits.',
   },
   'site-down': {
     action: 'retry-later',
@@ -109,27 +109,27 @@ export const ERROR_KINDS = {
   'aws-denied': {
     action: 'abort',
     exit: EXIT.config,
-    doc: 'AWS refuses the call: credentials or a policy are missing.',
+    doc: 'AWS refuses the call: credentials or a permission are missing.',
   },
-  'aws-throttled': { action: 'retry', exit: EXIT.capacity, doc: 'AWS asks for fewer calls.' },
-  'aws-capability-missing': { action: 'abort', exit: EXIT.config, doc: 'The AWS endpoint does not know this call.' },
+  'aws-throttled': { action: 'retry', exit: EXIT.capacity, doc: 'AWS throttles the calls.' },
+  'aws-capability-missing': { action: 'abort', exit: EXIT.config, doc: 'The AWS endpoint does not support this call.' },
   'aws-not-found': {
     action: 'retry',
     exit: EXIT.internal,
-    doc: 'AWS does not know the object; just after a launch that may only mean not yet.',
+    doc: 'AWS does not know the resource; just after a launch it may only not be visible yet.',
   },
   'aws-invalid': { action: 'abort', exit: EXIT.config, doc: 'AWS refuses a parameter of the call.' },
   'aws-failed': { action: 'retry', exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
   'aws-unanswered': {
     action: 'retry-later',
     exit: EXIT.capacity,
-    doc: 'What a run needs could not be looked at before it: AWS was slow, throttling or failing for the moment.',
+    doc: 'What a run needs could not be checked before it: AWS was slow, throttled the calls or failed.',
   },
   'endpoint-unreachable': { action: 'retry', exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
   'endpoint-refused': {
     action: 'abort',
     exit: EXIT.config,
-    doc: 'A dry run was pointed at something that is not this machine.',
+    doc: 'A dry run was pointed at another machine.',
   },
   'object-missing': {
     action: 'fail-run',
@@ -144,7 +144,7 @@ export const ERROR_KINDS = {
   'port-taken': {
     action: 'abort',
     exit: EXIT.config,
-    doc: 'A port that the configuration names is used by another program.',
+    doc: 'Another program uses a port that the configuration names.',
   },
   'sandbox-failed': { action: 'abort', exit: EXIT.internal, doc: 'The sandbox did not start or has ended.' },
   platform: {
@@ -155,7 +155,7 @@ export const ERROR_KINDS = {
   'runtime-unavailable': {
     action: 'retry',
     exit: EXIT.config,
-    doc: 'The Node that instances run cannot be had from npm, or is not the one that is expected.',
+    doc: 'The Node for the instances is not available from npm, or is not the expected one.',
   },
   interrupted: { action: 'abort', exit: EXIT.interrupted, doc: 'The run was interrupted; it can be resumed.' },
   internal: { action: 'abort', exit: EXIT.internal, doc: 'A fault in crawlfleet itself.' },
@@ -164,8 +164,8 @@ export const ERROR_KINDS = {
 export type ErrorCode = keyof typeof ERROR_KINDS;
 
 /**
- * An error with a stable code. `message` says what happened and where; `hint` says what to do.
- * Throw it only for what the caller cannot handle here; expected results are return values.
+ * An error with a stable code. `message` says what happened and where; `hint` says what to do. Throw it only for what
+ * the caller cannot handle; expected results are return values.
  */
 export class AppError extends Error {
   readonly code: ErrorCode;
@@ -187,7 +187,7 @@ export class AppError extends Error {
   }
 }
 
-/** The text of anything thrown, with the causes behind it, on one line. */
+/** The message of anything thrown, with its causes, on one line. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let e: unknown = error, depth = 0; e !== undefined && e !== null && depth < 5; depth++) {
@@ -196,7 +196,7 @@ export function describeError(error: unknown): string {
       continue;
     }
     const part = e instanceof Error ? e.message || e.name : typeof e === 'string' ? e : JSON.stringify(e);
-    // Whoever wrapped an error may have put its words into the new one already.
+    // The wrapping error may already include the message of its cause.
     if (!parts.some((before) => before.includes(part))) parts.push(part);
     e = e instanceof Error ? e.cause : undefined;
   }

@@ -4,21 +4,24 @@
  */
 
 export interface RunLimits {
-  /** How often an instance speaks when nothing changes. */
+  /** How often an instance sends a heartbeat when nothing changes. */
   heartbeatMs: number;
-  /** Silence after which an instance that EC2 shows running is given up; twice that while the balancer finds it healthy. */
+  /**
+   * Silence after which an instance that EC2 shows running is given up; doubled while the load balancer finds it
+   * healthy.
+   */
   lostMs: number;
   /** From the accepted launch to the signed hello. */
   bootMs: number;
   /** From the sealed, empty shard to the manifest. */
   uploadMs: number;
-  /** From the terminate call to EC2 saying `terminated`; afterwards the call is repeated and an alarm raised. */
+  /** From the terminate call until EC2 shows `terminated`; afterwards the call is repeated and an alarm raised. */
   terminateMs: number;
   /** How long an instance collects results before it writes a part. */
   partMs: number;
-  /** How long a pool (a type in a subnet) that had no machine is left alone; doubled when it is still dry, twice. */
+  /** How long a pool (a type in a subnet) without capacity is not tried; doubled up to twice while it stays dry. */
   dryPoolMs: number;
-  /** From a refusal for the account's quota to the one launch that tries it again, unless an instance ends before. */
+  /** From a quota refusal to the one launch that tries again, unless an instance ends earlier. */
   quotaPauseMs: number;
   /** From the hello to the first healthy check, while others are healthy. */
   healthyMs: number;
@@ -31,7 +34,7 @@ export function limitsFor(deadlineMs: number): RunLimits {
   const heartbeatMs = clamp(Math.round(deadlineMs / 960), 500, 15_000);
   return {
     heartbeatMs,
-    // 12 heartbeats are 6 s on a short run: on a busy machine a process that is well may be silent for 9.
+    // 12 heartbeats are 6 s on a short run: on a busy machine a healthy process may be silent for 9.
     lostMs: Math.max(12 * heartbeatMs, Math.min(20_000, Math.round(deadlineMs / 6))),
     // 6 minutes on a 4-hour run; never under 10 s, because a process needs that on a busy laptop.
     bootMs: clamp(Math.round(deadlineMs / 40), 10_000, 360_000),
@@ -39,10 +42,10 @@ export function limitsFor(deadlineMs: number): RunLimits {
     terminateMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
     // Two minutes on a long run; on a short one often enough that loading overlaps the crawl.
     partMs: clamp(Math.round(deadlineMs / 60), 1_000, 120_000),
-    // 3 minutes on a 4-hour run: EC2's pools recover within minutes, or not soon.
+    // 3 minutes on a 4-hour run: EC2's pools recover within minutes or not soon.
     dryPoolMs: clamp(Math.round(deadlineMs / 80), 2_000, 180_000),
     quotaPauseMs: clamp(Math.round(deadlineMs / 24), 5_000, 600_000),
-    // With the boot before it and the replacement's call after it within 8 minutes of a 4-hour run.
+    // On a 4-hour run, boot, this wait and the replacement's launch call fit into 8 minutes.
     healthyMs: clamp(Math.round(deadlineMs / 48), 10_000, 300_000),
   };
 }

@@ -1,13 +1,13 @@
 /**
- * A mapping says which values of a page become which columns. This is the normalised form that both sides use: a field
- * is a chain of steps. The YAML and JSON forms are read elsewhere.
+ * A mapping defines which values of a page become which columns. This is the normalised form that both sides use: a
+ * field is a chain of steps. Other files parse the YAML and JSON forms.
  *
  * A chain works on a list of values. Its first step selects from the page; each further one works on every value of the
  * list. A selecting step that is not the first reads each value's text as HTML (css, xpath) or JSON (jsonpath, json_ld).
  *
- * How many values: a chain without `first`, `all`, `join` and `split` goes on with the first value selected, whatever
- * becomes of it. With one of them every selected value goes through; a value that a step can make nothing of is left
- * out; and at the end the first one left is the field's value, or with `all` the whole list is.
+ * How many values: a chain without `first`, `all`, `join` and `split` continues with only the first selected value,
+ * even if it fails later. With one of them every selected value passes through the chain; values that a step cannot
+ * process are dropped; at the end the first remaining value is the field's value, or with `all` the whole list.
  */
 import type { DecimalMark } from './currencies.ts';
 import type { UnreadNumber } from './unread-number.ts';
@@ -18,34 +18,37 @@ export type SelectStep =
   | { type: 'css'; selector: string; attribute?: string }
   /** XPath 1.0: text of the nodes, or the string, number or boolean that the expression gives. */
   | { type: 'xpath'; expression: string }
-  /** Values at a dotted path in any JSON-LD block: `offers.price`, `@graph.0.name`. Arrays are walked through. */
+  /** Values at a dotted path in any JSON-LD block: `offers.price`, `@graph.0.name`. Arrays are traversed. */
   | { type: 'json_ld'; path: string }
-  /** JSONPath (RFC 9535) in a page or value that is JSON. Objects come out as JSON text. */
+  /** JSONPath (RFC 9535) in a page or value that is JSON. Objects become JSON text. */
   | { type: 'jsonpath'; expression: string }
   /** RE2 syntax, in the source of the page or in the value: every match, or the numbered group of it (0: the whole match). */
   | { type: 'regex'; pattern: string; group: number };
 
-/** Steps that take values and give values. */
+/** Steps that transform values. */
 export type Processor =
   | { type: 'trim' | 'lower' | 'upper' | 'boolean' }
-  /** Without `decimal` currency and form decide, and where they do not, the whole column. */
+  /** Without `decimal`, currency and format decide the decimal mark, and otherwise the whole column. */
   | { type: 'number' | 'integer'; decimal?: DecimalMark }
-  /** The amount of a price; `currency` is that of amounts without one of their own. */
+  /** The amount of a price; `currency` applies to amounts that show none. */
   | { type: 'price'; decimal?: DecimalMark; currency?: string }
-  /** The ISO 4217 code of a price; `currency` where the text does not tell it. */
+  /** The ISO 4217 code of a price; `currency` where the text shows none. */
   | { type: 'currency'; currency?: string }
   /** Every occurrence of the text `find`. */
   | { type: 'replace'; find: string; with: string }
-  /** Luxon tokens such as `yyyy-MM-dd HH:mm`; null reads ISO 8601. Gives `2026-11-21`, or `2026-11-21T09:30:00` when the format has a time. */
+  /**
+   * Luxon tokens such as `yyyy-MM-dd HH:mm`; null means ISO 8601. Yields `2026-11-21`, or `2026-11-21T09:30:00` when
+   * the format has a time.
+   */
   | { type: 'date'; format: string | null; locale: string | null }
   | { type: 'split'; by: string }
   | { type: 'join'; by: string }
   | { type: 'first' }
   /** Keep every value as a JSON array. */
   | { type: 'all' }
-  /** Stands in when no value is left. */
+  /** Used when no value is left. */
   | { type: 'default'; value: string | number | boolean }
-  /** The absolute form of a link, by the page's own URL and its <base>. */
+  /** The absolute form of a link, resolved against the page's URL and its <base>. */
   | { type: 'url' };
 
 export type Step = SelectStep | Processor;
@@ -62,21 +65,27 @@ export interface Field {
   name: string;
   /** At least one; the first one selects. */
   steps: Step[];
-  /** Without a value the product is not stored but failed(parse); with `rows`, the row is left out. */
+  /** Without a value the product becomes failed(parse); with `rows`, the row is dropped. */
   required: boolean;
 }
 
-/** A page that holds many records, one row of the result table each. */
+/** A page with many records, each a row of the result table. */
 export interface Rows {
-  /** Selects the records (css, xpath or jsonpath); the css, xpath and jsonpath steps that begin a field look inside one record only. */
+  /**
+   * Selects the records (css, xpath or jsonpath); css, xpath and jsonpath steps that begin a field search only inside
+   * one record.
+   */
   each: SelectStep;
-  /** The field whose value tells the records of one product apart: the column row_key. */
+  /** The field whose value identifies a record within its product: the column row_key. */
   key: string;
-  /** Found only on pages that rightly have no record ("no reviews yet"). A page with neither records nor this is failed(parse): it may be a ban. */
+  /**
+   * Matches only pages that legitimately have no record ("no reviews yet"). A page with neither is failed(parse): it
+   * may be a ban.
+   */
   empty: SelectStep | null;
 }
 
-/** Gives addresses of further pages of the same product, such as the next page of its reviews. */
+/** Yields URLs of further pages of the same product, such as the next page of its reviews. */
 export interface UrlParser {
   description: string;
   steps: Step[];
@@ -84,7 +93,9 @@ export interface UrlParser {
 
 export interface PageMapping {
   name: string;
-  /** RE2 patterns found anywhere in the URL; the mapping is for URLs that one of them fits. None: for every URL. */
+  /**
+   * RE2 patterns matched anywhere in the URL; the mapping applies to URLs that match one of them. None: to every URL.
+   */
   urlPatterns: string[];
   urlParsers: UrlParser[];
   rows: Rows | null;
@@ -92,7 +103,9 @@ export interface PageMapping {
 }
 
 export interface Mapping {
-  /** The first one that fits the URL is used; a URL that none fits is failed(parse). Either all of them have `rows` or none. */
+  /**
+   * The first match for the URL is used; without a match the product is failed(parse). Either all have `rows` or none.
+   */
   pages: PageMapping[];
 }
 
@@ -105,26 +118,26 @@ export interface Column {
 }
 
 export type Scalar = string | number | boolean;
-/** What goes through a chain: a number may be one that only the whole column decides. */
+/** A value in a chain; a number may be one that only the whole column decides. */
 export type ChainValue = Scalar | UnreadNumber;
-/** What a page gives for a field: null where there is no value. */
+/** A page's value for a field; null where there is none. */
 export type FieldValue = ChainValue | null | ChainValue[];
 export type Row = Record<string, FieldValue>;
-/** By field: the decimal mark that the text of its number shows beyond doubt. */
+/** By field: the decimal mark that the text of its number shows unambiguously. */
 export type ShownMarks = Record<string, DecimalMark>;
 
 /** One row of the result table; `key` is null unless the mapping has `rows`. */
 export interface KeyedRow {
   key: string | null;
   row: Row;
-  /** Left out where no text shows one. */
+  /** Left out where no text shows a mark. */
   marks?: ShownMarks;
 }
 
 /** Columns every result table has; a field cannot take their names. */
 export const RESERVED_COLUMNS = ['product_id', 'row_key', 'run_id', 'url', 'crawled_at'] as const;
 
-/** The column type a field's chain leads to. */
+/** The column type that results from a field's chain. */
 export function fieldType(field: Pick<Field, 'steps'>): FieldType {
   if (field.steps.some((step) => step.type === 'all')) return 'json';
   let type: FieldType = 'text';
@@ -156,12 +169,15 @@ export function columnsOf(mapping: Mapping): Column[] {
   return [...columns.values()];
 }
 
-/** Whether the field reads numbers out of text: they may be unread until the whole column is known. */
+/** Whether the field parses numbers from text: they may be unread until the whole column is known. */
 export function readsNumbers({ steps }: Pick<Field, 'steps'>): boolean {
   return steps.some(({ type }) => type === 'number' || type === 'integer' || type === 'price');
 }
 
-/** True for values of attributes, JSON and JSON-LD, where a plain number has the point. By the last step that selects; what a pattern cuts out of a value is as its source is. */
+/**
+ * True for values of attributes, JSON and JSON-LD, where a plain number uses the point. Decided by the last selecting
+ * step; a pattern's match is treated like its source.
+ */
 export function isMachineRead(steps: readonly Step[]): boolean {
   const last = steps.filter(isSelectStep).findLast(({ type }) => type !== 'regex');
   switch (last?.type) {
@@ -177,7 +193,7 @@ export function isMachineRead(steps: readonly Step[]): boolean {
   }
 }
 
-/** True when one product may have many rows, told apart by row_key. */
+/** True when one product may have many rows, identified by row_key. */
 export function hasRows(mapping: Mapping): boolean {
   return mapping.pages.some((page) => page.rows !== null);
 }

@@ -1,9 +1,9 @@
-/** What became of a product. Every planned product ends in exactly one outcome. */
+/** The result of a product. Every planned product ends in exactly one outcome. */
 
 export const OUTCOMES = ['stored', 'gone', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** The closed list of reasons a product can fail for. Reports and tests count on it staying closed. */
+/** The complete list of reasons a product can fail for. Reports and tests rely on it. */
 export const FAILURE_REASONS = [
   'http-status',
   'network',
@@ -25,7 +25,7 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** What a product ends with when nobody has crawled it, or when its result never came: that says nothing about its page. */
+/** Reasons for products that no instance crawled, or whose result never arrived: they say nothing about the page. */
 export const NOT_CRAWLED: readonly FailureReason[] = [
   'robots',
   'banned',
@@ -37,7 +37,7 @@ export const NOT_CRAWLED: readonly FailureReason[] = [
   'cancelled',
 ];
 
-/** True for a failure that may go away by itself, so the product is tried once more at the end of its shard. */
+/** True for a failure that may be transient, so the product is retried once at the end of its shard. */
 export function isRetryable(reason: FailureReason): boolean {
   switch (reason) {
     case 'http-status':
@@ -62,7 +62,7 @@ export function isRetryable(reason: FailureReason): boolean {
   }
 }
 
-/** How many products ended how. `failed` always equals the sum over `reasons`. */
+/** Number of products per outcome. `failed` always equals the sum over `reasons`. */
 export interface OutcomeCounts {
   stored: number;
   gone: number;

@@ -1,23 +1,23 @@
-/** Product IDs as they come from the user's database, and the URLs made from them. */
+/** Product IDs from the user's database, and the URLs made from them. */
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
 export const MAX_ID_BYTES = 2_000;
 /** MySQL's index limit of 3,072 bytes at 4 bytes a character: the result table's primary key cannot be longer. */
 export const MAX_ID_CHARS = 768;
 
-/** What the plan numbers 1, 2, 3 …: the number stands for the product everywhere inside a run. */
+/** A product of the plan, numbered 1, 2, 3 …: the number identifies it everywhere inside a run. */
 export interface Product {
   n: number;
   id: string;
 }
 
-/** Why an ID cannot be used, or null when it can. Length is counted in UTF-8 bytes, as the database does. */
+/** Why an ID is unusable, or null when it is usable. Length is counted in UTF-8 bytes, as in the database. */
 export function findIdFault(id: string): string | null {
   if (id === '') return 'is empty';
-  // Every URL parser takes them for steps in the path, percent-encoded or not.
+  // Every URL parser treats them as dot segments, percent-encoded or not.
   if (id === '.' || id === '..') return 'is a dot segment, which no URL can carry';
   if (id.includes('\0')) return 'contains a NUL character';
-  // isWellFormed: a lone surrogate has no UTF-8 form, so the database would store another ID than we were given.
+  // isWellFormed: a lone surrogate has no UTF-8 form, so the database would store a different ID.
   if (!id.isWellFormed()) return 'is not valid Unicode text';
   if (id.length > MAX_ID_CHARS && Array.from(id).length > MAX_ID_CHARS)
     return `is longer than ${MAX_ID_CHARS} characters`;

@@ -1,4 +1,4 @@
-/** Durations, sizes, rates and shares as people write them in fleet.yaml: `4h`, `1h30m`, `200ms`, `5MB`, `5/s`, `5%`. */
+/** Durations, sizes, rates and shares in the notation of fleet.yaml: `4h`, `1h30m`, `200ms`, `5MB`, `5/s`, `5%`. */
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZE_UNITS: Record<string, number> = {
@@ -21,7 +21,7 @@ export function parseDuration(text: string): number | null {
   return Number.isFinite(total) ? Math.round(total) : null;
 }
 
-/** `1h 30m`, `12.5s`, `200ms`: the two largest units that matter. */
+/** `1h 30m`, `12.5s`, `200ms`: at most the two largest units. */
 export function formatDuration(ms: number): string {
   if (!Number.isFinite(ms)) return 'never';
   if (ms < 1_000) return `${Math.round(ms)}ms`;

@@ -1,8 +1,8 @@
-/** Whether robots.txt lets us ask for a path (RFC 9309, section 2.2.2). */
-/** The path itself may always be asked for. */
+/** Whether robots.txt allows a path (RFC 9309, section 2.2.2). */
+/** The path of robots.txt itself, which is always allowed. */
 export const ROBOTS_PATH = '/robots.txt';
 
-/** A pattern made ready: the texts between its `*`. */
+/** A compiled pattern: the texts between its `*`. */
 interface Matcher {
   allow: boolean;
   texts: string[];
@@ -10,24 +10,27 @@ interface Matcher {
   length: number;
 }
 
-/** Characters that all patterns together may look through for one path: some milliseconds. A thousand patterns take a tenth of it. */
+/**
+ * Maximum characters that all patterns together may scan for one path: some milliseconds. A thousand patterns need a
+ * tenth.
+ */
 const MAX_STEPS = 2_000_000;
 
-/** A policy is asked about each product: its patterns are made ready once. */
+/** Every product is checked against the policy, so its patterns are compiled once. */
 const compiled = new WeakMap<RobotsPolicy, Matcher[]>();
 
 /**
- * Whether the policy lets us ask for a path. The longest pattern that matches decides; of an `allow` and a `disallow` of
- * the same length the `allow`. Takes at most time in proportion to the path for each `*` of each rule, and where all of them
- * take longer than patterns of people ever do, the answer is no.
+ * Whether the policy allows a path. The longest matching pattern decides; of an `allow` and a `disallow` of the same
+ * length, the `allow`. The time is at most proportional to the path for each `*` of each rule; where all rules together
+ * take longer than any real robots.txt, the answer is no.
  *
- * @param path with its query, as it goes over the wire; percent-encoded in whatever way
+ * @param path with its query, as sent over the wire, in any percent-encoding
  */
 export function isAllowed(policy: RobotsPolicy, path: string): boolean {
   if (path === ROBOTS_PATH || policy.access === 'all') return true;
   if (policy.access === 'none') return false;
   let matchers = compiled.get(policy);
-  // The longest first, and allow before disallow, so that the first match is the one that decides.
+  // Longest first, and allow before disallow, so that the first match decides.
   if (!matchers) {
     matchers = policy.rules.map(compileRule).sort((a, b) => b.length - a.length || Number(b.allow) - Number(a.allow));
     compiled.set(policy, matchers);
@@ -45,7 +48,7 @@ function compileRule({ allow, pattern }: RobotsRule): Matcher {
   return { allow, texts: body.split('*'), toEnd, length: body.length + Number(toEnd) };
 }
 
-/** Each text is taken at its first place after the one before: if any choice of places fits, that one does. */
+/** Each text is matched at its first position after the previous one: if any match exists, this finds one. */
 function matches({ texts, toEnd }: Matcher, path: string, budget: { steps: number }): boolean {
   if (budget.steps < 0) return false;
   const first = texts[0]!;
@@ -66,7 +69,7 @@ function matches({ texts, toEnd }: Matcher, path: string, budget: { steps: numbe
 
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 
-/** One spelling for each path (RFC 9309, 2.2.2): unreserved characters plain, everything else that is not reserved encoded. */
+/** Normalizes a path (RFC 9309, 2.2.2): unreserved characters plain, all others that are not reserved encoded. */
 function normalise(text: string): string {
   return text.toWellFormed().replace(/%[0-9A-Fa-f]{2}|%|[^\w.~:/?#[\]@!$&'()*+,;=%-]+/g, (found) => {
     if (!/^%[0-9A-Fa-f]{2}$/.test(found)) return encodeURIComponent(found);
@@ -74,22 +77,24 @@ function normalise(text: string): string {
     return UNRESERVED.test(char) ? char : found.toUpperCase();
   });
 }
+
 export interface RobotsRule {
   allow: boolean;
-  /** As written: `*` stands for any text, a final `$` for the end of the path. */
+  /** As written: `*` matches any text, a final `$` the end of the path. */
   pattern: string;
 }
+
 export interface RobotsPolicy {
   /** Changes when anything below does. */
   version: string;
   /**
-   * all    everything is allowed: there is no robots.txt (4xx), or nothing in it is for us
-   * none   nothing is allowed: robots.txt cannot be had (5xx, time-out, no connection)
+   * all    everything is allowed: there is no robots.txt (4xx), or nothing in it applies to us
+   * none   nothing is allowed: robots.txt is unavailable (5xx, timeout, no connection)
    * rules  the rules decide
    */
   access: 'all' | 'none' | 'rules';
   rules: RobotsRule[];
   crawlDelayMs: number | null;
-  /** One line for people: where this comes from. */
+  /** One line for users: where the policy comes from. */
   source: string;
 }

@@ -1,12 +1,12 @@
-/** Reads the text of a robots.txt (RFC 9309, section 2.2.1), in linear time. */
+/** Parses a robots.txt (RFC 9309, section 2.2.1) in linear time. */
 import type { RobotsRule } from './robots-matcher.ts';
 
-/** So much of a robots.txt counts; a line cut by it does not. */
+/** Maximum length of a robots.txt that counts; a line cut off by it does not. */
 export const MAX_ROBOTS_BYTES = 512_000;
 
 /**
- * The rules and the Crawl-delay that a robots.txt has for us: those of all groups that name our product token, else those
- * of all groups for `*`. Never throws; lines that are not understood are left out.
+ * The rules and the Crawl-delay of a robots.txt that apply to us: those of all groups that name our product token, else
+ * those of all groups for `*`. Never throws; unknown lines are skipped.
  *
  * @param userAgent our whole User-Agent header, such as `examplebot/1.0 (+https://example.jp/bot)`
  */
@@ -15,7 +15,7 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
   const own = new Group();
   const everybody = new Group();
   let open: Group[] = [];
-  /** User-agent lines in a row share the group that follows. */
+  /** Consecutive User-agent lines share the following group. */
   let naming = false;
   for (const line of linesOf(text)) {
     const field = readField(line);
@@ -23,19 +23,20 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
     if (field.name === 'user-agent') {
       if (!naming) open = [];
       naming = true;
-      // `*` alone is everybody; behind a name Google's parser leaves it out, and 67 of 4,231 real files write `name*`.
+      // `*` alone matches every agent; after a name Google's parser ignores it, and 67 of 4,231 real files write
+      // `name*`.
       const agent = /^\*(\s|$)/.test(field.value) ? '*' : tokenOf(field.value);
       const group = agent === '*' ? everybody : agent === token ? own : null;
       if (group && !open.includes(group)) open.push(group);
       if (group) group.named = true;
     } else if (field.name === 'allow' || field.name === 'disallow') {
       naming = false;
-      // An empty pattern matches nothing: `Disallow:` is the way to say that all is allowed.
+      // An empty pattern matches nothing: `Disallow:` means that everything is allowed.
       if (field.value === '') continue;
       for (const group of open) group.rules.push({ allow: field.name === 'allow', pattern: field.value });
     } else if (field.name === 'crawl-delay') {
-      // No part of the RFC, but it ends the row of names: `User-agent: *`, `Crawl-delay: 10` above another's
-      // `User-agent` must not put everybody under that one's rules.
+      // Not part of the RFC, but it ends the list of names: `User-agent: *`, `Crawl-delay: 10` above another
+      // `User-agent` must not apply that agent's rules to every agent.
       naming = false;
       for (const group of open) group.delay(field.value);
     }
@@ -45,7 +46,7 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
 }
 
 /**
- * The name that a robots.txt calls us by, in lower case: `examplebot` of `examplebot/1.0 (+https://example.jp/bot)`, and of
+ * Our name in a robots.txt, in lower case: `examplebot` for `examplebot/1.0 (+https://example.jp/bot)`, and for
  * `Mozilla/5.0 (compatible; examplebot/1.0; +https://example.jp/bot)`.
  */
 export function productToken(userAgent: string): string {
@@ -53,7 +54,7 @@ export function productToken(userAgent: string): string {
   return tokenOf(compatible ?? userAgent);
 }
 
-/** Up to the version or whatever follows the name. */
+/** Up to the version, or anything else that follows the name. */
 function tokenOf(text: string): string {
   return text
     .trim()
@@ -66,7 +67,7 @@ class Group {
   readonly rules: RobotsRule[] = [];
   crawlDelayMs: number | null = null;
 
-  /** Of several the longest counts. What is no plain number of seconds does not. */
+  /** The longest of several counts. Only plain numbers of seconds are accepted. */
   delay(value: string): void {
     if (!/^\d{1,9}(\.\d{1,9})?$/.test(value)) return;
     this.crawlDelayMs = Math.max(this.crawlDelayMs ?? 0, Math.round(Number(value) * 1_000));
@@ -78,7 +79,7 @@ function linesOf(text: string): string[] {
   return cutToLimit(text.slice(start)).split(/[\r\n]+/);
 }
 
-/** A rule that is cut off could allow or forbid more than it says, so the last line goes too. */
+/** A truncated rule could allow or forbid more than intended, so the last line is dropped too. */
 function cutToLimit(text: string): string {
   if (text.length * 3 <= MAX_ROBOTS_BYTES) return text;
   const bytes = new TextEncoder().encode(text);
@@ -87,7 +88,7 @@ function cutToLimit(text: string): string {
   return new TextDecoder().decode(kept.subarray(0, Math.max(kept.lastIndexOf(10), kept.lastIndexOf(13), 0)));
 }
 
-/** `name: value` without comment and white space around; names in lower case, common misspellings put right. */
+/** `name: value` without comment and surrounding white space; names in lower case, common misspellings corrected. */
 function readField(line: string): { name: string; value: string } | null {
   const comment = line.indexOf('#');
   const plain = comment === -1 ? line : line.slice(0, comment);
@@ -97,7 +98,7 @@ function readField(line: string): { name: string; value: string } | null {
   return { name: ALIASES.get(name) ?? name, value: plain.slice(colon + 1).trim() };
 }
 
-/** `disallow /a`, without its colon: two words and no more, as Google's parser takes it. */
+/** `disallow /a` without the colon: exactly two words, as in Google's parser. */
 function readBareField(line: string): { name: string; value: string } | null {
   const [name = '', value, ...more] = line.trim().split(/\s+/);
   if (value === undefined || more.length > 0) return null;

@@ -1,5 +1,5 @@
 /**
- * robots.txt as it is handed out to the fleet: the rules for our own User-Agent and nothing else (RFC 9309).
+ * robots.txt as distributed to the fleet: only the rules for our own User-Agent (RFC 9309).
  */
 import type { RobotsPolicy } from './robots-matcher.ts';
 import { parseRobots, productToken } from './robots-parser.ts';
@@ -11,22 +11,22 @@ export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
 export type RobotsOutcome =
   /** The last reply; `text` matters for 2xx only. */
   | { kind: 'reply'; status: number; text: string }
-  /** Redirects that lead nowhere: too many, in a circle, or without a target. */
+  /** Failed redirects: too many, circular, or without a target. */
   | { kind: 'lost'; detail: string }
-  /** No reply: a time-out, no connection, an address that must not be connected to, or a body that broke off. */
+  /** No reply: a timeout, no connection, a forbidden address, or an incomplete body. */
   | { kind: 'unreachable'; detail: string };
 
 /**
- * The policy that an outcome leads to, all but its version (RFC 9309, 2.3.1): a reply of 2xx is read; 4xx, and redirects
- * that lead nowhere, mean that there are no rules; anything else means that the site is to be left alone for now.
+ * The policy for an outcome, without its version (RFC 9309, 2.3.1): a 2xx reply is parsed; 4xx and failed redirects
+ * mean that there are no rules; anything else means that the site must not be crawled for now.
  *
  * @param userAgent our whole User-Agent header
- * @param url where robots.txt was asked for; named in `source`
+ * @param url the URL of robots.txt; named in `source`
  */
 export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: string): Omit<RobotsPolicy, 'version'> {
   const none = { rules: [], crawlDelayMs: null };
   if (outcome.kind === 'unreachable')
-    return { access: 'none', ...none, source: `${url} cannot be had: ${outcome.detail}` };
+    return { access: 'none', ...none, source: `${url} is unavailable: ${outcome.detail}` };
   if (outcome.kind === 'lost') return { access: 'all', ...none, source: `${url} leads nowhere: ${outcome.detail}` };
   const { status, text } = outcome;
   if (status >= 400 && status < 500) return { access: 'all', ...none, source: `${url} does not exist (${status})` };

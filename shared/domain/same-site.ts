@@ -1,12 +1,12 @@
-/** Which redirects and links stay on the site that the user asked us to crawl, and under the rules of its robots.txt. */
+/** Which redirects and links stay on the user's site and under the rules of its robots.txt. */
 
-/** Hops in a row that are followed for one page. */
+/** Maximum redirects followed for one page. */
 export const MAX_REDIRECTS = 5;
 
 /**
  * True when a redirect, or a link to a further page, from one absolute URL to the other stays on the site: both are http or
- * https, and the hosts are equal, differ by a leading `www.`, or one is a sub-domain of the other. IP addresses and names
- * without a dot have no sub-domains: there the host and the port must be the same. False for what is no URL.
+ * https, and the hosts are equal, differ by a leading `www.`, or one is a subdomain of the other. IP addresses and
+ * names without a dot have no subdomains: their host and port must be equal. False for an invalid URL.
  */
 export function isSameSite(from: string, to: string): boolean {
   const a = parseHttp(from);
@@ -21,8 +21,9 @@ export function isSameSite(from: string, to: string): boolean {
 }
 
 /**
- * True when the robots.txt of one URL's host holds for the other, too. RFC 9309: rules hold for the host and port they were read from, so
- * those of a sub-domain are its own. A leading `www.`, and http instead of https on their usual ports, make no other shop.
+ * True when the robots.txt of one URL's host also applies to the other. RFC 9309: rules apply to the host and port they
+ * were read from, so a subdomain has its own. A leading `www.`, or http instead of https on their default ports, is the
+ * same shop.
  */
 export function sharesRobots(from: string, to: string): boolean {
   const a = parseHttp(from);
@@ -40,10 +41,12 @@ const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
 
 const portOf = (url: URL): string => url.port || (url.protocol === 'https:' ? '443' : '80');
 
-/** An address, or a name such as `localhost`. URL has turned every spelling of an IPv4 address into four numbers. */
+/**
+ * An IP address, or a name such as `localhost`. URL has normalized every spelling of an IPv4 address to four numbers.
+ */
 const isExact = (host: string): boolean => host.startsWith('[') || !host.includes('.') || /^[\d.]+$/.test(host);
 
-/** `www.com` stays what it is: what is left must be a name with a dot. */
+/** `www.com` stays unchanged: the rest must be a name with a dot. */
 function withoutWww(host: string): string {
   const rest = host.startsWith('www.') ? host.slice(4) : host;
   return rest.includes('.') ? rest : host;

@@ -1,17 +1,18 @@
 /**
- * How products are cut into chunks and how many of them one slot is due.
+ * How products are split into chunks, and how many chunks each slot may hold.
  *
- * All chunks but the last have the same size, so a shard's size is its number of chunks. Chunks go out in two steps:
- * first every slot may hold floor(chunks / slots); only when all of those are granted may a slot take one more.
- * That keeps shards even to within one chunk whatever order the balancer picks targets in.
+ * All chunks but the last have the same size, so a shard's size is its number of chunks. Chunks are granted in two
+ * steps: first every slot may hold floor(chunks / slots); only when all of those are granted may a slot take one more.
+ * That keeps shards even to within one chunk, whatever order the load balancer picks targets in.
  */
 
-/** Sends at most this many IDs in one call: express refuses bodies over 100 KB by default, and an ID may be long. */
+/** Maximum IDs per call: express refuses bodies over 100 KB by default, and an ID may be long. */
 export const MAX_CHUNK = 500;
 
 /**
- * IDs per chunk: a twentieth of a share, so a late instance still finds some, within [1, 500]. Rounded up: a share is then
- * at most 20 chunks; rounded down it is 20 and a bit, so some slots hold 21, and a plan needs a 23rd instance where 22 do.
+ * IDs per chunk: a twentieth of a share, so that a late instance still gets some, within [1, 500]. Rounded up, a share
+ * is at most 20 chunks. Rounded down it would be slightly more, so some slots would hold 21 and a plan would need 23
+ * instances where 22 suffice.
  */
 export function chunkSize(products: number, slots: number): number {
   return Math.min(MAX_CHUNK, Math.max(1, Math.ceil(products / Math.max(1, slots) / 20)));
@@ -25,7 +26,7 @@ export interface ChunkRange {
   last: number;
 }
 
-/** Cuts product numbers 1..products into ranges of `size`. */
+/** Splits product numbers 1..products into ranges of `size`. */
 export function cutChunks(products: number, size: number): ChunkRange[] {
   const ranges: ChunkRange[] = [];
   for (let first = 1, index = 1; first <= products; first += size, index++) {

@@ -1,6 +1,6 @@
 /**
- * The states of a run and of an instance, and the moves between them. What each means and what ends it at the latest stands
- * as data in phases.ts, from where docs/states.md has it.
+ * The states of a run and of an instance, and the moves between them. phases.ts holds the meaning and the time limit of
+ * each as data, from which docs/states.md is generated.
  */
 
 export const RUN_PHASES = [

@@ -1,12 +1,12 @@
-/** Numbers that a page shows so that they can be read in two ways, on their way to the main server, which sees the whole column. */
+/** Numbers whose text can be read in two ways. The main server, which sees the whole column, decides. */
 import type { DecimalMark } from './currencies.ts';
 
-/** As much of the text is kept. */
+/** Maximum characters of the text that are kept. */
 export const MAX_UNREAD_CHARS = 80;
 
-/** A number that its own text does not decide. Both readings null: no decimal mark would decide it either. */
+/** An ambiguous number. Both readings null: no decimal mark would resolve it. */
 export interface UnreadNumber {
-  /** As the page has it. */
+  /** The text on the page. */
   text: string;
   /** With the point as decimal mark. */
   point: number | null;
@@ -18,20 +18,20 @@ export function isUnread(value: unknown): value is UnreadNumber {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The readings that are numbers. */
+/** The non-null readings. */
 export function readingsOf({ point, comma }: UnreadNumber): number[] {
   return [point, comma].filter((reading) => reading !== null);
 }
 
-/** The reading under this decimal mark; null where there is none, or where nothing has decided. */
+/** The reading under this decimal mark; null where there is none, or where the mark is undecided. */
 export function readAs(unread: UnreadNumber, mark: DecimalMark | null): number | null {
   return mark === null ? null : mark === '.' ? unread.point : unread.comma;
 }
 
-/** What the column of a field shows: how many products have a value with this decimal mark beyond doubt. */
+/** Per decimal mark, how many products have a value in the field's column that shows it unambiguously. */
 export type MarkCounts = Record<DecimalMark, number>;
 
-/** The decimal mark of a column: the one that is shown, when the other is not. */
+/** The decimal mark of a column: the one shown, if the other is not. */
 export function decideMark({ '.': points, ',': commas }: MarkCounts): DecimalMark | null {
   if (points > 0 && commas > 0) return null;
   return points > 0 ? '.' : commas > 0 ? ',' : null;

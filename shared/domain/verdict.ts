@@ -1,19 +1,19 @@
-/** What a reply says about the address that asked for it, and what is kept to prove it. */
+/** What a reply proves about the requesting address, and the evidence for it. */
 
 /**
- * ok            the page is what was asked for
- * suspect       something is odd: the page, the address or the site; a canary tells
+ * ok            the page is the requested one
+ * suspect       something is odd: the page, the address or the site; a canary page decides
  * banned        the site refuses this address
- * site-changed  the site, or the mapping for it, is not what it was: canary pages are unreadable from every address
+ * site-changed  the site, or the mapping for it, has changed: canary pages are unreadable from every address
  */
 export const VERDICTS = ['ok', 'suspect', 'banned', 'site-changed'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Kept of the body, in UTF-8 bytes. */
+/** Maximum UTF-8 bytes of the body that are kept. */
 export const EVIDENCE_BODY_BYTES = 2_048;
 
 export interface Evidence {
-  /** Name of the rule that spoke, such as `status-403` or `script-shell`; the list is in docs/bans.md. */
+  /** Name of the rule that matched, such as `status-403` or `script-shell`; the list is in docs/bans.md. */
   rule: string;
   url: string;
   /** Null when there was no reply. */
@@ -24,19 +24,22 @@ export interface Evidence {
   body: string;
 }
 
-/** A site's own rules, beside the built-in ones. */
+/** A site's own rules, in addition to the built-in ones. */
 export interface BanRules {
   /** Statuses that mean a ban. */
   statuses: number[];
-  /** Parts of a redirect's target that mean a ban. */
+  /** Substrings of a redirect's target that mean a ban. */
   redirects: string[];
-  /** RE2 patterns, found without regard to case in the beginning of the page, that mean a ban. */
+  /** RE2 patterns that mean a ban, matched case-insensitively in the beginning of the page. */
   patterns: string[];
-  /** How long a banned address is left alone. */
+  /** How long a banned address sends no request. */
   coolDownMs: number;
 }
 
-/** A product whose values are known: asked again when in doubt. `fields` are compared with what the mapping gives. */
+/**
+ * A product whose values are known, fetched again when a reply is doubtful. `fields` are compared with the extracted
+ * values.
+ */
 export interface Canary {
   id: string;
   fields: Record<string, string | number | boolean>;

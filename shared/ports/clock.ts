@@ -1,10 +1,10 @@
-/** Time comes in through this port, so that a 4-hour run can be tested in milliseconds. */
+/** The source of time, so that a 4-hour run can be tested in milliseconds. */
 
 export interface Clock {
-  /** Wall-clock milliseconds since 1970: for records and for comparing with other machines. May jump. */
+  /** Wall-clock milliseconds since 1970: for records and for comparison with other machines. May jump. */
   now(): number;
-  /** Milliseconds that never go back: for measuring and pacing inside one process. */
+  /** Monotonic milliseconds: for measuring and pacing inside one process. */
   monotonic(): number;
-  /** Resolves after `ms`, or as soon as the signal aborts; never rejects. Callers look at the signal themselves. */
+  /** Resolves after `ms`, or as soon as the signal aborts; never rejects. Callers check the signal themselves. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Chance comes in through this port, so that a run can be replayed from its seed. */
+/** The source of randomness, so that a run can be replayed from its seed. */
 
 export interface Random {
   /** Uniform in [0, 1). */

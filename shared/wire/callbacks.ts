@@ -1,4 +1,4 @@
-/** What an instance says to the main server, and the orders in the replies. */
+/** What an instance sends to the main server, and the orders in the replies. */
 import { z } from 'zod';
 import type { RobotsPolicy } from '../domain/robots-matcher.ts';
 import { EVIDENCE_BODY_BYTES } from '../domain/verdict.ts';
@@ -7,19 +7,22 @@ export const HELLO_PATH = '/v1/instances/hello';
 export const HEARTBEAT_PATH = '/v1/instances/heartbeat';
 export const COMPLETION_PATH = '/v1/instances/completion';
 
-/** Largest callback body the main server reads. */
+/** Maximum callback body that the main server reads. */
 export const MAX_CALLBACK_BYTES = 1_000_000;
 
 const count = z.int().nonnegative();
 
-/** First words of an instance, MACed with the token of its user data. Repeating it is harmless; another key is refused. */
+/**
+ * First message of an instance, MACed with the token of its user data. Repeating it is harmless; another key is
+ * refused.
+ */
 export const helloSchema = z.strictObject({
   instanceId: z.string().min(1).max(64),
-  /** The address it serves and crawls from, as its metadata service says. */
+  /** The address it serves and crawls from, by its metadata service. */
   address: z.string().min(1).max(64),
   publicKey: z.string().min(1).max(200),
   bundleSha256: z.string(),
-  /** Its own clock, so that skew can be reported; the server's time decides. */
+  /** The instance's clock, so that skew can be reported; the server's time decides. */
   clock: z.iso.datetime(),
 });
 export type Hello = z.infer<typeof helloSchema>;
@@ -48,26 +51,26 @@ export const progressSchema = z.strictObject({
   minGapMs: z.number().nullable(),
   /** Median time of a page so far; null before the first one. */
   pageMs: z.number().nullable(),
-  /** Longest upload of a part so far, the try that succeeded; null before the first one. */
+  /** Longest upload of a part so far, counting only the successful attempt; null before the first one. */
   uploadMs: z.number().nonnegative().nullable().default(null),
-  /** Pages got with a browser. */
+  /** Pages fetched with a browser. */
   rendered: count,
-  /** Requests for canaries and other canary pages, asked again in doubt; part of `requests`. */
+  /** Requests for canary pages, configured or not, fetched again when in doubt; part of `requests`. */
   canaries: count,
-  /** Milliseconds since the last page that was right; null before the first one. */
+  /** Milliseconds since the last right page; null before the first one. */
   okAgoMs: z.number().nonnegative().nullable(),
-  /** Requests of this process that have ended, whatever came of them; begins at 0 again with each process. */
+  /** Finished requests of this process, whatever their result; starts at 0 with each process. */
   tried: count.default(0),
-  /** Of those: a server error (5xx), a time-out or no connection. */
+  /** Of those: a server error (5xx), a timeout or no connection. */
   unavailable: count.default(0),
-  /** Pages of this process that were judged right or gone, canary pages and held ones among them. */
+  /** Pages of this process that were judged right or gone, including canary pages and held ones. */
   served: count.default(0),
-  /** For how long the site still wants no request from this address (Retry-After); 0 when it may ask. */
+  /** How long the site still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),
 });
 export type Progress = z.infer<typeof progressSchema>;
 
-/** Of an instance that has not begun. */
+/** The progress of an instance that has not begun. */
 export const NO_PROGRESS: Readonly<Progress> = {
   assigned: 0,
   pending: 0,
@@ -98,14 +101,14 @@ export const evidenceSchema = z.strictObject({
 });
 
 /**
- * Why an address has stopped crawling by itself. `suspect`: a page known to be good was bad too, with nothing that a ban
- * alone explains; only the main server can tell a ban from a changed site. `banned`: the site refuses the address.
+ * Why an address has stopped crawling on its own. `suspect`: a canary page was bad too, and nothing points only to a
+ * ban; only the main server can tell a ban from a changed site. `banned`: the site refuses the address.
  */
 export const incidentSchema = z.strictObject({
   verdict: z.enum(['suspect', 'banned']),
   /** How long ago it began. */
   sinceMs: z.number().nonnegative(),
-  /** How long it will still leave the site alone; null for `suspect`. */
+  /** How long it will still send no request to the site; null for `suspect`. */
   leftMs: z.number().nonnegative().nullable(),
   evidence: evidenceSchema,
 });
@@ -114,14 +117,14 @@ export type Incident = z.infer<typeof incidentSchema>;
 export const heartbeatSchema = z.strictObject({
   phase: z.enum(SERVING_PHASES),
   clock: z.iso.datetime(),
-  /** Chunks held under no grant yet: it asks for them. */
+  /** Chunks without a grant yet: the instance requests them. */
   offered: z.array(z.string()).max(10_000),
-  /** Chunks it has given back untouched, until the reply says `taken`; it will not crawl them whatever happens to it. */
+  /** Chunks it has returned untouched, until they are in the reply's `taken`; it will never crawl them. */
   transferred: z.array(z.string()).max(10_000).default([]),
   progress: progressSchema,
   /** Uploaded parts the server has not acknowledged yet, in order of seq. */
   parts: z.array(partRefSchema).max(500),
-  /** Something a person should see: `disk full`, `S3 refuses` …; null when all is well. */
+  /** A problem for the user to see: `disk full`, `S3 refuses` …; null when there is none. */
   problem: z.string().max(500).nullable(),
   incident: incidentSchema.nullable(),
   /** Version of the robots.txt it follows; null before the first. */
@@ -137,35 +140,47 @@ export const robotsPolicySchema: z.ZodType<RobotsPolicy> = z.strictObject({
   source: z.string(),
 });
 
-/** The reply to a heartbeat: orders. Signed by the run's key over the counter of the heartbeat it answers. */
+/** The reply to a heartbeat: orders. Signed with the run's key over the counter of the heartbeat it answers. */
 export const ordersSchema = z.strictObject({
-  /** Chunks of `offered` that are its own from now on. */
+  /** Chunks of `offered` that the instance owns from now on. */
   grants: z.array(z.string()),
-  /** Chunks of `offered` that belong to somebody else, or to nobody any more: forget them. */
+  /** Chunks of `offered` that belong to another instance, or to none any more: forget them. */
   drops: z.array(z.string()),
-  /** Chunks of its own that others could crawl sooner: it gives back those of which it has begun nothing. */
+  /** Chunks of its own that other instances could crawl sooner: it returns those that it has not started. */
   transfer: z.array(z.string()).max(10_000).default([]),
-  /** Of the heartbeat's `yielded`: the main server knows, they need not be told again. */
+  /** Chunks of the heartbeat's `yielded` that the main server has recorded; they need not be sent again. */
   transferredAck: z.array(z.string()).max(10_000).default([]),
-  /** Products it is to hold at most, whatever share an offer names: others are sooner through. null: as offers say. */
+  /**
+   * Maximum products it may hold, whatever share an offer names, because other instances finish sooner. null: the
+   * offer's share.
+   */
   maxProducts: count.nullable().default(null),
-  /** No further chunk will be granted: crawl what is there, close the epoch. */
+  /** No further chunk will be granted: crawl the rest, close the epoch. */
   sealed: z.boolean(),
-  /** Stop crawling now; upload, close the epoch with what there is. */
+  /** Stop crawling now, upload the results and close the epoch. */
   drain: z.boolean(),
   /** Another instance has this slot: write nothing more, power off. */
   fenced: z.boolean(),
-  /** Of the parts that this heartbeat told, those with seq <= this are in the ledger; -1 for none. */
+  /** Of the parts in this heartbeat, those with seq <= this are in the ledger; -1 for none. */
   partsAck: z.int().min(-1),
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
-  /** A product that another instance has stored, for one that has stored none: the page to ask when it doubts its address. null: as before. */
+  /**
+   * For an instance that has stored no product: one that another instance has stored, as its canary page. null:
+   * unchanged.
+   */
   canaryPage: z.string().max(2_000).nullable().default(null),
-  /** robots.txt to follow from now on; null: as before. An instance that is to respect it sends no request before the first. */
+  /**
+   * robots.txt to follow from now on; null: unchanged. An instance that must respect it sends no request before the
+   * first.
+   */
   robots: robotsPolicySchema.nullable(),
-  /** A banned instance gives back what it has not crawled: it uploads what it has, forgets the rest, and says so by `pending` 0. */
+  /**
+   * A banned instance returns what it has not crawled: it uploads its results, forgets the rest, and confirms with
+   * `pending` 0.
+   */
   returnProducts: z.boolean(),
-  /** The main server's word on a suspicion: `ok` ends it, `banned` makes it a ban. null: none yet. */
+  /** The main server's decision on a suspicion: `ok` ends it, `banned` makes it a ban. null: none yet. */
   verdict: z.enum(['ok', 'banned']).nullable(),
 });
 export type Orders = z.infer<typeof ordersSchema>;

@@ -1,4 +1,4 @@
-/** The normalised mapping as it travels in user data. */
+/** The normalised mapping in user data. */
 import { z } from 'zod';
 import type { Mapping } from '../domain/mapping.ts';
 

@@ -1,6 +1,6 @@
 /**
- * One page read by hand: what `orchestrator extract` asks of the program crawl-api/extract-page, and what that answers.
- * One JSON document goes in on stdin, one comes out on stdout.
+ * A trial of one page: the request of `orchestrator extract` to the program crawl-api/extract-page, and its answer. One
+ * JSON document each, on stdin and stdout.
  */
 import { z } from 'zod';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
@@ -8,7 +8,7 @@ import { mappingSchema } from './mapping-schema.ts';
 
 export const pageTrialSchema = z.strictObject({
   mapping: mappingSchema,
-  /** The address of the page; with `file` the one that the file stands for. */
+  /** The URL of the page; with `file`, the URL that the file stands for. */
   url: z.string(),
   /** Absolute path of a file with the page's bytes; null for a request to `url`. */
   file: z.string().nullable(),
@@ -18,7 +18,7 @@ export const pageTrialSchema = z.strictObject({
     maxPageBytes: z.number().positive(),
     allowPrivate: z.boolean(),
     render: z.enum(['http', 'browser']),
-    /** The browser to use; null looks for one. */
+    /** The browser to use; null searches for one. */
     chromiumPath: z.string().nullable(),
   }),
 });
@@ -29,13 +29,13 @@ const unread = z.strictObject({ text: z.string(), point: z.number().nullable(), 
 const one = z.union([scalar, unread]);
 const fieldValue = z.union([one, z.null(), z.array(one)]);
 
-/** What one step left of a field's values. */
+/** A field's values after one step. */
 const stepTraceSchema = z.object({
   /** The step itself, such as `css .price`. */
   step: z.string(),
-  /** How many values there were after it. */
+  /** Number of values after it. */
   count: z.number(),
-  /** The first of them, cut short. */
+  /** The first of them, truncated. */
   values: z.array(one),
 });
 export type StepTrace = z.infer<typeof stepTraceSchema>;
@@ -45,10 +45,10 @@ const hopSchema = z.object({ url: z.string(), status: z.number().nullable() });
 export const trialAnswerSchema = z.discriminatedUnion('outcome', [
   z.strictObject({
     outcome: z.literal('read'),
-    /** Every request in order; the last one gave the page. Empty for a file. */
+    /** Every request in order; the last one returned the page. Empty for a file. */
     requests: z.array(hopSchema),
     kind: z.enum(['html', 'xml', 'json']),
-    /** Name of the mapping that was used; null when none is for this URL. */
+    /** Name of the mapping that was used; null when none applies to this URL. */
     mapping: z.string().nullable(),
     rows: z
       .array(
@@ -71,7 +71,7 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     reason: z.enum([...FAILURE_REASONS, 'gone']),
     detail: z.string(),
   }),
-  /** The trial itself could not be made: an AppError. */
+  /** The trial itself failed: an AppError. */
   z.strictObject({ outcome: z.literal('error'), code: z.string(), message: z.string(), hint: z.string().nullable() }),
 ]);
 export type TrialAnswer = z.infer<typeof trialAnswerSchema>;

@@ -1,4 +1,7 @@
-/** The objects an instance leaves in S3: parts (gzip NDJSON, one line a product) and the manifest that closes an epoch. */
+/**
+ * The objects an instance writes to S3: parts (gzip NDJSON, one line per product) and the manifest that closes an
+ * epoch.
+ */
 import type { KeyObject } from 'node:crypto';
 import { sign, verify } from 'node:crypto';
 import { z } from 'zod';
@@ -7,10 +10,12 @@ import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
 
-/** A part holds at most this many products, so that loading one needs bounded memory and one transaction. */
+/** Maximum products per part, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
 
-/** By hand: a union would try each of its types on every value of a million rows, which is half of reading a part. */
+/**
+ * Hand-written: a union would try each of its types on every value of a million rows, half of the time to read a part.
+ */
 const row = z.custom<Row>(isRow);
 
 function isRow(given: unknown): boolean {
@@ -25,7 +30,7 @@ function isOne(given: unknown): boolean {
   return isScalar(given) || isUnreadNumber(given);
 }
 
-/** A number that the main server reads when it knows the column. */
+/** A number that the main server resolves once it knows the column. */
 function isUnreadNumber(given: unknown): boolean {
   if (typeof given !== 'object' || given === null) return false;
   const { text, point, comma, ...others } = given as Record<string, unknown>;
@@ -63,7 +68,7 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
   z.strictObject({
     ...common,
     outcome: z.literal('stored'),
-    /** One with the key null; with a mapping that has `rows` any number, each with its own key. */
+    /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
     rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
@@ -71,9 +76,9 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     ...common,
     outcome: z.literal('failed'),
     reason: z.enum(FAILURE_REASONS),
-    /** One line for people: the status, the error, the field that was missing. */
+    /** One line for users: the status, the error, the missing field. */
     detail: z.string().max(500),
-    /** What came back, where something did. */
+    /** The reply, where there was one. */
     evidence: evidenceSchema.exactOptional(),
   }),
 ]);
@@ -85,17 +90,19 @@ export const manifestSchema = z.strictObject({
   slot: z.int(),
   epoch: z.int(),
   instanceId: z.string(),
-  /** The main server closes the epoch of a lost instance with what is in the bucket. */
+  /** The main server closes a lost instance's epoch with the parts in the bucket. */
   closedBy: z.enum(['instance', 'main-server']),
   closedAt: z.iso.datetime(),
   parts: z.array(partRefSchema),
-  /** Its journal was damaged: it may have told the main server of parts that it does not know of any more. They count, too. */
+  /** Its journal was damaged: it may have reported parts that it no longer knows of. They count, too. */
   damaged: z.literal(true).exactOptional(),
   progress: progressSchema,
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** The object in the bucket: the manifest's exact text, and a signature over it by the instance's key (or the run's). */
+/**
+ * The object in the bucket: the manifest's exact text, and a signature over it with the instance's key (or the run's).
+ */
 export const signedManifestSchema = z.strictObject({ manifest: z.string(), signature: z.string() });
 
 /** The bytes to store for a manifest. */
@@ -105,7 +112,7 @@ export function encodeManifest(manifest: Manifest, privateKey: KeyObject): Uint8
   return Buffer.from(JSON.stringify({ manifest: text, signature }));
 }
 
-/** The manifest in these bytes, whoever has signed it; throws when the form is wrong. */
+/** The manifest in these bytes, without checking its signature; throws when the form is wrong. */
 export function readUnsigned(bytes: Uint8Array): Manifest {
   const { manifest } = signedManifestSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
   return manifestSchema.parse(JSON.parse(manifest));

@@ -1,4 +1,7 @@
-/** What a run leaves of itself in the bucket before its first launch, so that its results find home when the database is lost. */
+/**
+ * The run's description, written to the bucket before its first launch, so that its results can be used if the database
+ * is lost.
+ */
 import type { KeyObject } from 'node:crypto';
 import { sign, verify } from 'node:crypto';
 import { z } from 'zod';
@@ -13,9 +16,9 @@ export const runDescriptionSchema = z.strictObject({
   dryRun: z.boolean(),
   planned: z.int().nonnegative(),
   duplicates: z.int().nonnegative(),
-  /** Base64 SPKI of the run's key: it signs this and the manifests of the main server. */
+  /** Base64 SPKI of the run's key, which signs this and the main server's manifests. */
   publicKey: z.string(),
-  /** The settings and the plan as the run's row has them, without secrets. */
+  /** The settings and the plan from the run's row, without secrets. */
   settings: z.record(z.string(), z.unknown()),
   plan: z.record(z.string(), z.unknown()),
   /** The lists of products, in order: each line of such an object is one product `{ n, id }`. */
@@ -29,7 +32,7 @@ export const listedProductSchema = z.strictObject({ n: z.int().positive(), id: z
 
 const signedSchema = z.strictObject({ description: z.string(), signature: z.string() });
 
-/** The bytes to store: the exact text, and a signature over it by the run's key. */
+/** The bytes to store: the exact text, and a signature over it with the run's key. */
 export function encodeRunDescription(description: RunDescription, privateKey: KeyObject): Uint8Array {
   const text = JSON.stringify(description);
   const signature = sign(null, Buffer.from(text), privateKey).toString('base64');
@@ -37,8 +40,8 @@ export function encodeRunDescription(description: RunDescription, privateKey: Ke
 }
 
 /**
- * The description in these bytes; throws when the form or the signature is wrong. The key that it is checked with stands
- * in it: this proves that the text is whole, not who wrote it. That only the main server may write it is the bucket's policy.
+ * The description in these bytes; throws when the form or the signature is wrong. It contains its own verification key,
+ * so this proves integrity, not authorship. The bucket's policy ensures that only the main server may write it.
  */
 export function decodeRunDescription(bytes: Uint8Array): RunDescription {
   const { description, signature } = signedSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));

@@ -1,6 +1,6 @@
 /**
- * Everything an instance is told: it travels in the user data and nowhere else. No long-lived secret is among it: the
- * token only MACs one hello and is dead at the boot deadline.
+ * Everything an instance is configured with, sent only in its user data. It contains no long-lived secret: the token
+ * only MACs one hello and expires at the boot deadline.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
@@ -17,16 +17,16 @@ export const settingsSchema = z.strictObject({
   runPublicKey: z.string(),
   /** Base URL of the main server's callback listener. */
   callbackUrl: z.url(),
-  /** Port that the balancer reaches, on the instance's own address. */
+  /** Port for the load balancer, on the instance's own address. */
   apiPort: z.int().min(1).max(65_535),
-  /** Port of the routes that only the box itself may use. */
+  /** Port of the routes that only the machine itself may use. */
   localPort: z.int().min(1).max(65_535),
   /** The program to run: fetched from `url`, checked against `sha256`. */
   bundle: z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
   s3: z.strictObject({ region: z.string(), bucket: z.string(), endpoint: z.url().nullable() }),
   startedAt: z.iso.datetime(),
   deadline: z.iso.datetime(),
-  /** The box powers itself off at this time, whatever happens. */
+  /** The machine powers itself off at this time, whatever happens. */
   powerOffAt: z.iso.datetime(),
   heartbeatMs: z.int().positive(),
   partMs: z.int().positive(),

@@ -1,8 +1,8 @@
 /**
- * Who said it (docs/http-api.md, "Signatures"). Three uses of one canonical text:
+ * Authenticates messages (docs/http-api.md, "Signatures"). Three uses of one canonical text:
  * hello is MACed with the enrolment token; callbacks are signed by the instance's key with a counter that only grows;
  * offers and heartbeat replies are signed by the run's key. Method, path, run, slot, epoch, counter and the body's hash
- * are all under the signature, so no message can be moved to another place.
+ * are all under the signature, so no message can be reused elsewhere.
  */
 import {
   createHash,
@@ -22,13 +22,13 @@ export const HEADER = {
   epoch: 'x-crawlfleet-epoch',
   counter: 'x-crawlfleet-counter',
   signature: 'x-crawlfleet-signature',
-  /** On every reply of an instance: proves that a crawl API answered, not some gateway on the way. */
+  /** On every reply of an instance: shows that a crawl API answered, not some gateway on the way. */
   instance: 'x-crawlfleet-instance',
 } as const;
 
-/** What a signature covers beside the body. Fields that a message does not have are left out of the headers and empty here. */
+/** The signed fields besides the body. Fields that a message lacks are left out of the headers and empty here. */
 export interface Envelope {
-  /** `POST`, or `REPLY` for the answer to a callback. */
+  /** `POST`, or `REPLY` for the reply to a callback. */
   method: string;
   /** Path without query. */
   path: string;
@@ -42,7 +42,7 @@ export function sha256Hex(data: Uint8Array | string): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
-/** The text that is signed: one field a line, the body by its SHA-256. */
+/** The signed text: one field per line, the body by its SHA-256. */
 export function canonicalText(envelope: Envelope, body: Uint8Array | string): string {
   const { method, path, run, slot, epoch, counter } = envelope;
   return ['crawlfleet-1', method, path, run, slot ?? '', epoch ?? '', counter ?? '', sha256Hex(body)].join('\n');
@@ -95,12 +95,12 @@ export function createKeyPair(): KeyPair {
   return generateKeyPairSync('ed25519');
 }
 
-/** Base64 of the DER form (SPKI): what goes into user data and hello. */
+/** Base64 of the DER form (SPKI), as in user data and hello. */
 export function exportPublicKey(key: KeyObject): string {
   return key.export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
-/** Throws on anything that is not an Ed25519 public key. */
+/** Throws unless the key is an Ed25519 public key. */
 export function importPublicKey(text: string): KeyObject {
   const key = createPublicKey({ key: Buffer.from(text, 'base64'), type: 'spki', format: 'der' });
   if (key.asymmetricKeyType !== 'ed25519') throw new Error('not an Ed25519 public key');

@@ -1,4 +1,4 @@
-/** What the cloud has of the canary's runs, and the end of it: by the run's own tag, so that nothing else is touched. */
+/** Finds and ends the cloud resources of the canary's runs, by the run's own tag so that nothing else is touched. */
 import { hostname } from 'node:os';
 import { openCloud } from '../../orchestrator/cli/cloud-access.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
@@ -6,10 +6,10 @@ import type { RunRecord } from '../../orchestrator/control/model/stores.ts';
 
 type Place = Pick<RunRecord, 'id' | 'settings' | 'dryRun'>;
 
-/** An instance in these states costs nothing any more. */
+/** An instance in these states no longer costs anything. */
 const GONE = new Set(['terminated', 'shutting-down']);
 
-/** One line for each thing that is still there; with `end` it is ended. */
+/** One line for each resource that is left; with `end` it is ended. */
 export async function findLeftovers(run: Place, end: boolean): Promise<string[]> {
   const { aws } = run.settings;
   const cloud = openCloud(aws, run.dryRun);

@@ -1,6 +1,6 @@
 /**
- * `npm run canary`: a whole run of 2 instances and 20 products, on AWS or on any endpoint that speaks AWS, for less than $0.20,
- * proved by the checkers of the fault tests. Exit code 0 only if everything holds.
+ * `npm run canary`: a whole run of 2 instances and 20 products, on AWS or an AWS-compatible endpoint, for less than
+ * $0.20, checked by the checkers of the fault tests. Exit code 0 only if everything holds.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';

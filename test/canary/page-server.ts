@@ -1,10 +1,10 @@
-/** Twenty product pages of our own, and a note of every request: a site that a fleet may crawl without asking anybody. */
+/** Serves twenty product pages of our own and logs every request: a site that a fleet may crawl without permission. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Arrival {
-  /** On this process's steady clock, as Unix time with fractions. */
+  /** On this process's monotonic clock, as Unix time with fractions. */
   atMs: number;
   address: string;
   path: string;
@@ -21,7 +21,7 @@ export interface CanaryRow {
   price: number;
 }
 
-/** What the fleet is to find on a page. */
+/** The row that the fleet must extract from a page. */
 export const rowOf = (id: string): CanaryRow => ({ title: `Canary ${id}`, price: 100 + Number(id.slice(1)) });
 
 export const MAPPING = {
@@ -32,7 +32,7 @@ export const MAPPING = {
 export const canaryIds = (count: number): string[] =>
   Array.from({ length: count }, (_, i) => `C${String(i + 1).padStart(2, '0')}`);
 
-/** Listens at once. Everything but its pages is 404, robots.txt among it, which allows all. */
+/** Listens at once. All other paths return 404; that includes robots.txt, so everything is allowed. */
 export async function servePages(ids: readonly string[], host: string, port: number): Promise<PageServer> {
   const known = new Set(ids.map((id) => `/p/${id}`));
   const arrivals: Arrival[] = [];

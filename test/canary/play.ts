@@ -1,4 +1,4 @@
-/** One canary from its first check to its last: the real commands as processes, then the proofs, and always the end of all it made. */
+/** One canary from first check to last: runs the real commands as processes, checks the result, always cleans up. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,9 +23,9 @@ import { proofsOf } from './proofs.ts';
 import type { CanarySettings } from './settings.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
-/** Beyond deadline and grace: loading, releasing, removing a balancer. */
+/** Time beyond deadline and grace: loading, releasing, removing a load balancer. */
 const END_MS = 10 * 60_000;
-/** Of the environment; they must not turn up in what the run prints. */
+/** Environment variables that must not turn up in what the run prints. */
 const OWN_SECRETS = ['AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'];
 const SWEEPS = 10;
 const SWEEP_PAUSE_MS = 3_000;
@@ -39,7 +39,7 @@ export interface CanaryResult {
   failure: string | null;
 }
 
-/** Says on `say` what it does; the signals of the caller arrive through `interrupted`. */
+/** Reports progress through `say`; the caller's signals arrive through `interrupted`. */
 export class Canary {
   readonly #settings: CanarySettings;
   readonly #folder: string;
@@ -53,7 +53,7 @@ export class Canary {
     this.#say = say;
   }
 
-  /** The first time the run keeps what it has and ends itself, the second time it is left, and cancelled afterwards. */
+  /** The first signal ends the run and keeps its results; the second leaves the run, which is cancelled afterwards. */
   interrupt(): void {
     this.#interrupted = true;
     this.#current?.kill('SIGINT');
@@ -124,7 +124,7 @@ export class Canary {
     });
   }
 
-  /** A terminated instance may be shown as running for some seconds more. */
+  /** EC2 may show a terminated instance as running for some more seconds. */
   async #leftovers(run: RunRecord): Promise<string[]> {
     for (let left = SWEEPS; ; left--) {
       const found = await findLeftovers(run, false);
@@ -160,7 +160,7 @@ export class Canary {
     }
   }
 
-  /** Whatever happened: unfinished runs are cancelled, and what still carries their tag is ended. */
+  /** In every case: cancels unfinished runs and ends what still carries their tag. */
   async #cleanUp(result: CanaryResult): Promise<void> {
     try {
       this.#interrupted = false;
@@ -168,7 +168,7 @@ export class Canary {
         result.run ??= run.id;
         if (!isRunEnd(run.phase)) await this.#command('cancel', run.id, '--yes', '--json');
         const left = await findLeftovers(run, true).catch((error: unknown) => {
-          // A sandbox that ended with its run has nothing any more.
+          // A sandbox that ended with its run has no resources left.
           if (run.dryRun) return [];
           throw error;
         });
@@ -183,8 +183,8 @@ export class Canary {
 
   async #must(...args: string[]): Promise<void> {
     const { exitCode } = await this.#command(...args);
-    // What it said has been shown as it came.
-    if (exitCode !== 0) throw new Error(`orchestrator ${args.join(' ')} ended with ${exitCode}; it says why above`);
+    // Its output has been shown as it came.
+    if (exitCode !== 0) throw new Error(`orchestrator ${args.join(' ')} ended with ${exitCode}; see its output above`);
   }
 
   async #command(...args: string[]): Promise<CommandResult> {
@@ -222,12 +222,12 @@ function readDocument({ exitCode, stdout, stderr }: CommandResult): RunReport {
   }
   if ('error' in document)
     throw new Error(`the run was refused: ${document.error?.message} (${document.error?.hint ?? 'no hint'})`);
-  // A main server that left its run tells its name alone.
+  // A main server that left its run reports only its name.
   if (!('shards' in document)) throw new Error(`run ended with ${exitCode} before the crawl was over`);
   return document as RunReport;
 }
 
-/** An `orchestrator sandbox` of the canary's own. */
+/** Starts an `orchestrator sandbox` for this canary. */
 export async function startOwnSandbox(folder: string): Promise<{ endpoint: string; stop(): Promise<void> }> {
   const args = [LAUNCHER, 'sandbox', '--port', '0', '--data', join(folder, 'sandbox'), '--json'];
   const command = startCommand(process.execPath, args, { timeoutMs: 60 * 60_000 });
@@ -254,5 +254,5 @@ export async function startOwnSandbox(folder: string): Promise<{ endpoint: strin
   }
 }
 
-/** Removes the folder of a canary that has proved everything. */
+/** Removes the folder of a canary that passed every check. */
 export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

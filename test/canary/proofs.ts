@@ -1,4 +1,4 @@
-/** What a canary has proved. Pure: from what the run, its database, the pages and the cloud say. */
+/** What a canary has proved. Pure: judges what the run, its database, the pages and the cloud report. */
 import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
 import type { History, SeenRequest } from '../../orchestrator/control/verify/invariants/history.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
@@ -9,7 +9,7 @@ import { INSTANCES, MAX_COST } from './settings.ts';
 export interface Proof {
   what: string;
   holds: boolean;
-  /** The figures, or what is wrong. */
+  /** The figures, or the fault. */
   detail: string;
 }
 
@@ -17,10 +17,10 @@ export interface Evidence {
   ids: readonly string[];
   report: RunReport;
   history: History;
-  /** Of our own pages; null when the site was the user's. */
+  /** Requests to our own pages; null when the site was the user's. */
   arrivals: readonly Arrival[] | null;
   rows: readonly Record<string, unknown>[];
-  /** What the cloud still has of this run. */
+  /** What is left of this run in the cloud. */
   leftovers: readonly string[];
   verify: { exitCode: number | null; text: string };
 }
@@ -76,7 +76,7 @@ function proveInvariants({ history, arrivals }: Evidence): Proof {
   };
 }
 
-/** Which instance an address is may not be known: from inside a VPC it shows its private one. */
+/** The instance behind an address may be unknown: inside a VPC, requests come from the private address. */
 function requestsOf(history: History, arrivals: readonly Arrival[]): SeenRequest[] {
   const { intervalMs } = history.run.settings.site;
   return pagesOf(arrivals).map(({ atMs, address }, i) => ({
@@ -91,7 +91,7 @@ function requestsOf(history: History, arrivals: readonly Arrival[]): SeenRequest
   }));
 }
 
-/** robots.txt is read by the main server. */
+/** The main server reads robots.txt. */
 const pagesOf = (arrivals: readonly Arrival[]): Arrival[] => arrivals.filter((a) => a.path.startsWith('/p/'));
 
 function provePace({ ids, history }: Evidence, arrivals: readonly Arrival[]): Proof {

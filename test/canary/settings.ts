@@ -10,47 +10,47 @@ import { MAPPING, canaryIds } from './page-server.ts';
 
 export const INSTANCES = 2;
 export const PRODUCTS = 20;
-/** No canary costs more, whatever goes wrong in it. */
+/** Maximum cost of a canary in USD, whatever goes wrong in it. */
 export const MAX_COST = 0.2;
-/** Size of an instance's disk that the sums take. */
+/** Size of an instance's disk in the cost estimate. */
 const DISK_GB = 8;
 const HOURS_A_MONTH = 730;
 
 export interface CanaryFlags {
   config?: string | undefined;
   endpoint?: string | undefined;
-  /** Takes an endpoint on this machine for AWS itself: no dry run, the user's own keys, every check that AWS gets. */
+  /** Treats an endpoint on this machine as AWS itself: no dry run, the user's own keys, every check that AWS gets. */
   asAws?: boolean | undefined;
   region?: string | undefined;
   bucket?: string | undefined;
   profile?: string | undefined;
   serverUrl?: string | undefined;
-  /** Address and port that the pages are served at; where instances reach them follows from server.url. */
+  /** Address and port to serve the pages on; instances reach them through the host of server.url. */
   siteListen?: string | undefined;
-  /** A file with IDs, one a line: then the site of the configuration is crawled and no pages are served. */
+  /** A file with one ID per line: then the canary crawls the configured site and serves no pages. */
   ids?: string | undefined;
 }
 
 type Section = Record<string, unknown>;
 
 export interface CanarySettings {
-  /** On this machine, with no money in it. */
+  /** On this machine, at no cost. */
   dryRun: boolean;
   ids: string[];
-  /** Where our pages are to be served; null when the user's own site is crawled. */
+  /** Where to serve our pages; null when the user's own site is crawled. */
   pages: { host: string; port: number; urlHost: string } | null;
   deadlineMs: number;
   graceMs: number;
   region: string;
   instanceTypes: string[];
-  /** The configuration without `site.product_url`, where that is our own, and without database. */
+  /** The configuration without a database and, for our own pages, without `site.product_url`. */
   config: Record<string, Section>;
   worstUsd: number;
 }
 
 const MINUTE = 60_000;
 
-/** Throws an Error whose message says what is missing. */
+/** Throws an Error whose message names what is missing. */
 export function canarySettings(flags: CanaryFlags): CanarySettings {
   const file: Record<string, Section> = flags.config === undefined ? {} : readSections(flags.config);
   const set = (values: Section): Section =>
@@ -111,8 +111,8 @@ export function canarySettings(flags: CanaryFlags): CanarySettings {
 }
 
 /**
- * Every slot filled twice, each time on the dearest of the types and up to the last moment; the balancer's next hour begun;
- * with a capacity unit all the time. The program's own cap (run.max_cost) comes on top.
+ * Every slot filled twice, each time on the most expensive type and up to the last moment; the load balancer's next
+ * hour begun, with a capacity unit all the time. The program's own cap (run.max_cost) applies on top.
  */
 export function worstCase(region: string, instanceTypes: readonly string[], longestMs: number): number {
   const services = servicePrices(region);
@@ -143,7 +143,7 @@ function pagesOf(flags: CanaryFlags, dryRun: boolean, serverUrl: string): NonNul
   const listen = flags.siteListen ?? `0.0.0.0:${CANARY_PORT}`;
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s[\]]+)):(\d{1,5})$/.exec(listen);
   const [host, port] = [match?.[1] ?? match?.[2], Number(match?.[3])];
-  // A free port is for this machine alone: elsewhere a security group must have opened it beforehand.
+  // Port 0 works on this machine only: elsewhere a security group must have opened the port beforehand.
   const isFreeOne = port === 0 && host !== undefined && isLoopback(host);
   if (host === undefined || !(isFreeOne || (port >= 1 && port <= 65_535)))
     throw new Error(`--site-listen must be an address and a port such as 0.0.0.0:${CANARY_PORT}, not ${listen}`);
@@ -155,7 +155,7 @@ const isPrivateHost = (host: string): boolean =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** A path in the user's file counts from that file's folder. */
+/** A path in the user's file is relative to that file's folder. */
 function mappingOf(site: Section | undefined, configPath: string): unknown {
   return typeof site?.mapping === 'string' ? resolve(dirname(resolve(configPath)), site.mapping) : site?.mapping;
 }

@@ -1,5 +1,5 @@
 /**
- * F40 on real processes: a run goes on while others send its callback listener storms, drips and floods.
+ * F40 on real processes: a run completes while strangers flood its callback listener.
  *
  * @module-tag nightly
  */
@@ -22,14 +22,14 @@ import { openStage } from './stage.ts';
 
 const SEED = 47;
 const PRODUCTS = 60;
-/** The crawl lasts longer than the storm, on a slow machine, too. */
+/** The crawl must outlast the attack on a slow machine, too. */
 const PRODUCTS_IN_A_STORM = 300;
 const DRIPPING = 300;
 const FLOOD_BYTES = 100_000_000;
 const STORM = 2_000;
 const CONNECTIONS = 50;
 
-/** The most that a stranger can know: the run, and that slot 0 has an epoch 1. */
+/** The most that a stranger can know: the run's ID, and that slot 0 has an epoch 1. */
 function forgedHeaders(run: string): string[] {
   const values = { run, slot: 0, epoch: 1, counter: 1, signature: 'A'.repeat(86) };
   return Object.entries(values).map(([name, value]) => `${HEADER[name as keyof typeof values]}: ${value}\r\n`);
@@ -78,13 +78,13 @@ describe('the callback listener under attack', () => {
     expect(await checkRound(stage, servers.ends, nothing, SEED), servers.output()).toEqual([]);
   }
 
-  it('F40: connections that send a byte now and then keep nobody waiting', async () => {
+  it('F40: connections that send a byte now and then delay no other request', async () => {
     const servers = await startRun();
     const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n`;
     for (let i = 0; i < DRIPPING; i++) {
       const socket = connect({ port: stage.links.callbacks.port, host: '127.0.0.1' });
       socket.on('error', () => undefined);
-      // Half of them never end their headers, the others never their body.
+      // Half of them never end their headers, the rest never end their body.
       socket.write(i % 2 === 0 ? head : `${head}\r\n{`);
       sockets.push(socket);
     }
@@ -96,24 +96,24 @@ describe('the callback listener under attack', () => {
     }
   });
 
-  it('F40: a body of 100 MB is refused, at once where it says its length, and others are served', async () => {
+  it('F40: refuses a body of 100 MB, at once if its length is announced, and still serves others', async () => {
     const servers = await startRun();
     const { id } = (await stage.run())!;
     const [announced, unannounced] = await Promise.all([flood(id, 'content-length'), flood(id, 'chunked')]);
-    // 401 where slot 0 has not said hello yet. Who goes on sending may meet the reset before the answer.
+    // 401 before slot 0 has sent its hello. A client that keeps sending may see the reset before the answer.
     expect(announced.answer).toMatch(/^(HTTP\/1.1 4(01|13) |$)/);
     expect(announced.bytes).toBeLessThan(FLOOD_BYTES / 4);
-    // Its length shows only on the way; it is dropped piece by piece, and never a whole in memory.
+    // Its length shows only as it arrives; it is dropped piece by piece and is never whole in memory.
     expect(unannounced.answer).toMatch(/^(HTTP\/1.1 4(01|13) |$)/);
     await expectServed(servers);
   });
 
-  /** Sends until it is refused; how much the other side took, and what it said. */
+  /** Sends until it is refused; returns the bytes that the server accepted and its answer. */
   async function flood(run: string, how: 'content-length' | 'chunked'): Promise<{ bytes: number; answer: string }> {
     const socket = connect({ port: stage.links.callbacks.port, host: '127.0.0.1' });
     sockets.push(socket);
     let answer = '';
-    // Its first word is also its last.
+    // The server answers once and then closes.
     const over = new AbortController();
     socket.on('data', (chunk: Buffer) => {
       answer += chunk.toString('latin1');
@@ -132,14 +132,14 @@ describe('the callback listener under attack', () => {
       if (!socket.write(framed)) {
         const waiting = AbortSignal.timeout(2_000);
         await Promise.race([once(socket, 'drain', { signal: waiting }), once(socket, 'close')]).catch(() => undefined);
-        if (waiting.aborted) break; // it reads no more
+        if (waiting.aborted) break; // the server has stopped reading
       }
       bytes += piece.length;
     }
     return { bytes, answer };
   }
 
-  it('unfinished bodies from four addresses fill no memory, and others are served', async () => {
+  it('unfinished bodies from four addresses fill no memory, and other requests are served', async () => {
     const servers = await startRun();
     const { id } = (await stage.run())!;
     const [row] = await stage.query('select settings from crawlfleet_runs');
@@ -149,7 +149,7 @@ describe('the callback listener under attack', () => {
     for (let i = 0; i < 1_000; i++) {
       const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.77.${1 + (i % 4)}` });
       socket.on('error', () => undefined);
-      // Half announce what they send up to the last byte, half send chunks without an end.
+      // Half announce a length and withhold the last byte, half send chunks without end.
       const announced = i % 2 === 0 ? 'content-length: 390000\r\n\r\n' : 'transfer-encoding: chunked\r\n\r\n61a80\r\n';
       socket.write(`${head}${announced}${'x'.repeat(389_999)}`);
       sockets.push(socket);
@@ -161,7 +161,7 @@ describe('the callback listener under attack', () => {
     expect(peakBytes).toBeLessThan(350e6);
   });
 
-  it('F40: thousands of forged and false callbacks at once are refused, and others are served', async () => {
+  it('F40: refuses thousands of concurrent forged and false callbacks and still serves others', async () => {
     const servers = await startRun(PRODUCTS_IN_A_STORM);
     const { id } = (await stage.run())!;
     const forged = {

@@ -33,7 +33,7 @@ describe('the chaos proxy', () => {
     socket: Socket;
     text(): string;
     end(): string | null;
-    /** Says it, and waits for the echo. */
+    /** Sends the text and waits for the echo. */
     echo(text: string): Promise<void>;
   }
 
@@ -45,7 +45,7 @@ describe('the chaos proxy', () => {
     socket.setEncoding('utf8').on('data', (more: string) => (text += more));
     socket.on('end', () => (end ??= 'FIN'));
     socket.on('error', (error: NodeJS.ErrnoException) => (end ??= error.code ?? 'error'));
-    // Refused connections may be reset before they are seen to be made.
+    // Refused connections may be reset before the client sees them connected.
     await once(socket, 'connect').catch(() => undefined);
     return {
       socket,
@@ -60,7 +60,7 @@ describe('the chaos proxy', () => {
   }
   const ended = (client: Client) => waitFor(() => client.end(), { what: 'the connection to end', timeoutMs: 5_000 });
 
-  it('passes bytes and ends on, in both directions', async () => {
+  it('passes on bytes and FINs in both directions', async () => {
     const client = await open();
     await client.echo('hello');
     const large = 'x'.repeat(3_000_000);
@@ -71,7 +71,7 @@ describe('the chaos proxy', () => {
     await waitFor(() => proxy.connections() === 0, { what: 'the connection to be forgotten' });
   });
 
-  it('cuts what is open with a reset, and takes new connections', async () => {
+  it('resets open connections, and accepts new ones', async () => {
     const client = await open();
     await client.echo('hello');
     proxy.cut();
@@ -79,7 +79,7 @@ describe('the chaos proxy', () => {
     await (await open()).echo('again');
   });
 
-  it('refuses new connections and leaves open ones alone', async () => {
+  it('refuses new connections and keeps open ones', async () => {
     const client = await open();
     await client.echo('hello');
     proxy.refuse();
@@ -89,14 +89,14 @@ describe('the chaos proxy', () => {
     await (await open()).echo('again');
   });
 
-  it('swallows everything in a black hole, and delivers it when it is over', async () => {
+  it('holds all data in a black hole, and delivers it when the hole ends', async () => {
     const old = await open();
     await old.echo('hello');
     proxy.blackHole();
     old.socket.write('old');
     const young = await open();
     young.socket.write('young');
-    // As far as anybody can see: both ends of a hole that was healed hear what was said in it, and only then.
+    // Observable behaviour only: data sent into the hole arrives at both ends, and only after the heal.
     expect([old.text(), young.text(), sockets.length]).toEqual(['hello', '', 3]);
     proxy.heal();
     await waitFor(() => old.text() === 'helloold' && young.text() === 'young', { what: 'what was held back' });
@@ -114,7 +114,7 @@ describe('the chaos proxy', () => {
     await waitFor(() => heard === 'can you hear me', { what: 'the other direction' });
   });
 
-  it('delays and chokes', async () => {
+  it('delays and limits the rate', async () => {
     const client = await open();
     proxy.delay(60);
     const startMs = performance.now();
@@ -127,7 +127,7 @@ describe('the chaos proxy', () => {
     expect(performance.now() - chokedMs).toBeGreaterThanOrEqual(100);
   });
 
-  it('resets everything while it leads nowhere', async () => {
+  it('resets every connection while it has no target', async () => {
     proxy.setTarget(null);
     expect(await ended(await open())).toBe('ECONNRESET');
   });

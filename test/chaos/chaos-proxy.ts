@@ -1,6 +1,6 @@
 /**
- * A TCP link that can be hurt: it stands between two processes on this machine and passes bytes on until it is told to
- * cut, refuse, swallow, delay or choke them. It knows no protocol, so it serves MySQL, HTTP and S3 alike.
+ * A TCP link with faults on demand: it passes on bytes between two processes on this machine until a test makes it cut,
+ * refuse, swallow, delay or throttle them. It knows no protocol, so it serves MySQL, HTTP and S3 alike.
  */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface ChaosProxy {
   /** Listens on 127.0.0.1. */
   port: number;
-  /** Where new connections lead, `address:port`; null: they are reset. */
+  /** Target of new connections, `address:port`; null: they are reset. */
   setTarget(target: string | null): void;
   /** Connections that are open now. */
   connections(): number;
@@ -18,21 +18,21 @@ export interface ChaosProxy {
   cut(): void;
   /** Resets every new connection; open ones stay. */
   refuse(): void;
-  /** Accepts, and lets nothing through in either direction. What was sent meanwhile arrives after `heal`, as with TCP. */
+  /** Accepts connections, and passes nothing in either direction until `heal`; then the data arrives, as with TCP. */
   blackHole(): void;
-  /** Each piece of data comes so much later. */
+  /** Delays each piece of data. */
   delay(ms: number): void;
-  /** Bytes a second, for each direction of each connection. */
+  /** Limit in bytes per second, for each direction of each connection. */
   limit(bytesPerSecond: number): void;
   /** Ends the direction towards the client of every open connection (FIN) and leaves the other one open. */
   halfClose(): void;
-  /** As at the start. Connections that were reset stay so. */
+  /** Ends all faults. Connections that were reset stay reset. */
   heal(): void;
   /** Resets what is open and stops listening. */
   close(): Promise<void>;
 }
 
-/** What becomes of a piece of data on its way. */
+/** What happens to a piece of data on its way. */
 interface Weather {
   refusing: boolean;
   /** Resolves when bytes pass again; null while they do. */
@@ -44,7 +44,7 @@ interface Weather {
 interface Pair {
   client: Socket;
   server: Socket | null;
-  /** Nothing more goes to the client, although the server may say more. */
+  /** Nothing more goes to the client, although the server may send more. */
   clientEnded: boolean;
 }
 
@@ -110,10 +110,10 @@ export async function startChaosProxy(target: string | null = null): Promise<Cha
   };
 }
 
-/** One connection from its acceptance to its end in both directions. */
+/** One connection, from its acceptance to its end in both directions. */
 async function carry(pair: Pair, goal: string, weather: Weather, closing: AbortSignal): Promise<void> {
   pair.client.on('error', () => reset(pair));
-  // In a hole nobody answers at the far end either: the connection is made when it is over.
+  // In a black hole the far end does not answer either: the connection is made when the hole ends.
   await weather.hole?.until;
   if (pair.client.destroyed || closing.aborted) return reset(pair);
   const { hostname: host, port } = new URL(`tcp://${goal}`);
@@ -124,7 +124,7 @@ async function carry(pair: Pair, goal: string, weather: Weather, closing: AbortS
     pump(pair.client, server, weather, closing, () => false),
     pump(server, pair.client, weather, closing, () => pair.clientEnded),
   ];
-  // A direction that breaks takes the other one along; one that ends in good order does not.
+  // An error in one direction resets both; an orderly end does not.
   await Promise.all(ways).catch(() => reset(pair));
 }
 
@@ -148,7 +148,7 @@ async function passage(bytes: number, weather: Weather, closing: AbortSignal): P
   await weather.hole?.until;
   const waitMs = weather.delayMs + (bytes / weather.bytesPerSecond) * 1_000;
   if (waitMs > 0) await delay(waitMs, undefined, { signal: closing });
-  // A hole may have opened meanwhile.
+  // A hole may have opened during the delay.
   await weather.hole?.until;
 }
 

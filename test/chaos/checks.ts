@@ -1,4 +1,4 @@
-/** What must hold after a round, whatever was done in it. Every fault found is one line; none: an empty list. */
+/** What must hold after a round, whatever faults it had. Returns one line for each violation. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
@@ -11,7 +11,7 @@ import type { ServerEnd } from './main-servers.ts';
 import type { Stage } from './stage.ts';
 import { INTERVAL_MS } from './stage.ts';
 
-/** Run ended, the proof holds, the site was treated well, the rows are true, and nothing is left. */
+/** The run ended, its proof holds, the site was crawled politely, the rows are correct, and nothing is left. */
 export async function checkRound(
   stage: Stage,
   ends: readonly ServerEnd[],
@@ -30,13 +30,13 @@ export async function checkRound(
   ];
 }
 
-/** What the main server has left in the run's row; null before it has ended. */
+/** The report in the run's row; null before the run has ended. */
 export async function readReport(stage: Stage): Promise<RunReport | null> {
   const [row] = await stage.query('select report from crawlfleet_runs');
   return typeof row?.report === 'string' ? (JSON.parse(row.report) as RunReport) : null;
 }
 
-/** How a main server may end that we did this to. */
+/** Exit codes allowed for a main server that received this fault. */
 const EXITS_OF: Record<string, (number | string)[]> = {
   SIGKILL: ['SIGKILL'],
   // The run may have been over when the signal came.
@@ -53,8 +53,10 @@ function checkEnds(ends: readonly ServerEnd[]): string[] {
         ? []
         : [`${command} (${hurtBy}) ended with ${exit}, not ${may.join(' or ')}`];
     }
-    // The last one brings the run to its end, which is looked at below; nobody else may have given up.
-    return at === ends.length - 1 ? [] : [`${command} gave up with exit ${exit} although nobody hurt it`];
+    // The last main server ends the run, which is checked below; no other one may have given up.
+    return at === ends.length - 1
+      ? []
+      : [`${command} gave up with exit ${exit} although no fault was injected into it`];
   });
 }
 
@@ -80,14 +82,14 @@ export async function checkProof(stage: Stage): Promise<string[]> {
   return exitCode === 0 ? [] : [`verify ended with ${exitCode}:\n${stdout}\n${stderr}`];
 }
 
-/** By the shop's own clock and notes, over the whole round. */
+/** By the shop's own clock and request log, over the whole round. */
 async function checkSite(stage: Stage, report: RunReport, allowed: Required<Allowance>): Promise<string[]> {
   const { addresses, paths } = await stage.shop.stats();
   const hasty = Object.entries(addresses).filter(([, { minGapMs }]) => (minGapMs ?? Infinity) < INTERVAL_MS);
   const faults = hasty.map(([address, { minGapMs }]) => `${address} asked again after ${minGapMs} ms`);
   const repeated = Object.entries(paths).filter(([, count]) => count > 1);
   const repeats = repeated.reduce((sum, [, count]) => sum + count - 1, 0);
-  // What an instance had not reported when it was given up is crawled by others.
+  // What an instance had not reported when it was given up, other instances crawl again.
   if (report.instances.replaced === 0 && repeats > allowed.repeats)
     faults.push(`asked again: ${JSON.stringify(Object.fromEntries(repeated))}, allowed ${allowed.repeats}`);
   const most = 1 + allowed.repeats + report.instances.replaced;

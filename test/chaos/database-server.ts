@@ -1,6 +1,6 @@
 /**
- * A private MariaDB that can be killed, frozen and started again on the same data. It differs from the one of the other
- * tests in that: that one goes away with its data.
+ * A private MariaDB that can be killed, frozen and started again on the same data. The server of the other tests loses
+ * its data when it ends.
  */
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -21,21 +21,21 @@ const START_MS = 60_000;
 export interface DatabaseServer {
   /** `address:port` */
   host: string;
-  /** URL of a database on this server, by way of `host` when that is not the server's own. */
+  /** URL of a database on this server, through `host` if that differs from the server's own. */
   url(database: string, host?: string): string;
   query(database: string, sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   signal(signal: NodeJS.Signals): void;
-  /** SIGKILL; resolves when it is gone. */
+  /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
-  /** Resolves when it answers again. */
+  /** Resolves when the server answers again. */
   start(): Promise<void>;
-  /** Ends it for good, and its data. */
+  /** Stops the server permanently and removes its data. */
   stop(): Promise<void>;
 }
 
 /**
- * The shell stands between us and the server: each line on its pipe starts one, and when our end of the pipe closes, even
- * because we were killed, it ends the server, frozen or not, and removes its data.
+ * The shell supervises the server: each line on its pipe starts one. When our end of the pipe closes, even because we
+ * were killed, it ends the server, frozen or not, and removes its data.
  */
 const GUARD = `
 dir=$1; shift
@@ -49,7 +49,7 @@ wait
 rm -rf "$dir"
 `;
 
-/** Installs, if need be, and starts it, its data in a folder of its own below `parent`. Throws with the end of its log when it does not start. */
+/** Installs if necessary and starts the server in a folder below `parent`. Throws with the end of its log. */
 export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseServer> {
   const programs = (await findServer()) ?? (await installServer());
   if (!programs) throw new Error('chaos needs MariaDB 10.6 or newer: apt-get install mariadb-server');
@@ -79,7 +79,7 @@ export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseSe
     '--skip-name-resolve',
     `--init-file=${init}`,
     '--skip-log-bin',
-    // A killed process leaves its written pages to the kernel; only a power cut would need them on the disk.
+    // A killed process leaves its written pages to the kernel; only a power cut would lose them.
     '--innodb-flush-method=nosync',
     '--innodb-buffer-pool-size=64M',
     '--innodb-log-file-size=16M',
@@ -135,7 +135,7 @@ async function answers(url: string): Promise<boolean> {
   return true;
 }
 
-/** A killed process stays as a zombie until the guard has time for it. */
+/** A killed process stays a zombie until the guard reaps it. */
 function isDead(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,4 +1,4 @@
-/** What chaos can do to a run. Each kind is drawn with its own chance, so that a seed says the whole of it. */
+/** The faults that chaos can inject. Each is drawn with its own probability, so a seed determines everything. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
@@ -8,11 +8,11 @@ import type { MainServers } from './main-servers.ts';
 import type { Link, SandboxInstance, Stage } from './stage.ts';
 import { DEADLINE_S, LINKS } from './stage.ts';
 
-/** What may follow from a fault; without a word in here, a run that shows it has failed the round. */
+/** Permitted consequences of a fault; a run that shows any other has failed the round. */
 export interface Allowance {
-  /** Products that may be asked for once more. */
+  /** Products that may be requested once more. */
   repeats?: number;
-  /** Instances that may be given up and replaced, each with all that it had not reported. */
+  /** Instances that may be given up and replaced, each with everything that it had not reported. */
   replacements?: number;
   /** Ends of the run other than `complete`. */
   exits?: ExitCode[];
@@ -21,7 +21,7 @@ export interface Allowance {
 export interface Fault {
   text: string;
   allows: Allowance;
-  /** Resolves when it is over: what was frozen runs again, what was cut is whole. */
+  /** Resolves when the fault is over: what was frozen runs again, what was cut is restored. */
   apply(stage: Stage, servers: MainServers): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export const between = (random: Random, low: number, high: number): number =>
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[Math.floor(random.next() * list.length)]!;
 
-/** In the order of the seeds: the first eight are what `npm run test:all` runs. */
+/** In the order of the seeds: `npm run test:all` runs the first eight. */
 export const FAULTS: readonly ((random: Random) => Fault)[] = [
   killMain,
   killInstance,
@@ -123,13 +123,13 @@ function freezeInstance(random: Random): Fault {
   const forMs = between(random, 500, 3_500);
   return {
     text: `freeze an instance for ${forMs} ms`,
-    // A request that was under way is out of time when the process wakes.
+    // A request in flight has timed out when the process wakes.
     allows: { repeats: 1 },
     apply: (stage) => signalInstance(stage, which, 'SIGSTOP', forMs),
   };
 }
 
-/** Longer than it may be silent, and than the balancer takes to find it unhealthy: it is given up, and comes back as a ghost. */
+/** Longer than the silence limit and the load balancer's check: the instance is given up and returns as a ghost. */
 function loseInstance(random: Random): Fault {
   const which = random.next();
   const { lostMs } = limitsFor(DEADLINE_S * 1_000);
@@ -206,10 +206,10 @@ function freezeSandbox(random: Random): Fault {
 
 function killKeeper(): Fault {
   return {
-    text: "kill -9 the sandbox's keeper",
+    text: "kill -9 the sandbox's supervisor",
     allows: {},
     async apply(stage) {
-      stage.keepers().forEach((pid) => signalQuietly(pid, 'SIGKILL'));
+      stage.supervisors().forEach((pid) => signalQuietly(pid, 'SIGKILL'));
     },
   };
 }
@@ -245,7 +245,7 @@ function halfClose(link: Link): Fault {
 function hurtLink(text: string, link: Link, forMs: number, hurt: (proxy: Stage['links'][Link]) => void): Fault {
   return {
     text,
-    // An answer of the site is not lost with a link of ours; a product is asked once.
+    // A failing link of ours loses no answer of the site; a product is requested once.
     allows: {},
     async apply({ links }) {
       hurt(links[link]);
@@ -259,6 +259,6 @@ function signalQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // It has already exited.
   }
 }

@@ -1,5 +1,5 @@
 /**
- * F54 on real processes where everything of a dry run is on one disk: a run that cannot go on ends by itself and says why.
+ * F54 on real processes where a dry run uses a single disk: a run that cannot continue ends and names the cause.
  *
  * @module-tag nightly
  */
@@ -18,7 +18,7 @@ import { makeFleet, readReport } from '../system/fleet.ts';
 
 const IDS = productIds(200);
 
-/** Whatever is removed from it meanwhile is filled again. Returns what makes room. */
+/** Fills the disk again whenever space is freed. Returns the function that makes room. */
 function keepFull(path: string): () => void {
   let free = fillDisk(path);
   const timer = setInterval(() => (free = fillDisk(path)), 100);
@@ -43,7 +43,7 @@ describe('a run on a disk', () => {
     await shop.stop();
   });
 
-  /** With its state folder, and its database if wanted, on a disk of this size. Null where this user may not mount one. */
+  /** Puts the state folder, and optionally the database, on a disk of this size. Null where this user may not mount. */
   async function onDisk(size: string, withDatabase: boolean): Promise<SmallDisk | null> {
     disk = mountSmallDisk(size);
     const place = disk?.path ?? '';
@@ -69,7 +69,7 @@ describe('a run on a disk', () => {
 
   const errorOf = (stdout: string) => (JSON.parse(stdout) as { error: { code: string; message: string } }).error;
 
-  it('with no room for it is refused before anything is launched, as doctor says', async (context) => {
+  it('with no room for it is refused before anything is launched, as doctor reports', async (context) => {
     if ((await onDisk('8m', false)) === null) return context.skip('this user may not mount a small disk');
     const result = await fleet.run('run', '--dry-run', '--json');
     expect(result.exitCode).toBe(4);
@@ -81,7 +81,7 @@ describe('a run on a disk', () => {
     expect((await fleet.run('doctor', '--dry-run')).exitCode).toBe(4);
   });
 
-  it('that fills up ends within its grace with the cause in words, and goes on when there is room', async (context) => {
+  it('that fills up ends within its grace, names the cause, and resumes when there is room', async (context) => {
     const small = await onDisk('60m', true);
     if (small === null) return context.skip('this user may not mount a small disk');
     const run = await crawling();
@@ -100,7 +100,7 @@ describe('a run on a disk', () => {
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
   });
 
-  it('that is full is left by a second Ctrl-C', async (context) => {
+  it('that is full stops at a second Ctrl-C', async (context) => {
     const small = await onDisk('60m', true);
     if (small === null) return context.skip('this user may not mount a small disk');
     const run = await crawling();
@@ -114,7 +114,7 @@ describe('a run on a disk', () => {
     expect(performance.now() - askedMs).toBeLessThan(30_000);
   });
 
-  it('that loses its state folder ends with the cause in words', async () => {
+  it('that loses its state folder ends and names the cause', async () => {
     fleet = await makeFleet({
       engine: 'sqlite',
       productUrl: shop.productUrl,

@@ -61,7 +61,7 @@ describe('a full disk on the main server', () => {
   });
 });
 
-/** False where this user may not. */
+/** False where this user may not mount one. */
 function mountSmallDisk(path: string): boolean {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'crawlfleet-test', path], { stdio: 'ignore' });

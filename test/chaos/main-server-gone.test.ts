@@ -1,5 +1,5 @@
 /**
- * F42 on real processes: the main server is killed and nobody resumes the run until long after its deadline.
+ * F42 on real processes: the main server is killed, and the run is resumed only long after its deadline.
  *
  * @module-tag nightly
  */
@@ -20,7 +20,7 @@ import { openStage } from './stage.ts';
 const SEED = 43;
 const PRODUCTS = 45;
 
-describe('a main server that is gone for good', () => {
+describe('a main server that is gone permanently', () => {
   let database: DatabaseServer;
   let shop: Shop;
   let stage: Stage;
@@ -39,7 +39,7 @@ describe('a main server that is gone for good', () => {
       path.includes(ending),
     );
 
-  /** A run whose main server dies when every product has an owner, and whose instances have all ended by themselves. */
+  /** A run whose main server dies when every product has an owner, and whose instances have all ended on their own. */
   async function abandonedRun(grace: string): Promise<void> {
     stage = await openStage({
       name: 'gone',
@@ -50,7 +50,7 @@ describe('a main server that is gone for good', () => {
       config: { run: { deadline: '30s', grace, min_instances: 3, max_instances: 3 } },
     });
     const main = stage.start('run', '--dry-run', '--json');
-    // What no instance has heard of yet could be crawled by nobody now.
+    // Without a main server, no instance could crawl products that were not yet assigned.
     await waitFor(async () => (await stage.run()) !== null && (await assigned()) === PRODUCTS, {
       what: 'every product to be known to an instance',
       timeoutMs: 60_000,
@@ -65,7 +65,7 @@ describe('a main server that is gone for good', () => {
     expect(objects('.ndjson.gz').length).toBeGreaterThanOrEqual(3);
   }
 
-  it('F42: instances finish, upload, close their epochs and power off by themselves; the next start has every row of theirs', async () => {
+  it('F42: instances finish, upload, close their epochs and power off on their own; the next start has all their rows', async () => {
     await abandonedRun('10s');
     expect((await stage.shop.stats()).requests).toBe(PRODUCTS);
     const resumed = await stage.start('resume', '--json').finished;
@@ -76,7 +76,7 @@ describe('a main server that is gone for good', () => {
     expect([...(await checkProof(stage)), ...(await checkRows(stage, report!, SEED))]).toEqual([]);
   });
 
-  /** Products that the instances themselves say they have been given. */
+  /** Products that the instances report as granted to them. */
   async function assigned(): Promise<number> {
     const rows = await stage.query('select progress from crawlfleet_instances where progress is not null');
     return rows.map(({ progress }) => JSON.parse(String(progress)) as Progress).reduce((sum, p) => sum + p.assigned, 0);

@@ -1,4 +1,4 @@
-/** The main servers of one run: the first, and each that takes its place by `resume`, until the run has ended. */
+/** The main servers of one run: the first, and each successor started with `resume`, until the run has ended. */
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
@@ -7,16 +7,16 @@ import { waitFor } from '../support/processes.ts';
 import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
 import type { Stage } from './stage.ts';
 
-/** More resumptions than any fault of ours asks for: the run does not get on. */
+/** More starts than any of our faults needs: beyond this the run makes no progress. */
 const MAX_STARTS = 12;
 /** Longer than the database is ever frozen or cut off. */
 const UNANSWERED_MS = 20_000;
-/** From its start until a main server goes on with a run: it waits 12 s of them to see whether the holder of the lock lives. */
+/** From start until a main server continues a run: 12 s of this it checks whether the lock's holder is alive. */
 const TAKE_OVER_MS = 60_000;
 
 export interface ServerEnd {
   command: string;
-  /** What we did to it: SIGKILL, SIGTERM, `frozen past its lease` …; null when it ended by itself. */
+  /** The fault injected into it: SIGKILL, SIGTERM, `frozen past its lease` …; null when it ended on its own. */
   hurtBy: string | null;
   exit: number | string | null;
   result: CommandResult;
@@ -32,7 +32,7 @@ export class MainServers {
   readonly ends: ServerEnd[] = [];
   readonly #stage: Stage;
   #current: Server;
-  /** The next one starts after this. */
+  /** The successor starts after this. */
   #pause: Promise<unknown> = Promise.resolve();
   #starts = 0;
 
@@ -45,7 +45,7 @@ export class MainServers {
     return this.#current.process.pid;
   }
 
-  /** Everything that main servers have said so far, for the log of a round. */
+  /** The output of all main servers so far, for the log of a round. */
   output(): string {
     const texts = this.ends.map(
       ({ command, exit, hurtBy, result }) =>
@@ -55,7 +55,7 @@ export class MainServers {
     return [...texts, `=== last: ${command}\n${process.stderr()}\n${process.stdout()}`].join('\n');
   }
 
-  /** Sends a signal that ends it; the next one starts when `pause` is over. */
+  /** Sends a signal that ends it; the successor starts when `pause` is over. */
   end(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT', pause: Promise<unknown>): void {
     this.#current.hurtBy = signal;
     this.#pause = pause;
@@ -70,12 +70,12 @@ export class MainServers {
     this.#current.process.kill('SIGCONT');
   }
 
-  /** Freezes it, lets another one take over as soon as that is allowed to, and wakes it `thawAfterMs` later. */
+  /** Freezes it, lets a successor take over as soon as that is permitted, and wakes it `thawAfterMs` later. */
   async freezePastLease(thawAfterMs: number): Promise<void> {
     const frozen = this.#current;
     frozen.hurtBy = 'frozen past its lease';
     frozen.process.kill('SIGSTOP');
-    // It keeps its port: the other one comes up elsewhere, as it would on another machine.
+    // It keeps its port: the successor listens elsewhere, as it would on another machine.
     this.#stage.moveCallbacks(`${QUIET_ADDRESS}:${await freePort(QUIET_ADDRESS)}`);
     try {
       this.#current = await waitFor(() => this.#tryTakeOver(), {
@@ -95,7 +95,7 @@ export class MainServers {
     for (;;) {
       const server = this.#current;
       const result = await server.process.finished;
-      // Another one has taken over while this one was frozen, and has noted its end.
+      // Another one took over while this one was frozen, and has recorded its end.
       if (server !== this.#current) continue;
       this.#note(server, result);
       await this.#pause;
@@ -112,11 +112,11 @@ export class MainServers {
   }
 
   async #isOver(last: CommandResult): Promise<boolean> {
-    // A database that is frozen or cut off at this moment gives no answer; that is not a run that is not there.
+    // A frozen or disconnected database gives no answer; that does not mean that there is no run.
     const run = await waitFor(() => this.#stage.run(), { what: 'the run', timeoutMs: UNANSWERED_MS }).catch(() => null);
     if (run && isRunEnd(run.phase as RunPhase)) return true;
-    // A run that was refused before it had a row will not come right by itself.
-    if (!run) throw new Error(`there is no run to resume; the last main server said:\n${last.stderr}`);
+    // A run that was refused before it had a row cannot be resumed.
+    if (!run) throw new Error(`there is no run to resume; the last main server printed:\n${last.stderr}`);
     return false;
   }
 
@@ -127,7 +127,7 @@ export class MainServers {
       timeoutMs: TAKE_OVER_MS,
     });
     const early = await Promise.race([server.process.finished, begun]).catch((error: unknown) => {
-      // It may hold the lock, which nobody else would get then.
+      // It may hold the lock, which would block every successor.
       server.process.kill('SIGKILL', 'group');
       throw error;
     });

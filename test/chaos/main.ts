@@ -1,7 +1,7 @@
 /**
- * `npm run chaos [-- --rounds N --seed S --keep]`: whole runs on real processes, in each of which something is killed, frozen or
- * cut off at a moment that the seed chooses. One line a round; a failed round says how to play it again and where its
- * logs are; with --keep the logs of every round stay. Ends with 1 when a round has failed.
+ * `npm run chaos [-- --rounds N --seed S --keep]`: whole runs on real processes. Each round kills, freezes or cuts off
+ * something at a moment that the seed determines. One line per round; a failed round prints how to repeat it and where
+ * its logs are; --keep keeps the logs of every round. Exit code 1 if a round failed.
  */
 import { parseArgs } from 'node:util';
 import { startShop } from '../support/shop/start-shop.ts';
@@ -43,7 +43,7 @@ function describe({ scenario, story, exitCodes, faults, tookMs, folder }: RoundR
 
 const { rounds, seed, keep } = readFlags();
 const stop = new AbortController();
-// The round under way is played to its end: it knows what it has frozen and started.
+// The current round is played to its end: it knows what it has frozen and started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     process.stderr.write(stop.signal.aborted ? 'still ending the round\n' : 'ending after this round\n');

@@ -1,4 +1,4 @@
-/** One round: a run, a scenario that happens to it, and the checks. */
+/** One round: a run, its scenario, and the checks. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,22 +13,22 @@ import { openStage } from './stage.ts';
 
 export interface RoundResult {
   scenario: Scenario;
-  /** What was done when, and what became of the main servers. */
+  /** What was done when, and how the main servers ended. */
   story: string[];
   exitCodes: (number | string | null)[];
-  /** Nothing: the round is good. */
+  /** Empty: the round is good. */
   faults: string[];
   tookMs: number;
-  /** Its logs, where they were kept: always after a fault. */
+  /** Its logs, if they were kept: always after a fault. */
   folder: string | null;
 }
 
-/** What all rounds share. */
+/** Shared by all rounds. */
 export interface Ground {
   shop: Shop;
   shopSeed: number;
   database: DatabaseServer;
-  /** Logs of good rounds stay too. */
+  /** Keep the logs of good rounds, too. */
   keep?: boolean;
 }
 
@@ -46,7 +46,7 @@ export async function playRound(ground: Ground, scenario: Scenario): Promise<Rou
     const ended = servers.untilEnded();
     const over = new AbortController();
     const played = playSteps(stage, servers, scenario, story, over.signal);
-    // Whichever fails first fails the round; steps whose moment never came are given up with the run's end.
+    // The first failure fails the round; steps whose moment never came are dropped at the run's end.
     await Promise.race([ended, played.then(() => ended)]);
     over.abort();
     await played;
@@ -84,7 +84,7 @@ async function playSteps(
   }
 }
 
-/** Waits for the moment; false when the run was over before. */
+/** Waits for the moment; false if the run ended before it. */
 async function reach(stage: Stage, moment: Moment, products: number, over: AbortSignal): Promise<boolean> {
   const requests = moment.at === 'crawl' ? moment.requests : moment.at === 'close' ? products : 0;
   while (!over.aborted && (await stage.run()) === null) await pause(over);

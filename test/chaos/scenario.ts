@@ -1,12 +1,12 @@
-/** From a seed to what is done to a run, and when. The same seed gives the same scenario; the machine's pace is not ours. */
+/** From a seed to the faults of a run and their moments. A seed fixes the scenario, not the machine's speed. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { Allowance, Fault } from './faults.ts';
 import { between, FAULTS } from './faults.ts';
 
 /**
- * boot: so long after the run's row was written · crawl: when the shop has had so many requests · close: so long after the
- * last product was asked for.
+ * boot: delay after the run's row was written · crawl: number of requests the shop has received · close: delay after
+ * the last product was requested.
  */
 export type Moment = { at: 'boot' | 'close'; delayMs: number } | { at: 'crawl'; requests: number };
 
@@ -23,7 +23,7 @@ export interface Scenario {
   steps: Step[];
 }
 
-/** Seeds in a row go through all kinds of faults; each third has a second one, drawn from all. */
+/** Consecutive seeds cycle through all kinds of faults; every third has a second one, drawn from all. */
 export function drawScenario(seed: number): Scenario {
   const random = seededRandom(seed * 7_919);
   const products = between(random, 60, 100);
@@ -53,7 +53,7 @@ export function describeMoment(moment: Moment): string {
     : `${moment.delayMs} ms after the last product was asked for`;
 }
 
-/** What all its faults together may lead to. */
+/** The permitted consequences of all its faults together. */
 export function allowanceOf({ steps }: Scenario): Required<Allowance> {
   const all = steps.map(({ fault }) => fault.allows);
   const sum = (of: (allowance: Allowance) => number | undefined): number =>

@@ -1,5 +1,5 @@
-// Loaded by `node --import` into a main server of a test: its wall clock is off by this many milliseconds, as on a machine
-// without NTP. Its monotonic clock and its timers are right, as they are there.
+// Loaded by `node --import` into a main server of a test: shifts its wall clock by this many milliseconds, as on a
+// machine without NTP. Its monotonic clock and its timers stay right, as they do there.
 const shiftMs = Number(process.env.CRAWLFLEET_TEST_CLOCK_SHIFT_MS ?? 0);
 const realNow = Date.now;
 

@@ -1,4 +1,4 @@
-/** Everything one round runs on: shop, database, sandbox, the links between them, and a user's folder. Real processes only. */
+/** Everything one round runs on: shop, database, sandbox, the links between them, a user's folder. No fakes. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ export const LINKS = ['database', 'callbacks', 'aws'] as const;
 export type Link = (typeof LINKS)[number];
 
 export const INTERVAL_MS = 200;
-/** Long enough for every fault that we make: a run that misses it has lost time for a reason of its own. */
+/** Long enough for every fault that we inject: a run that misses it has lost time for another reason. */
 export const DEADLINE_S = 90;
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
@@ -43,20 +43,20 @@ export interface Stage {
   links: Record<Link, ChaosProxy>;
   /** Starts `orchestrator ARGS --config FILE`. */
   start(...args: string[]): RunningCommand;
-  /** The main server moves to another place, `address:port`: from now on callbacks go there, and there the next `resume` listens. */
+  /** Moves the main server to another `address:port`, for callbacks from now on and for the next `resume`. */
   moveCallbacks(to: string): void;
   query(sql: string): Promise<Record<string, unknown>[]>;
-  /** The run of this round, once its row is there. */
+  /** The run of this round, once its row exists. */
   run(): Promise<{ id: string; phase: string } | null>;
   sandbox(): TestSandbox;
   instances(): Promise<SandboxInstance[]>;
-  /** SIGKILL; EC2, the balancer and every instance go with it, the bucket stays. */
+  /** SIGKILL; EC2, the load balancer and every instance go with it, the bucket stays. */
   killSandbox(): Promise<void>;
   restartSandbox(): Promise<void>;
-  /** Pids of the processes that see to it that no instance outlives its sandbox. */
-  keepers(): number[];
+  /** Pids of the processes that ensure that no instance outlives its sandbox. */
+  supervisors(): number[];
   heal(): void;
-  /** Ends every process of this round; the folder stays with `keep`. */
+  /** Ends every process of this round; with `keep` the folder stays. */
   close(keep: boolean): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export interface StageOptions {
   environment?: Record<string, string>;
 }
 
-/** The shop is as new, the database empty, every link whole. */
+/** The shop is reset, the database empty, every link intact. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { shop, database, name } = options;
   const dir = mkdtempSync(join(tmpdir(), 'crawlfleet-chaos-'));
@@ -100,12 +100,12 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const run = async (): Promise<{ id: string; phase: string } | null> => {
     const [row] = await query('select id, phase, settings from crawlfleet_runs').catch(() => []);
     if (!row) return null;
-    // The main server takes any free port; instances reach it by way of the link.
+    // The main server takes any free port; instances reach it through the link.
     const { server } = JSON.parse(String(row.settings)) as { server: { callbackListen: string } };
     links.callbacks.setTarget(movedTo ?? server.callbackListen);
     return { id: String(row.id), phase: String(row.phase) };
   };
-  /** The first instances must not call in vain only because nobody has looked yet. */
+  /** The first callbacks must not fail only because the link has no target yet. */
   const connectCallbacks = async (): Promise<void> => {
     while (!closed.signal.aborted && (await run()) === null) await delay(50);
   };
@@ -141,15 +141,15 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await sandbox.kill();
     },
     restartSandbox: startSandboxHere,
-    keepers: () =>
+    supervisors: () =>
       findLeftovers(data)
-        .filter(({ command }) => command.includes('keeper/main'))
+        .filter(({ command }) => command.includes('supervisor/main'))
         .map(({ pid }) => pid),
     heal: () => Object.values(links).forEach((link) => link.heal()),
     async close(keep) {
       closed.abort();
       await sandbox.stop();
-      // The keeper of a sandbox that was killed ends by itself, a moment later.
+      // The supervisor of a sandbox that was killed exits on its own, a moment later.
       await waitFor(() => findLeftovers(dir).length === 0, { what: 'the end', timeoutMs: 2_000 }).catch(
         () => undefined,
       );

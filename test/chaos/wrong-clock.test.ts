@@ -32,13 +32,13 @@ describe('clocks that differ', () => {
   });
   afterEach(() => stage.close(false));
 
-  // Only the main server's clock is moved: what counts is the difference, and an instance's clock is the sandbox's.
+  // Only the main server's clock is shifted: only the difference matters, and an instance's clock is the sandbox's.
   it.each([
-    // An instance's own timer goes by its own clock: it is far from acting.
+    // An instance's own timer uses its own clock: it is far from firing.
     { title: 'instances are 20 minutes behind the main server', shiftMs: SHIFT_MS, run: {} },
-    // Theirs would have powered them off, were the deadline and the grace not longer than the difference.
+    // Their timers would power them off if the deadline and the grace were not longer than the difference.
     { title: 'instances are 20 minutes ahead of the main server', shiftMs: -SHIFT_MS, run: { deadline: '40m' } },
-  ])('F12: $title: no early end, no lost product, and the report says so', async ({ shiftMs, run }) => {
+  ])('F12: $title: no early end, no lost product, and the report mentions it', async ({ shiftMs, run }) => {
     stage = await openStage({
       name: 'skewed',
       shop,

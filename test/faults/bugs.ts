@@ -1,6 +1,6 @@
 /**
- * Named bugs, each put between the core and its world: with one of them switched on the runs must break an invariant, or the
- * checks have no teeth. Production code knows nothing of them.
+ * Named bugs, each injected between the core and its world: with one switched on the runs must break an invariant, or
+ * the checks prove nothing. Production code does not know about them.
  */
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
@@ -9,16 +9,16 @@ import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 
 export interface Bug {
   what: string;
-  /** Invariants that may show it. */
+  /** Invariants that may detect it. */
   breaks: readonly string[];
-  /** Faults in which it shows; empty: in every run. */
+  /** Faults that reveal it; empty: every run does. */
   faults: readonly string[];
-  /** Replay lines, where random plans would hardly ever show it. */
+  /** Replay lines, where random plans would hardly ever reveal it. */
   plans?: readonly string[];
   wrongs: Wrongs;
 }
 
-/** The same object with some methods of its own. */
+/** The same object with some methods replaced. */
 function overlay<T extends object>(inner: T, own: Partial<T>): T {
   return new Proxy(inner, {
     get(target, name) {
@@ -59,7 +59,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'no-tag-look-up': {
-    what: 'a machine whose launch was not answered is never found by its tags',
+    what: 'a machine whose launch got no answer is never found by its tags',
     breaks: ['I2'],
     faults: ['F1', 'F2'],
     wrongs: {
@@ -69,7 +69,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'no-fencing': {
-    what: 'a main server that has lost the lock goes on writing',
+    what: 'a main server that has lost the lock continues to write',
     breaks: ['I9'],
     faults: ['F41'],
     wrongs: {
@@ -130,7 +130,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'grant-to-two': {
-    what: 'a chunk is granted to everybody who asks for it',
+    what: 'a chunk is granted to every instance that requests it',
     breaks: ['I10'],
     faults: ['F16'],
     wrongs: {
@@ -144,7 +144,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'accept-replays': {
-    what: 'a counter may come twice',
+    what: 'a counter may be used twice',
     breaks: ['I9'],
     faults: ['F39'],
     wrongs: {
@@ -161,7 +161,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'no-signatures': {
-    what: 'the owner of a token is whoever uses it: another machine may say hello with it',
+    what: 'a token belongs to any machine that uses it: another machine may send hello with it',
     breaks: ['I9'],
     faults: ['F11'],
     wrongs: {
@@ -174,7 +174,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'terminate-any': {
-    what: 'a machine is taken for our own without a look at its owner',
+    what: 'a machine is taken for our own without a check of its owner',
     breaks: ['I2'],
     faults: ['F44'],
     wrongs: {
@@ -222,13 +222,13 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'ignore-parts': {
-    what: 'the parts of a lost instance are not looked for in the bucket',
+    what: 'the parts of a lost instance are not listed in the bucket',
     breaks: ['I3'],
     faults: ['F19'],
     wrongs: {
       cloud: inCloud('objects', () => ({
         async *list() {
-          // Nothing there.
+          // Never collects.
         },
       })),
       stores: inStores('results', (results) => ({
@@ -243,13 +243,13 @@ export const BUGS: Record<string, Bug> = {
     wrongs: { stores: inStores('work', () => ({ returnChunks: () => Promise.resolve(0) })) },
   },
   'ban-page-stored': {
-    what: 'an instance takes the page of a ban for a product, and goes on',
+    what: 'an instance takes a ban page for a product, and continues',
     breaks: ['I6', 'I8'],
     faults: ['F28'],
     wrongs: { instance: { keepsCrawlingBanned: true } },
   },
   'restart-forgets-pace': {
-    what: 'a process that starts again does not know when it last asked',
+    what: 'a restarted process does not know when it sent its last request',
     breaks: ['I6'],
     faults: ['F21'],
     wrongs: { instance: { forgetsPace: true } },
@@ -261,7 +261,7 @@ export const BUGS: Record<string, Bug> = {
     wrongs: { neverSwitchesOff: true },
   },
   'no-gc': {
-    what: 'no later run looks for what one without a main server has left',
+    what: 'no later run collects the leftovers of one without a main server',
     breaks: ['I2'],
     faults: [],
     plans: ['2026112209093 F10@P+0 F42@U+4605', '79 F19@C+300 F42@C+301'],
@@ -293,13 +293,13 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'deadline-ignored': {
-    what: 'products that nobody crawled are left without an outcome',
+    what: 'products that no instance crawled are left without an outcome',
     breaks: ['I1'],
     faults: ['F6'],
     wrongs: { stores: inStores('work', () => ({ failRest: () => Promise.resolve(0) })) },
   },
   'secret-in-the-log': {
-    what: 'the token of an instance stands in an alarm',
+    what: 'an alarm contains the token of an instance',
     breaks: ['I12'],
     faults: [],
     wrongs: {

@@ -14,7 +14,7 @@ export interface FaultKind {
   act: (world: FaultWorld, dice: Dice) => void;
 }
 
-/** Chance that belongs to one fault alone, so that a plan with fewer faults plays the others the same. */
+/** Random source of one fault, so that a plan with fewer faults plays the others the same. */
 export class Dice {
   readonly #random: Random;
 
@@ -22,7 +22,7 @@ export class Dice {
     this.#random = random;
   }
 
-  /** Whole, both ends possible. */
+  /** An integer, both ends included. */
   between(low: number, high: number): number {
     return low + Math.floor(this.#random.next() * (high - low + 1));
   }
@@ -43,7 +43,7 @@ function refuse(world: FaultWorld, cause: 'pool' | 'quota' | 'throttled', ms: nu
   world.cloud.compute.refusal = { result, untilMs: world.clock.now() + ms, subnet };
 }
 
-/** Time limits of the run are prolonged by what the world was away. */
+/** An outage extends the time limits of the run. */
 function away(world: FaultWorld, ms: number): number {
   world.outageMs += ms;
   return world.clock.now() + ms;
@@ -73,7 +73,7 @@ function breakDatabase(
   };
 }
 
-/** The life of a machine's process on the box. */
+/** Faults of a machine's process on the box. */
 const boxes = {
   F19: (world: FaultWorld, dice: Dice) => {
     const victim = dice.pick(living(world));

@@ -1,4 +1,4 @@
-/** The short form of `npm run faults`: every fault alone, a sample of pairs, triples and crash points, and what once failed. */
+/** The short form of `npm run faults`: every fault alone, samples of pairs, triples and crash points, past failures. */
 import { describe, expect, it } from 'vitest';
 import { FAULTS } from './catalogue.ts';
 import { campaignSeed } from './campaign-seed.ts';
@@ -9,7 +9,7 @@ import { play } from './play.ts';
 const { FAULT_SEED } = process.env;
 const SEED = campaignSeed(FAULT_SEED, Date.now());
 const BATCH = 40;
-/** With a seed of its own it is a search, and worth more time. */
+/** With a given seed it is a search, and worth more time. */
 const BATCHES = Array.from({ length: FAULT_SEED ? 10 : 1 }, (_, i) => {
   const [from, to] = [i * BATCH, (i + 1) * BATCH];
   return [`runs ${from + 1} to ${to}`, from, to] as const;
@@ -49,30 +49,30 @@ describe('a run keeps its invariants', () => {
     '100172 F8@L+0',
     '1141 F8@L+400',
     '2046 F8@L+5150 F43@T+4953',
-    // A counter that a given-up instance says again.
+    // A counter that a given-up instance repeats.
     '100249 F17@D+1901 F39@U+0 F28@C+0',
-    // A claim with its instance stored, but not its move to `pending`, was never looked at again.
+    // A claim with its instance stored, but not its move to `pending`, was never checked again.
     '2026112202342 F36@B+5016 F9@B+1006 F47@R+14',
     '2026112203960 F39@U+5143 F47@M+0 F3@B+2999',
-    // An instance in memory kept its old pace for one more request when robots.txt asked for a longer one.
+    // An instance in memory kept its old pace for one more request when robots.txt required a longer one.
     '2026112203760 F41@L+0 F30@P+2529 F42@U+782',
     '2026112205050 F30@C+3470 F7@L+3110',
     '2026112205201 F20@C+0 F4@C+0 F30@C+5122',
     '2026112209118 F7@P+3384 F30@C+5510 F39@K+4780',
-    // A launch without an answer, asked for again and refused: its machine came up all the same.
+    // A launch without an answer, retried and refused: its machine still came up.
     '1618033903543 F2@P+0 F6@L+0 F8@L+0',
-    // A heartbeat that was answered with 503 and said again is no replay.
+    // A heartbeat that was answered with 503 and repeated is no replay.
     '2645751309456 F36@K+0 F3@R+4343 F39@B+4887',
     // A machine whose user data never ran has no timer: without its main server, gc ends it.
     '2026112209093 F10@P+0 F42@U+4605',
     '2026112209518 F10@C+2793 F42@U+4104',
-  ])('where it once did not: %s', async (line) => {
+  ])('where it once failed: %s', async (line) => {
     await expectSound([parsePlan(line)]);
   });
 });
 
 describe('the seed of a campaign', () => {
-  it('is the same each time, the one that is named, or the date', () => {
+  it('is fixed by default, the one given, or the date', () => {
     const nowMs = Date.UTC(2026, 10, 2, 23, 59);
     expect(campaignSeed('', nowMs)).toBe(campaignSeed(undefined, nowMs + 86_400_000));
     expect(campaignSeed('7301', nowMs)).toBe(7301);
@@ -101,7 +101,7 @@ describe('a replay line', () => {
     expect([second.end, second.virtualMs, second.effects]).toEqual([first.end, first.virtualMs, first.effects]);
   });
 
-  it.each(['', 'x F1@L+0', '1 F99@L+0', '1 F1'])('is refused when it is none: %j', (line) => {
+  it.each(['', 'x F1@L+0', '1 F99@L+0', '1 F1'])('is refused when it is invalid: %j', (line) => {
     expect(() => parsePlan(line)).toThrow(/replay line/);
   });
 });

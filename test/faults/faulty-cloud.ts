@@ -1,4 +1,4 @@
-/** EC2, ELBv2 and S3 in memory that fail as AWS does, when they are told to. */
+/** EC2, ELBv2 and S3 in memory that fail as AWS does, on demand. */
 import type { ObjectInfo } from '../../shared/ports/object-store.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { CloudInstance, LaunchRequest, LaunchResult } from '../../orchestrator/cloud/compute.ts';
@@ -16,11 +16,11 @@ const isBefore = (clock: Clock, untilMs: number): boolean => clock.now() < until
 export class FaultyCompute extends MemoryCompute {
   /** Launches whose reply is lost from now on. */
   lostReplies = 0;
-  /** What launches are refused with, and until when. */
+  /** The result that launches are refused with, and until when. */
   refusal: { result: Exclude<LaunchResult, { kind: 'launched' }>; untilMs: number; subnet: string | null } | null =
     null;
   throttledUntilMs = 0;
-  /** Fresh machines are not listed for so long. */
+  /** How long fresh machines are not listed. */
   invisibleMs = 0;
   /** Terminate calls that fail, whose reply is lost, or that do nothing. */
   terminateFails = 0;
@@ -76,7 +76,7 @@ export class FaultyCompute extends MemoryCompute {
 }
 
 export class FaultyBalancer extends MemoryLoadBalancer {
-  /** Targets that are told unhealthy, and until when; null for all. */
+  /** Targets reported unhealthy, and until when; null for all. */
   unhealthy: { ids: ReadonlySet<string> | null; untilMs: number } = { ids: null, untilMs: 0 };
   /** Registrations answered with InvalidTarget. */
   invalidTargets = 0;

@@ -1,10 +1,10 @@
-/** Callbacks by somebody who may not: with another's token, with no right signature, or said again. */
+/** Unauthorized callbacks: with another's token, with an invalid signature, or replayed. */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, macMessage, signMessage } from '../../shared/wire/signature.ts';
 import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
 import type { FaultWorld } from './fault-world.ts';
 
-/** Tries it again and again while there is somebody to play; what comes back goes into the history. */
+/** Retries while there is an instance to impersonate; the replies go into the history. */
 export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): void {
   if (how === 'replay') {
     listen(world);
@@ -50,8 +50,8 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
 }
 
 /**
- * Says each of the next heartbeats again when it has been taken. One that was answered with 503 was not: its counter is unused, and the
- * instance itself may say it again.
+ * Replays each of the next heartbeats once it has been accepted. One that was answered with 503 was not: its counter
+ * is unused, and the instance itself may repeat it.
  */
 function listen(world: FaultWorld): void {
   let left = 5;
@@ -65,7 +65,7 @@ function listen(world: FaultWorld): void {
 async function say(world: FaultWorld, what: string, path: string, callback: Callback): Promise<void> {
   const reply = await world.fleet.deliver(path, callback);
   if (!reply) return;
-  // Who is given up is told to go, whatever he says.
+  // A given-up instance is ordered to end, whatever it sends.
   const isToldToGo = (JSON.parse(reply.body) as { fenced?: boolean }).fenced === true;
   const accepted = reply.status >= 200 && reply.status < 300 && !isToldToGo;
   world.intruders.push({ atMs: world.clock.now(), what, status: reply.status, accepted });

@@ -1,4 +1,4 @@
-/** What the starts of later runs do for one that has lost its main server: gc, until it is told to stop. */
+/** What later runs do at their start for a run that has lost its main server: gc, until aborted. */
 import type { GcMark, GcMarkStore, GcOptions } from '../../orchestrator/control/gc/gc.ts';
 import { collect } from '../../orchestrator/control/gc/gc.ts';
 import { SECOND_LOOK_MS } from '../../orchestrator/control/gc/gc-rules.ts';
@@ -16,7 +16,7 @@ export async function collectGarbage(world: GcWorld, stop: AbortSignal): Promise
   };
   const night = { owner: OWNER, skewMs: () => 0, workedOn: null, dryRun: false };
   while (!stop.aborted) {
-    // What AWS or the database refuses now is for the next one.
+    // What AWS or the database refuses now, the next gc retries.
     await collect({ ...night, compute, balancers, runs: stores.runs, marks: store, clock }).catch(() => undefined);
     await clock.sleep(SECOND_LOOK_MS, stop);
   }

@@ -30,7 +30,7 @@ const HELP = `npm run faults -- [options]        exit code 1 when a run breaks a
   --list-bugs
 `;
 
-/** Runs with a kill around every effect of these. */
+/** Seeds whose runs are killed around every effect. */
 const CRASHED_SEEDS = [1, 2];
 
 async function main(): Promise<number> {
@@ -73,7 +73,7 @@ async function main(): Promise<number> {
   return report(played, performance.now() - startedMs);
 }
 
-/** All single faults and all pairs, then random ones; or the crash points alone. */
+/** All single faults and all pairs, then random ones; or only the crash points. */
 async function usualPlans(runs: number, seed: number, crashPoints: boolean): Promise<FaultPlan[]> {
   if (crashPoints) return (await Promise.all(CRASHED_SEEDS.map(crashPlans))).flat();
   const fixed = [...singlePlans(), ...pairPlans()];
@@ -117,7 +117,7 @@ async function playAll(tasks: readonly Task[], threads: number): Promise<Played[
   return played;
 }
 
-/** At once, so that a campaign that is stopped has not been for nothing. */
+/** Printed at once, so that a campaign that is stopped keeps its findings. */
 function show({ line, end, violations }: Played): void {
   if (violations.length === 0) return;
   process.stdout.write(`--replay "${line}"   (${end})\n`);

@@ -19,10 +19,10 @@ export interface FaultPlan {
 }
 
 const NAMES = Object.keys(FAULTS);
-/** Runs of a bug switch. */
+/** Runs per bug switch. */
 const BUG_RUNS = 60;
 
-/** Two or three faults, sometimes none or one, of all or of the given ones. */
+/** Zero to three faults from all, or one or two from the given ones. */
 function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
   const dice = new Dice(seededRandom(seed ^ 0x5eed));
   const count = names.length < NAMES.length ? dice.between(1, 2) : dice.between(0, 3);
@@ -30,17 +30,17 @@ function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
   return { seed, faults, crash: null };
 }
 
-/** As far apart are the first runs of two seeds, so that none draws the runs of another. */
+/** Maximum random runs of one seed, and the distance between the first runs of two seeds. */
 const MOST_RUNS = 100_000;
 
-/** The random runs of a campaign: the same ones first, however many. Throws `usage` for more than one seed has. */
+/** The first `count` random runs of a campaign's seed. Throws `usage` above the maximum. */
 export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
   if (!(count >= 0 && count <= MOST_RUNS))
     throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);
   return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, names));
 }
 
-/** Runs in which a bug has to show. */
+/** Runs in which a bug must be detected. */
 export function bugPlans(bug: { faults: readonly string[]; plans?: readonly string[] }, seed: number): FaultPlan[] {
   if (bug.plans) return bug.plans.map(parsePlan);
   const names = bug.faults.length > 0 ? bug.faults : NAMES;
@@ -59,7 +59,7 @@ export const singlePlans = (): FaultPlan[] =>
 
 const PAIRED = ['F1', 'F3', 'F8', 'F16', 'F19', 'F22', 'F37', 'F39', 'F41', 'F43', 'F46', 'F47'];
 
-/** All pairs of those that meet each other worst. */
+/** All pairs of the faults that interact worst. */
 export function pairPlans(): FaultPlan[] {
   return PAIRED.flatMap((a, i) =>
     PAIRED.slice(i + 1).map((b, k) => {
@@ -86,7 +86,7 @@ export function shapeOf(seed: number): RunShape {
     deadlineMs: dice.pick([180_000, 480_000])!,
     site: { onBan, ban: { statuses: [], redirects: [], patterns: [], coolDownMs: dice.pick([5_000, 60_000])! } },
   };
-  // Drawn last, so that the shapes of older seeds stay what they were.
+  // Drawn last, so that the shapes of older seeds stay unchanged.
   return dice.chance(0.3) ? { ...shape, recycleEveryMs: dice.pick([12_000, 25_000])! } : shape;
 }
 
@@ -95,7 +95,7 @@ export function formatPlan({ seed, faults, crash }: FaultPlan): string {
   return [seed, ...faults.map((f) => `${f.name}@${f.moment}+${f.afterMs}`), ...killed].join(' ');
 }
 
-/** Throws `usage` for a line that is none. */
+/** Throws `usage` for an invalid line. */
 export function parsePlan(line: string): FaultPlan {
   const [seed, ...words] = line.trim().split(/\s+/);
   const plan: FaultPlan = { seed: Number(seed), faults: [], crash: null };

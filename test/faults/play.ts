@@ -1,4 +1,4 @@
-/** Plays one plan and says which invariants it broke. */
+/** Plays one plan and returns the invariants it broke. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Violation } from '../../orchestrator/control/verify/invariants/history.ts';
@@ -26,7 +26,7 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
   for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
     const dice = new Dice(seededRandom(plan.seed * 31 + i));
     world.on(moment, () => {
-      // Before the first step of the run, or never in the middle of what brought the moment about.
+      // Before the first step of the run, or never in the middle of what triggered the moment.
       if (moment === 'P' && afterMs === 0) FAULTS[name]!.act(world, dice);
       else world.later(Math.max(1, afterMs), () => FAULTS[name]!.act(world, dice));
     });

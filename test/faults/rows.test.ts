@@ -1,4 +1,4 @@
-/** The table in README.md: every row of the fault matrix is in it, and the tests it names are there and name their row. */
+/** The table in README.md: it lists every row of the fault matrix, and the tests it names exist and name their row. */
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FAULTS } from './catalogue.ts';
@@ -23,7 +23,7 @@ const named: Named[] = table.flatMap(([, row, , tests]) =>
   }),
 );
 
-/** Titles of `it.each` stand in the source with a place for the row. */
+/** In the source, titles of `it.each` have a placeholder for the row. */
 function hasTest({ row, file, title }: Named): boolean {
   const url = new URL(file!, ROOT);
   if (!existsSync(url)) return false;
@@ -36,7 +36,7 @@ describe('the table of faults', () => {
     expect(table.map(([, row]) => row)).toEqual(Array.from({ length: ROWS }, (_, i) => `F${i + 1}`));
   });
 
-  it('has a test or a word that there is none for each level of a row', () => {
+  it('names a test, or states that there is none, for each level of a row', () => {
     const wanted = table.flatMap(([, row, levels]) =>
       levels!
         .trim()
@@ -46,7 +46,7 @@ describe('the table of faults', () => {
     expect(named.map(({ row, level }) => `${row} ${level}`)).toEqual(wanted);
   });
 
-  it('names tests that are there, by titles with the row in them', () => {
+  it('names existing tests, by titles that contain the row', () => {
     const wrong = named
       .filter((n) => n.file !== null)
       .filter((n) => !new RegExp(`\\b${n.row}\\b`).test(n.title) || !hasTest(n));

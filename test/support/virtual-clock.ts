@@ -1,4 +1,4 @@
-/** A clock that moves only when told to, or when everybody is asleep: for tests and simulation. */
+/** A clock that advances only on request, or when every task sleeps: for tests and simulation. */
 import type { Clock } from '../../shared/ports/clock.ts';
 
 interface Sleeper {
@@ -40,7 +40,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Moves time on, waking sleepers in order of their time; what they do runs before the next one wakes. */
+  /** Advances time, waking sleepers in time order; each one's work runs before the next one wakes. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     for (;;) {
@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Lets everything that is ready to run do so, promises and immediates alike. */
+/** Runs everything that is ready, promises and immediates alike. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

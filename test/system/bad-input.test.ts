@@ -64,13 +64,13 @@ describe('configuration', () => {
     expect(text).toContain(`${path} is not a folder`);
   });
 
-  it('refuses a deadline that is not one', async () => {
+  it('refuses an invalid deadline', async () => {
     const result = await (await aFleet()).run('run', '--dry-run', '--deadline', 'soon');
     expect(result.exitCode).toBe(2);
     expect(result.stderr).toContain('It must be a duration');
   });
 
-  it('says which deadline could be met', async () => {
+  it('suggests a deadline that could be met', async () => {
     const ids = Array.from({ length: 500 }, (_, i) => `p${i}`);
     const fleet = await aFleet({
       ids,

@@ -1,5 +1,5 @@
 /**
- * F28 and F29 on real parts: the shop bans addresses or asks for patience, and judges what the fleet does then.
+ * F28 and F29 on real parts: the shop bans addresses or requests a delay, and checks the fleet's reaction.
  *
  * @module-tag nightly
  */
@@ -19,17 +19,17 @@ import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 11;
 const IDS = productIds(45);
-/** So many that a fleet of eight still crawls when the last of it has come up. */
+/** Enough that a fleet of eight still crawls when its last instance has come up. */
 const MANY_IDS = productIds(120);
 const INTERVAL_MS = 200;
 const CANARIES = ['P00001', 'P00002'].map((id) => ({ id, fields: { title: expectedRow(SEED, id).title } }));
 
 const FORBIDDEN: BehaviourInput = { type: 'status', status: 403 };
 const SCRIPT: BehaviourInput = { type: 'one-line-script' };
-/** Beyond doubt: no canary page is asked. */
+/** Beyond doubt: no canary page is requested. */
 const TOO_MANY: BehaviourInput = { type: 'status', status: 429, retryAfter: 'soon, please' };
 const UNPRICED: BehaviourInput = { type: 'missing-field', fields: ['price'], headChars: 90_000 };
-/** How a site refuses, and by which rule an instance knows. */
+/** How a site refuses, and the rule by which an instance detects it. */
 const SHAPES: [BehaviourInput, string][] = [
   [FORBIDDEN, 'status-403'],
   [{ type: 'redirect', to: '/verify' }, 'redirect-check'],
@@ -39,21 +39,21 @@ const SHAPES: [BehaviourInput, string][] = [
   [{ type: 'status', status: 429, retryAfter: '36000' }, 'retry-after'],
   [TOO_MANY, 'status-429'],
 ];
-/** Two at a time: of more than a third of a fleet of eight the circuit would open. */
+/** Two at a time: bans of more than a third of a fleet of eight would open the circuit. */
 const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
   const pair = SHAPES.slice(at, at + 2);
   return [pair.map(([, rule]) => rule).join(' and '), pair];
 });
 /**
- * Requests that a banned address may send: a sign beyond doubt needs no second look, a refusal one at a canary page. 404 is no sign
- * at all: a canary page is asked after fifty, or at the end of the shard.
+ * Requests that a banned address may send: a sign beyond doubt needs no second one, a refusal one for a canary page.
+ * 404 is no sign at all: a canary page is requested after fifty, or at the end of the shard.
  */
 const mayAsk = (rule: string): number =>
   rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in|script-|captcha)/.test(rule) ? 2 : 1;
 
-/** Bans each address at its sixth request, for ever. */
+/** Bans each address at its sixth request, permanently. */
 const forAll = (answer: BehaviourInput): BanPolicy => ({ when: { request: 6 }, coolDownMs: null, answer });
-/** Bans the first address that gets to its sixth request. */
+/** Bans the first address that reaches its sixth request. */
 const forOne = (answer: BehaviourInput, coolDownMs: number | null = null): BanPolicy => {
   return { when: { request: 6 }, coolDownMs, atMost: 1, answer };
 };
@@ -109,7 +109,7 @@ describe('bans', () => {
   const prepareEight = () =>
     prepare({ canaries: CANARIES, interval: '300ms' }, { min_instances: 8, deadline: '90s' }, MANY_IDS);
 
-  /** Bans when all eight are at work: the circuit counts those that have come up. */
+  /** Bans when all eight are at work: the circuit counts the instances that have come up. */
   const banAmongEight =
     (...policies: Omit<BanPolicy, 'when'>[]) =>
     async (): Promise<void> => {
@@ -135,7 +135,7 @@ describe('bans', () => {
     },
   );
 
-  it('F28: more than a third of the addresses are refused: the circuit opens, and says how many there were', async () => {
+  it('F28: more than a third of the addresses are refused: the circuit opens, and the report has their number', async () => {
     await prepareEight();
     const refuseFour = banAmongEight({ ...forOne(FORBIDDEN), atMost: 4 });
     const { products, notes } = await runTo({ state: 'banned', exitCode: 18 }, undefined, 300, refuseFour);
@@ -161,13 +161,13 @@ describe('bans', () => {
   });
 
   it('F28: no product is gone because a banned address gets 404', async () => {
-    // The others may have finished by the time this is known: another address takes over.
+    // The other instances may have finished by then: another address takes over.
     await prepare({ canaries: CANARIES, on_ban: 'replace' });
     await shop.setBanPolicies([forOne({ type: 'status', status: 404 })]);
     await runTo({ ...ALL_STORED, bans: [{ rule: 'no-answer' }] }, IDS);
   });
 
-  it('F28, F29: one product that answers 403, and others that ask for patience, ban nobody', async () => {
+  it('F28, F29: one product that answers 403, and others that request a delay, cause no ban', async () => {
     await prepare({ canaries: CANARIES });
     await shop.setRules([
       { id: 'P00007', do: FORBIDDEN },
@@ -186,7 +186,7 @@ describe('bans', () => {
     }
   });
 
-  it('F28: ordinary pages ban nobody: products that lead elsewhere by script, and large heads without a price', async () => {
+  it('F28: ordinary pages cause no ban: products that redirect by script, and large heads without a price', async () => {
     await prepare({}, { max_failed: '30%' });
     const elsewhere = ['P00005', 'P00019', 'P00033'];
     const unpriced = ['P00009', 'P00021', 'P00040'];
@@ -205,7 +205,7 @@ describe('bans', () => {
       expect(log.filter(({ path }) => path.endsWith(`/${id}`)).length, id).toBeLessThanOrEqual(2);
   });
 
-  it('F28: an address comes back after its cool-down, and not before', async () => {
+  it('F28: an address returns after its cool-down, and not before', async () => {
     await prepare({ ban: { cool_down: '3s' }, interval: '400ms' });
     await shop.setBanPolicies([{ ...forOne(TOO_MANY, 2_800), when: { request: 4 } }]);
     const report = await runTo(ALL_STORED, IDS, 400);
@@ -214,11 +214,11 @@ describe('bans', () => {
     const bannedAtMs = (await shop.stats()).bans[address!]!.bannedAtMs!;
     const early = requests.filter((entry) => entry.atMs > bannedAtMs && entry.atMs < bannedAtMs + 2_990);
     expect(early).toEqual([]);
-    // Whether there is anything left for it to crawl by then depends on how fast the others were.
+    // Whether any work is left for it by then depends on the speed of the other instances.
     expect(report.bans[0]?.overAtMs).toEqual(expect.any(Number));
   });
 
-  it('F28: on_ban: replace launches another instance in the place of the banned one', async () => {
+  it('F28: on_ban: replace launches another instance in place of the banned one', async () => {
     await prepare({ on_ban: 'replace', interval: '400ms' });
     await shop.setBanPolicies([{ ...forOne(SCRIPT), when: { request: 4 } }]);
     await runTo({ ...ALL_STORED, instances: { launched: 4, replaced: 1, terminated: 4 } }, IDS, 400);
@@ -231,7 +231,7 @@ describe('bans', () => {
     expect(report.products.failed).toBeGreaterThan(0);
   });
 
-  it("F28: the site's own rules count before any other", async () => {
+  it("F28: the site's own rules apply before any other", async () => {
     await prepare({ ban: { cool_down: '10m', patterns: ['tax included'] } });
     await runTo({ state: 'banned', exitCode: 18, products: { stored: 0, gone: 0, failed: IDS.length } }, []);
     expect((await shop.stats()).requests).toBeLessThanOrEqual(3);

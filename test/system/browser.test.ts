@@ -1,5 +1,5 @@
 /**
- * F23, F24 and F32 with a real Chromium: pages that scripts build, and pages that attack who renders them.
+ * F23, F24 and F32 with a real Chromium: pages that scripts build, and pages that attack their renderer.
  *
  * @module-tag nightly
  */
@@ -35,7 +35,7 @@ describe('a crawl with a browser', () => {
   beforeEach(() => shop.reset());
   afterEach(() => fleet.remove());
 
-  /** One instance, so that two cores carry one browser. */
+  /** One instance: two cores can run only one browser. */
   async function prepare(ids: readonly string[], site: Record<string, unknown> = {}, deadline = '100s') {
     fleet = await makeFleet({
       engine: 'sqlite',
@@ -55,7 +55,7 @@ describe('a crawl with a browser', () => {
 
   const chromiums = () => fleet.leftovers().filter(({ command }) => command.includes('--type='));
 
-  it('stores what scripts build, asks for nothing it has no use for, and leaves no process behind', async () => {
+  it('stores what scripts build, requests nothing it does not need, and leaves no process behind', async () => {
     expect(inject('chromiumPath')).not.toBe('');
     const ids = ['js-1', 'jsfetch-1', 'assets-1', 'neverloaded-1', '404-1', ...productIds(5)];
     await prepare(ids);
@@ -102,7 +102,7 @@ describe('a crawl with a browser', () => {
     await expectTrueRows(fleet, SEED);
   });
 
-  it('F23: the browser is killed in the middle: it starts anew and nothing is lost', async () => {
+  it('F23: the browser is killed in the middle: it restarts and nothing is lost', async () => {
     const ids = productIds(14);
     await prepare(ids);
     const run = fleet.start('run', '--dry-run', '--json');
@@ -123,7 +123,7 @@ describe('a crawl with a browser', () => {
     expect(fleet.leftovers()).toEqual([]);
   });
 
-  it('F32: whatever a page tries, nobody visits the canary', async () => {
+  it('F32: whatever a page tries, no instance visits the canary', async () => {
     const lures = LURE_NAMES.map((how, i) => ({ how, id: `P0005${i}`.replace(/^P0005(\d\d)$/, 'P000$1') }));
     const ids = [...lures.map(({ id }) => id), 'offsite-1', 'imds-1', 'tofile-1', 'todata-1'];
     await shop.addProducts(ids);

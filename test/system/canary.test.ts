@@ -1,5 +1,5 @@
 /**
- * `npm run canary` as somebody with an account would start it, on endpoints that cost nothing.
+ * `npm run canary` as a user with an account would start it, on endpoints that cost nothing.
  *
  * @module-tag nightly
  */
@@ -33,7 +33,7 @@ afterEach(() => {
   folder.remove();
 });
 
-// Its own folder is made below TMPDIR, so that whatever it starts can be found by it.
+// Its own folder is made below TMPDIR, so that the test finds whatever it starts.
 const canary = (...args: string[]): RunningCommand =>
   startCommand(process.execPath, [MAIN, ...args], {
     env: {
@@ -65,7 +65,7 @@ it('proves a whole run on the sandbox, and leaves nothing behind', async () => {
 it('proves a whole run on moto, with stand-ins for what is mock there', async ({ skip }) => {
   const program = await findMotoServer();
   if (program === null) {
-    sayMotoIsMissing('a canary on somebody else’s idea of AWS');
+    sayMotoIsMissing('a canary on a third-party AWS emulator');
     return skip('no moto_server');
   }
   const moto = await startMotoServer(program);
@@ -78,7 +78,7 @@ it('proves a whole run on moto, with stand-ins for what is mock there', async ({
 
 it('proves a real run, with the checks, rights and times of one, where the sandbox is taken for AWS', async () => {
   const instanceType = process.arch === 'arm64' ? 't4g.nano' : 't3.nano';
-  // As on AWS the bundle brings its own Node, and this sandbox runs that very bundle. Its Node is the one that the project is installed with.
+  // As on AWS the bundle brings its own Node, and this sandbox runs that bundle, with the Node of this installation.
   const bundle = await bundleFor({
     render: 'http',
     onAws: true,
@@ -96,7 +96,7 @@ it('proves a real run, with the checks, rights and times of one, where the sandb
       instance_profile: 'crawlfleet-instance',
       owner: 'main-1',
       instance_types: [instanceType],
-      // This machine may be one of EC2's, and is not in the sandbox's VPC.
+      // This machine may be in EC2, and is not in the sandbox's VPC.
       balancer_scheme: 'internal',
     };
     writeFileSync(folder.file('fleet.yaml'), stringify({ aws, server: { listen, url: `http://${listen}` } }));
@@ -116,7 +116,7 @@ it('proves a real run, with the checks, rights and times of one, where the sandb
   }
 });
 
-it('crawls the configured site with --ids, and fails when a product is not there', async () => {
+it('crawls the configured site with --ids, and fails when a product is missing', async () => {
   const shop = await startShop({ products: 19 });
   try {
     const site = { product_url: shop.productUrl, interval: '200ms', mapping: SHOP_MAPPING };
@@ -146,7 +146,7 @@ it('on Ctrl-C ends the run, proves nothing, and leaves no process behind', async
   expect(exitCode).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ failure: 'interrupted', proofs: [] });
   expect(findLeftovers(folder.path)).toEqual([]);
-  // What happened can be looked into.
+  // The folder is kept for inspection.
   const kept = canaryFolders();
   expect(kept).toHaveLength(1);
   expect(existsSync(folder.file(kept[0]!, 'canary.db'))).toBe(true);

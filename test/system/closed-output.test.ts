@@ -1,4 +1,4 @@
-/** Nobody reads what the program prints: a run goes on and writes that down, a command that only shows something ends. */
+/** The program's output is closed: a run continues and logs that; a command that only shows something ends. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 interface Unheard {
   child: ChildProcess;
-  /** What it printed while it was listened to. */
+  /** Its output while the pipes were open. */
   printed(): string;
   /** Closes both pipes, as a `head` that has read enough. */
   hangUp(): void;
@@ -57,7 +57,7 @@ function start(...args: string[]): Unheard {
   };
 }
 
-it('a run goes on without output, and its log says so; what only reads ends quietly with 0', async () => {
+it('a run continues without output, and logs that; a command that only reads ends quietly with 0', async () => {
   const run = start('run', '--dry-run', '--yes');
   await waitFor(() => run.printed().includes('instances'), { what: 'the plan' });
   run.hangUp();
@@ -74,20 +74,20 @@ it('a run goes on without output, and its log says so; what only reads ends quie
     reading.hangUp();
     expect(await reading.ended, args.join(' ')).toBe(0);
   }
-  // It would go on without end otherwise.
+  // It would continue without end otherwise.
   const following = start('logs', '--follow');
   await waitFor(() => following.printed() !== '', { what: 'the log' });
   following.hangUp();
   appendFileSync(log, `${JSON.stringify({ level: 40, time: 1, msg: 'one more' })}\n`);
   expect(await following.ended).toBe(0);
-  // A proof is worth its exit code, read or not.
+  // The exit code of verify counts, even if the output is not read.
   await fleet.query('delete from product_snapshots');
   const verify = start('verify');
   verify.hangUp();
   expect(await verify.ended).toBe(13);
 });
 
-it('a schedule goes on without output, and writes into a file of its own from then on', async () => {
+it('a schedule continues without output, and from then on writes into its own file', async () => {
   const schedule = start('schedule', '--dry-run');
   await waitFor(() => schedule.printed().includes('health:'), { what: 'the schedule' });
   schedule.hangUp();

@@ -51,7 +51,7 @@ afterEach(async () => {
   await cutter?.close();
 });
 
-/** Of a user who is nothing on the server itself: an administrator passes by the very limits that are tested. */
+/** For a user without server-level rights: an administrator would bypass the very limits that are tested. */
 async function aDatabase(on: DatabaseServer): Promise<TestDatabase> {
   const schema = `run_${++made}`;
   await on.query('', `create database ${schema} character set utf8mb4`);
@@ -63,13 +63,13 @@ async function aDatabase(on: DatabaseServer): Promise<TestDatabase> {
   };
 }
 
-/** `url`: by way of which the run reaches it. */
+/** `url`: through which the run reaches it. */
 async function prepare(database: TestDatabase, url = database.url): Promise<void> {
   const config = { run: RUN, database: { url } };
   fleet = await makeFleet({ engine: 'mysql', database, productUrl: shop.productUrl, ids: IDS, config });
 }
 
-/** A whole run; `fault` comes in the middle of its crawl, and resolves when it is over. */
+/** A whole run; `fault` is injected in the middle of its crawl, and resolves when it is over. */
 async function runThrough(fault: () => Promise<void>): Promise<void> {
   const run = fleet.start('run', '--dry-run', '--json');
   await waitFor(async () => (await shop.stats()).requests >= 12, { what: '12 requests', timeoutMs: 60_000 });
@@ -82,7 +82,7 @@ async function runThrough(fault: () => Promise<void>): Promise<void> {
     products: { stored: IDS.length, failed: 0 },
     instances: { replaced: 0 },
   });
-  // Nothing was asked of the shop twice: what the database did not know, the instances did.
+  // The shop received no request twice: the instances knew what the database did not.
   expect((await shop.stats()).requests).toBe(IDS.length);
   await expectTrueRows(fleet, SEED, IDS);
   await expectSound(fleet, report, shop);
@@ -122,12 +122,12 @@ describe('a run whose database', () => {
     });
   });
 
-  it('F46: has too many connections for a while, and has ended those there were', async () => {
+  it('F46: has too many connections for a while, and has closed the existing ones', async () => {
     const database = await aDatabase(server);
     await prepare(database);
     await runThrough(async () => {
       await server.query('', 'alter user plain with max_user_connections 1');
-      // Ours takes the only place as soon as one is free.
+      // Our connection takes the only free one as soon as there is one.
       let ours: Connection | null = null;
       while (!ours) {
         const running = `select id from information_schema.processlist where user = 'plain'`;
@@ -151,7 +151,7 @@ describe('a run whose database', () => {
     }
   });
 
-  it('F47: loses the connection in every fifth COMMIT, in turn before and after it is carried out', async () => {
+  it('F47: loses the connection in every fifth COMMIT, alternately before and after it is executed', async () => {
     const database = await aDatabase(server);
     cutter = await startCommitCutter(database.url);
     let commits = 0;

@@ -29,7 +29,7 @@ function startDemo(): RunningCommand {
   return startCommand(process.execPath, [DEMO], options);
 }
 
-/** Instances get an environment of their own, so they are looked for by the demo's folder as well. */
+/** Instances get an environment of their own, so they are also searched by the demo's folder. */
 function leftovers(): string[] {
   return [marker, folder.path].flatMap((text) => findLeftovers(text).map(({ command }) => command));
 }

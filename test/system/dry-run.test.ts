@@ -11,7 +11,7 @@ import { makeFleet } from './fleet.ts';
 
 const SEED = 7;
 const GOOD = productIds(120);
-/** Asked when too many pages in a row were odd, which depends on who got which of the bad ones: without it that is any product. */
+/** The canary page. Without a fixed one it may be any product; whether one is fetched depends on who gets bad pages. */
 const KNOWN = GOOD[0]!;
 const BAD = ['404-a', '410-b', '500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'];
 
@@ -59,13 +59,13 @@ for (const engine of ENGINES)
       expect(exitCode).toBe(0);
     });
 
-    it('puts the very values of the pages into the result table, one row a product', async () => {
+    it('stores the exact values of the pages in the result table, one row per product', async () => {
       const rows = await fleet.query('select * from product_snapshots');
       const stored = [...GOOD, ...STRANGE_IDS, 'once-500-d'];
       expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...stored].sort());
       for (const row of rows) {
         const id = String(row.product_id);
-        // A JSON column comes parsed from MySQL, as text from SQLite.
+        // A JSON column arrives parsed from MySQL, as text from SQLite.
         const crumbs: unknown =
           typeof row.crumbs === 'string' && row.crumbs.startsWith('[') ? JSON.parse(row.crumbs) : row.crumbs;
         expect({ ...row, crumbs }, id).toMatchObject({ ...expectedRow(SEED, id), run_id: report.run });
@@ -95,7 +95,7 @@ for (const engine of ENGINES)
       expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(chunkSize);
     });
 
-    it('tries what failed for a passing reason once more, and nothing else', async () => {
+    it('retries what failed for a transient reason once, and nothing else', async () => {
       const asked = new Map<string, number>();
       for (const { path } of await shop.log()) asked.set(path, (asked.get(path) ?? 0) + 1);
       for (const id of ['500-c', 'once-500-d', 'hang-e', 'reset-f', 'untitled-g'])
@@ -105,13 +105,13 @@ for (const engine of ENGINES)
       expect(asked.get(`/item/${KNOWN}`)).toBeGreaterThanOrEqual(1);
     });
 
-    it('is proved by verify', async () => {
+    it('passes verify', async () => {
       const verified = await fleet.run('verify', '--json');
       expect(JSON.parse(verified.stdout)).toMatchObject({ holds: true, run: report.run, differences: [] });
       expect(verified.exitCode).toBe(0);
     });
 
-    it('finds what was tampered with', async () => {
+    it('detects tampered rows', async () => {
       await fleet.query(`delete from product_snapshots where product_id = '${GOOD[5]}'`);
       const verified = await fleet.run('verify', report.run, '--json');
       expect(verified.exitCode).toBe(13);
@@ -123,7 +123,7 @@ for (const engine of ENGINES)
       expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ run: report.run, state: 'completed', exitCode: 0 }] });
     });
 
-    it('tells the story of the run, and what the next one would need', async () => {
+    it('prints the timeline of the run, and what the next one would need', async () => {
       const told = await fleet.run('explain', report.run);
       expect(told.stdout).toMatch(/plan: \d+ products by \d+ x /);
       expect(told.stdout).toMatch(/slots? [\d, -]+ said hello/);

@@ -38,7 +38,7 @@ const IDS = productIds(50);
 
 const bundleHash = async (): Promise<string> => (await buildBundle()).sha256;
 
-describe('an instance that is hurt', () => {
+describe('a damaged instance', () => {
   let shop: Shop;
   let folder: ReturnType<typeof tempDir>;
   let sandbox: TestSandbox;
@@ -58,7 +58,7 @@ describe('an instance that is hurt', () => {
     folder.remove();
   });
 
-  /** One instance: every product, and every request, is its own. */
+  /** One instance: it has every product, and sends every request. */
   async function prepare(maxFailed = '5%', site: Record<string, unknown> = {}): Promise<void> {
     sandbox = await startSandbox({ allowBundles: [await bundleHash()], dataDir: folder.path });
     fleet = await makeFleet({
@@ -85,11 +85,11 @@ describe('an instance that is hurt', () => {
     return run;
   }
 
-  /** Kills the instance, does something to its files, and waits until it has come back. */
+  /** Kills the instance, runs `then` on its files, and waits until it is back. */
   async function killAnd(then: (journal: string) => void): Promise<void> {
     const pid = (await instancePid())!;
     process.kill(pid, 'SIGSTOP');
-    // Frozen first, so that the sandbox does not start it again before the files are as the test wants them.
+    // Frozen first, so that the sandbox does not restart it before the files are modified.
     then(journalPath());
     process.kill(pid, 'SIGKILL');
     const before = await requests();
@@ -118,7 +118,7 @@ describe('an instance that is hurt', () => {
     await expectSound(fleet, report, shop);
   }
 
-  it('F21: killed three times: nothing is lost, at most one product a time is asked again, the pace is kept', async () => {
+  it('F21: killed three times: nothing is lost, at most one product a time is requested again, the pace is kept', async () => {
     await prepare();
     const run = await startAndReach(6);
     for (let kill = 0; kill < 3; kill++) await killAnd(() => undefined);
@@ -126,7 +126,7 @@ describe('an instance that is hurt', () => {
   });
 
   it('F21: a product during which the program dies twice is poison, and the others are crawled', async () => {
-    // It is killed long before the page has come, on a busy machine, too.
+    // It is killed long before the page arrives, on a busy machine, too.
     await prepare('100%', { timeout: '10s' });
     const poison = 'P00005';
     await shop.setRules([{ id: poison, do: { type: 'slow', ms: 8_000 } }]);
@@ -154,7 +154,7 @@ describe('an instance that is hurt', () => {
     await expectEnd(run, 2);
   });
 
-  it('F27: a flipped bit in the middle is found: no wrong row, nothing lost', async () => {
+  it('F27: a flipped bit in the middle is detected: no wrong row, nothing lost', async () => {
     await prepare();
     const run = await startAndReach(12);
     await killAnd((journal) => {
@@ -164,11 +164,11 @@ describe('an instance that is hurt', () => {
       writeSync(fd, Buffer.of(bytes[middle]! ^ 0x10), 0, 1, middle);
       closeSync(fd);
     });
-    // What the journal told behind the flipped bit is asked again, unless it had been uploaded.
+    // Products recorded behind the flipped bit are requested again, unless they had been uploaded.
     await expectEnd(run, 12);
   });
 
-  it('F26: a full disk stops intake and requests, and when there is room again the crawl goes on', async (context) => {
+  it('F26: a full disk stops intake and requests, and the crawl continues when there is room again', async (context) => {
     const instances = join(folder.path, 'instances');
     mkdirSync(instances);
     if (!mountSmallDisk(instances)) return context.skip('this user may not mount a small disk');
@@ -188,7 +188,7 @@ describe('an instance that is hurt', () => {
       await expectEnd(run, 2);
     } finally {
       await sandbox.stop();
-      // Lazily: what has just been ended may still hold it for a moment.
+      // Lazily: a process that has just ended may still hold it for a moment.
       execFileSync('umount', ['--lazy', instances]);
     }
   });

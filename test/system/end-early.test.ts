@@ -1,4 +1,4 @@
-/** Runs that are cancelled, stopped without their main server, and looked at from another terminal. */
+/** Runs that are cancelled, stopped without their main server, and watched from another terminal. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
@@ -12,7 +12,7 @@ describe('ending a run early from another terminal', () => {
   let fleet: Fleet;
 
   beforeEach(async () => {
-    // Far more to crawl than the other commands take to start and to say their word.
+    // Far more to crawl than the other commands take to start and to act.
     const ids = productIds(600);
     shop = await startShop({ products: ids.length });
     const config = { run: { deadline: '120s' } };
@@ -30,7 +30,7 @@ describe('ending a run early from another terminal', () => {
     return { run, id: String(row!.id) };
   };
 
-  it('F41 cancel ends a living run, publishes nothing, and leaves nothing behind', async () => {
+  it('F41 cancel ends a live run, publishes nothing, and leaves nothing behind', async () => {
     const { run, id } = await begin();
     const status = await fleet.run('status', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ run: id }] });
@@ -54,7 +54,7 @@ describe('ending a run early from another terminal', () => {
     expect(cost.instances).toHaveLength(3);
   });
 
-  it('F42 cancel takes the place of a main server that is gone', async () => {
+  it('F42 cancel takes over from a main server that is gone', async () => {
     const { run, id } = await begin();
     run.kill('SIGKILL');
     await run.finished;
@@ -67,7 +67,7 @@ describe('ending a run early from another terminal', () => {
   });
 
   it(
-    'F42 a cancel that is left before the run has ended says so, and can be given again',
+    'F42 a cancel that is left before the run has ended reports that, and can be repeated',
     { tags: ['nightly'] },
     async () => {
       const { run, id } = await begin();
@@ -84,18 +84,14 @@ describe('ending a run early from another terminal', () => {
     },
   );
 
-  it(
-    'F42 stop takes the place of a main server that is gone, and keeps what there is',
-    { tags: ['nightly'] },
-    async () => {
-      const { run, id } = await begin();
-      run.kill('SIGKILL');
-      await run.finished;
-      const stopped = await fleet.run('stop', '--json');
-      expect(readReport(stopped)).toMatchObject({ run: id, state: 'cancelled', reason: 'stopped' });
-      expect(stopped.exitCode).toBe(0);
-      expect((await fleet.query('select product_id from product_snapshots')).length).toBeGreaterThan(10);
-      expect(fleet.leftovers()).toEqual([]);
-    },
-  );
+  it('F42 stop takes over from a main server that is gone, and keeps the results', { tags: ['nightly'] }, async () => {
+    const { run, id } = await begin();
+    run.kill('SIGKILL');
+    await run.finished;
+    const stopped = await fleet.run('stop', '--json');
+    expect(readReport(stopped)).toMatchObject({ run: id, state: 'cancelled', reason: 'stopped' });
+    expect(stopped.exitCode).toBe(0);
+    expect((await fleet.query('select product_id from product_snapshots')).length).toBeGreaterThan(10);
+    expect(fleet.leftovers()).toEqual([]);
+  });
 });

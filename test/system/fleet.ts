@@ -23,7 +23,7 @@ export interface Fleet {
   databaseUrl: string;
   /** Rows of a query, values as text or numbers. */
   query(sql: string): Promise<Record<string, unknown>[]>;
-  /** More products for the next run. */
+  /** Adds products for the next run. */
   addProducts(ids: readonly string[]): Promise<void>;
   /** Starts `orchestrator <args> --config <file>`. */
   start(...args: string[]): RunningCommand;
@@ -31,14 +31,14 @@ export interface Fleet {
   run(...args: string[]): Promise<CommandResult>;
   /** `run --dry-run --json`: the exit code and the document. */
   dryRun(...args: string[]): Promise<{ exitCode: number | null; report: RunReport; stderr: string }>;
-  /** Living processes that belong to this folder. */
+  /** Live processes that belong to this folder. */
   leftovers(): { pid: number; command: string }[];
   remove(): Promise<void>;
 }
 
 export interface FleetOptions {
   engine: TestEngine;
-  /** Instead of one on the server that all tests share. */
+  /** Instead of one on the shared server of all tests. */
   database?: TestDatabase;
   productUrl: string;
   ids: readonly string[];
@@ -46,7 +46,7 @@ export interface FleetOptions {
   config?: Config;
 }
 
-/** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out. */
+/** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out work. */
 export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   const folder = tempDir('crawlfleet-system-');
   const database = options.database ?? (await createTestDatabase(options.engine));
@@ -85,7 +85,7 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   };
 }
 
-/** The report of a `run --json`; with what was printed when there is none. */
+/** The report of a `run --json`; throws with the printed output when there is none. */
 export function readReport(result: CommandResult): RunReport {
   try {
     return JSON.parse(result.stdout) as RunReport;

@@ -1,5 +1,5 @@
 /**
- * What goes wrong with instances and launches, on real parts: the sandbox is told to misbehave.
+ * Faults of instances and launches on real parts: the sandbox injects them.
  *
  * @module-tag nightly
  */
@@ -23,7 +23,7 @@ interface Status {
   instances: { id: string; state: string; address: string; pid: number | null }[];
 }
 
-describe('instances and launches that go wrong', () => {
+describe('faulty instances and launches', () => {
   let bundleHash: string;
   let shop: Shop;
   let sandbox: TestSandbox;
@@ -61,7 +61,7 @@ describe('instances and launches that go wrong', () => {
     expect(await alive()).toBe(0);
   }
 
-  it('F10: replaces an instance that never says hello once, and keeps its console output', async () => {
+  it('F10: replaces an instance that never sends hello once, and keeps its console output', async () => {
     await misbehave({ what: 'silent-boot', count: 1 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(report, stderr).toMatchObject({
@@ -74,7 +74,7 @@ describe('instances and launches that go wrong', () => {
     await expectAllStored();
   });
 
-  it('F10: fails with the console output when nobody ever says hello', async () => {
+  it('F10: fails with the console output when no instance ever sends hello', async () => {
     await misbehave({ what: 'silent-boot', count: 100 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(report, stderr).toMatchObject({
@@ -87,7 +87,7 @@ describe('instances and launches that go wrong', () => {
     expect(await alive()).toBe(0);
   });
 
-  it('F21: goes on where it was after kill -9 of the crawl API: nothing lost, one product asked again at most, pace kept', async () => {
+  it('F21: continues after kill -9 of the crawl API: nothing lost, one product requested again at most, pace kept', async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
     const victim = (await status()).instances.find((i) => i.pid !== null)!;
@@ -104,7 +104,7 @@ describe('instances and launches that go wrong', () => {
     await expectAllStored();
   });
 
-  it('F19: sends out again what a terminated instance had not crawled', async () => {
+  it('F19: offers again what a terminated instance had not crawled', async () => {
     const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
     await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
     const victim = (await status()).instances[0]!;
@@ -122,7 +122,7 @@ describe('instances and launches that go wrong', () => {
     await expectAllStored();
   });
 
-  it('F22: fences an instance that stood still for longer than it may, and counts none of its late results twice', async () => {
+  it('F22: fences an instance that was frozen for longer than allowed, and counts none of its late results twice', async () => {
     const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
     await waitFor(async () => (await shop.stats()).requests >= 20, { what: 'the crawl to begin', timeoutMs: 60_000 });
     const victim = (await status()).instances.find((i) => i.pid !== null)!;
@@ -131,7 +131,7 @@ describe('instances and launches that go wrong', () => {
     const rows = () =>
       fleet.query(`select reason from crawlfleet_instances where instance_id = '${victim.id}' and reason is not null`);
     await waitFor(async () => (await rows()).length > 0, { what: 'the loss', timeoutMs: 60_000 });
-    // What stands still cannot be asked to end: it wakes into a world that has gone on without it.
+    // A frozen process cannot handle a request to end: it wakes after the run has moved on.
     if (!(await terminated())) process.kill(victim.pid!, 'SIGCONT');
     const result = await run.finished;
     const report = readReport(result);
@@ -140,8 +140,8 @@ describe('instances and launches that go wrong', () => {
     await expectAllStored();
   });
 
-  it.each(['before EC2 is asked', 'after the first launch'])(
-    'F3: a main server killed %s is taken up, and no machine is launched twice',
+  it.each(['before EC2 is called', 'after the first launch'])(
+    'F3: a run whose main server was killed %s is resumed, and no machine is launched twice',
     async (when) => {
       const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
       if (when === 'after the first launch')
@@ -161,7 +161,7 @@ describe('instances and launches that go wrong', () => {
     },
   );
 
-  /** Claims in the ledger; 0 while its tables are not there. */
+  /** Claims in the ledger; 0 while its tables do not exist. */
   const claims = (): Promise<number> =>
     fleet.query('select slot from crawlfleet_launches').then(
       (found) => found.length,
@@ -177,7 +177,7 @@ describe('instances and launches that go wrong', () => {
     await expectAllStored();
   });
 
-  it('F5: takes another pool when one is dry', async () => {
+  it('F5: uses another pool when one has no capacity', async () => {
     await misbehave({ what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 2 });
     const { report, stderr } = await fleet.dryRun();
     expect(withoutSlowBoots(report), stderr).toMatchObject({ exitCode: 0, instances: { launched: 3 } });

@@ -1,16 +1,16 @@
-/** Watches how much memory the processes of a fleet take at most, while something runs. */
+/** Watches the peak memory of the processes of a fleet while something runs. */
 import { readFileSync } from 'node:fs';
 import type { Fleet } from './fleet.ts';
 
 export interface MemoryWatch {
-  /** The most memory any process with this text in its command line ever held, in bytes; 0 when there was none. */
+  /** Peak memory of any process with this text in its command line, in bytes; 0 when there was none. */
   peakOf(text: string): number;
   stop(): void;
 }
 
 const LOOK_EVERY_MS = 100;
 
-/** Looks at the high-water marks that the kernel keeps, so that no peak between two looks is missed. */
+/** Reads the kernel's high-water marks, so that no peak between two readings is missed. */
 export function watchMemory(fleet: Fleet): MemoryWatch {
   const peaks = new Map<number, { command: string; bytes: number }>();
   const timer = setInterval(() => {
@@ -23,7 +23,7 @@ export function watchMemory(fleet: Fleet): MemoryWatch {
   };
 }
 
-/** The most bytes that the process ever had in memory; 0 when it is gone. */
+/** The process's peak memory in bytes; 0 when it is gone. */
 export function highWaterMark(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -1,6 +1,6 @@
 /**
- * Whole dry runs at an endpoint that nobody here wrote: EC2 and S3 are moto's, its mock instances are booted by the
- * sandbox's host, the balancer is the sandbox's. The rows are real, and nothing is left at moto or on this machine.
+ * Whole dry runs at a third-party endpoint: EC2 and S3 are moto's, its mock instances are booted by the
+ * sandbox's host, the load balancer is the sandbox's. The rows are real, and nothing is left in moto or on this host.
  */
 import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -43,7 +43,7 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
   });
   afterEach(() => fleet?.remove());
 
-  /** Of every run so far, in any state but the last. */
+  /** Of every run so far, in any state but terminated. */
   async function aliveAtMoto(): Promise<string[]> {
     const clients = clientsFor({ endpoint: moto.endpoint, region: 'ap-northeast-1' });
     try {
@@ -67,7 +67,7 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     expect(fleet.leftovers()).toEqual([]);
   }
 
-  it('ends with every row, and says who plays which part', async () => {
+  it('ends with every row, and reports which service plays which part', async () => {
     const { exitCode, report: told, stderr } = await fleet.dryRun();
     const report = withoutSlowBoots(told);
     expect(report, stderr).toMatchObject({
@@ -79,12 +79,12 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     expect(stderr).toContain(`EC2 and S3: moto at ${moto.endpoint}`);
     expect(stderr).toContain("the sandbox's host boots each of them here");
     expect(stderr).toContain("ELBv2: the sandbox's balancer");
-    // Each instance crawls from an address of its own, which moto does not know of.
+    // Each instance crawls from an address of its own, which moto does not know.
     expect(new Set(report.shards.map((s) => s.address)).size).toBe(2);
     await expectAllStored();
   });
 
-  it('F41: is taken up by resume when the main server was killed', async () => {
+  it('F41: is resumed when the main server was killed', async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
     run.kill('SIGKILL');

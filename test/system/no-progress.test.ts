@@ -1,4 +1,4 @@
-/** Nights in which nothing comes in, on real parts: a dead site, a balancer out of reach, a bucket that is lost. */
+/** Runs that stall, on real parts: a dead site, an unreachable load balancer, a lost bucket. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildBundle } from '../../userdata/bundle.ts';
 import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
@@ -12,7 +12,7 @@ import { makeFleet, readReport } from './fleet.ts';
 
 const DEADLINE_MS = 80_000;
 
-describe('a night without progress', () => {
+describe('a run without progress', () => {
   let bundleHash: string;
   let shop: Shop;
   let sandbox: TestSandbox | undefined;
@@ -62,7 +62,7 @@ describe('a night without progress', () => {
   });
 
   it(
-    'whose site answers every page with HTTP 500 ends early with 17, and buys no machine beside the plan',
+    'whose site answers every page with HTTP 500 ends early with 17, and buys no machine beyond the plan',
     { tags: ['nightly'] },
     async () => {
       await prepare();
@@ -81,7 +81,7 @@ describe('a night without progress', () => {
     },
   );
 
-  it('whose balancer cannot be reached ends early with 4, and says so with its URL', async () => {
+  it('whose load balancer cannot be reached ends early with 4, and names its URL', async () => {
     await (await withSandbox()).control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
     await prepare();
     const { exitCode, report, stderr } = await fleet.dryRun();
@@ -94,7 +94,7 @@ describe('a night without progress', () => {
   });
 
   it(
-    'whose bucket is lost ends early with 4, with what had come in, and names the bucket',
+    'whose bucket is lost ends early with 4, with the results so far, and names the bucket',
     { tags: ['nightly'] },
     async () => {
       const lossy = await withSandbox();

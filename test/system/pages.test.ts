@@ -1,4 +1,4 @@
-/** F31, F32 and F33 without a browser: pages as they are in the wild, and pages that are weapons. */
+/** F31, F32 and F33 without a browser: pages as they are in the wild, and pages built to attack. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { CanaryServer } from '../support/shop/canary.ts';
 import { startCanary } from '../support/shop/canary.ts';
@@ -47,7 +47,7 @@ describe('pages', () => {
   beforeEach(() => shop.reset());
   afterEach(() => fleet.remove());
 
-  /** Good and bad products mixed: an instance that sees nothing but refusals rightly takes its address for banned. */
+  /** Good and bad products mixed: an instance that sees only refusals rightly takes its address for banned. */
   async function prepare(ids: readonly string[], site: Record<string, unknown> = {}) {
     fleet = await makeFleet({
       engine: 'sqlite',
@@ -57,7 +57,7 @@ describe('pages', () => {
     });
   }
 
-  /** Why each product that failed did, by ID. */
+  /** Failure reason of each failed product, by ID. */
   async function failures(): Promise<Record<string, string>> {
     const rows = await fleet.query(
       "select product_id, reason from crawlfleet_items where outcome = 'failed' order by product_id",
@@ -158,7 +158,7 @@ describe('pages', () => {
     },
   );
 
-  it('F32: redirects to other places are not followed: nobody visits the canary', async () => {
+  it('F32: redirects to other sites are not followed: no request reaches the canary', async () => {
     const bad = ['offsite-1', 'imds-1', 'tofile-1', 'todata-1', 'loop-1', 'chain6-1'];
     await prepare([...GOOD, ...bad]);
     const { stderr } = await fleet.dryRun();
@@ -168,19 +168,23 @@ describe('pages', () => {
     await expectTrueRows(fleet, SEED, GOOD);
   });
 
-  it('F32: pages full of lures are read as they are: nobody visits the canary', { tags: ['nightly'] }, async () => {
-    const ids = ['lure-1', 'lure-2', ...GOOD];
-    await prepare(ids);
-    const { report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      exitCode: 0,
-      products: { stored: ids.length },
-    });
-    expect(canary.visits()).toEqual([]);
-    expect((await shop.stats()).assets).toEqual({});
-  });
+  it(
+    'F32: pages full of lures are read as they are: no request reaches the canary',
+    { tags: ['nightly'] },
+    async () => {
+      const ids = ['lure-1', 'lure-2', ...GOOD];
+      await prepare(ids);
+      const { report, stderr } = await fleet.dryRun();
+      expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+        exitCode: 0,
+        products: { stored: ids.length },
+      });
+      expect(canary.visits()).toEqual([]);
+      expect((await shop.stats()).assets).toEqual({});
+    },
+  );
 
-  it('F31: a name that does not exist fails as network, once for good', { tags: ['nightly'] }, async () => {
+  it('F31: a name that does not exist fails as network, without a retry', { tags: ['nightly'] }, async () => {
     await prepare(GOOD.slice(0, 3), { product_url: 'http://no-such-shop.invalid/item/{id}', robots: 'ignore' });
     await fleet.dryRun();
     expect(new Set(Object.values(await failures()))).toEqual(new Set(['network']));

@@ -1,5 +1,5 @@
 /**
- * What becomes of results, by the real command line: held, published, tried again, recovered from the bucket.
+ * Handling of results, by the real command line: held, published, retried, recovered from the bucket.
  *
  * @module-tag nightly
  */
@@ -36,7 +36,7 @@ async function json(...args: string[]): Promise<{ exitCode: number | null; docum
   return { exitCode: result.exitCode, document: readReport(result) as unknown as Record<string, unknown> };
 }
 
-/** Brand and rating match nothing any more. */
+/** Brand and rating no longer match anything. */
 function spoilMapping(): void {
   const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
   const { fields } = config.site.mapping;
@@ -45,8 +45,8 @@ function spoilMapping(): void {
 }
 
 /**
- * Two fields that show prices as `12,345`, which can be read in two ways: `bare` always, `mixed` beside others that have their `¥`, so that
- * its column shows the decimal mark.
+ * Two fields that show prices as `12,345`, which can be read in two ways: `bare` always, `mixed` beside others that
+ * have their `¥`, so that its column shows the decimal mark.
  */
 function addOpenNumbers(): void {
   const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
@@ -64,7 +64,7 @@ interface Numbers {
 }
 
 describe('results', () => {
-  it('F35: are held when the layout has changed, and published when a person says so', async () => {
+  it('F35: are held when the layout has changed, and published when a person releases them', async () => {
     expect((await fleet.dryRun()).exitCode).toBe(0);
     const before = await fleet.query('select * from product_snapshots order by product_id');
     spoilMapping();
@@ -83,7 +83,7 @@ describe('results', () => {
     expect(again).toMatchObject({ exitCode: 2, document: { error: { code: 'run-not-held' } } });
   });
 
-  it('name the products that failed, and a child run tries those again', async () => {
+  it('name the products that failed, and a child run retries those', async () => {
     const { report } = await fleet.dryRun();
     expect(report).toMatchObject({ parent: null, products: { planned: PRODUCTS + 2, failed: 2 } });
     const { document } = await json('status', report.run, '--failed');
@@ -111,7 +111,7 @@ describe('results', () => {
     const one = await json('retry', report.run, '--reason', 'parse', '--dry-run');
     expect(one.document).toMatchObject({ parent: report.run, products: { planned: 1, reasons: { parse: 1 } } });
 
-    // Two retries of much less: neither refused nor a measure.
+    // Two retries of far fewer products: neither refused nor used as a baseline.
     await fleet.query(`update products set active = 0 where id not in ('${IDS.slice(0, 4).join("', '")}')`);
     const shrunken = /yields 4 products, 90.5 % fewer than the usual 42 .*max_drop is 50 %/;
     const refused = await json('run', '--dry-run');
@@ -167,7 +167,7 @@ describe('results', () => {
 });
 
 describe('the next run', () => {
-  /** Kills the main server of a run in the middle of it; gives the run's row. */
+  /** Kills the main server of a run in the middle of it; returns the run's row. */
   async function killed(deadline: string): Promise<{ id: string; deadline_at: number }> {
     const run = fleet.start('run', '--dry-run', '--json', '--deadline', deadline);
     await waitFor(async () => (await shop.stats()).requests >= 12, { what: '12 requests', timeoutMs: 60_000 });
@@ -186,7 +186,7 @@ describe('the next run', () => {
     expect((await fleet.dryRun()).report.products.planned).toBe(PRODUCTS + 2);
   });
 
-  it('F42: ends one whose deadline is past before it begins, with what its instances have left in the bucket', async () => {
+  it('F42: ends one whose deadline is past before it begins, with the results that its instances left in the bucket', async () => {
     const { id, deadline_at } = await killed('40s');
     await waitFor(() => Promise.resolve(Date.now() > deadline_at), { what: 'the deadline', timeoutMs: 60_000 });
     const next = await fleet.dryRun();

@@ -9,7 +9,7 @@ import type { Fleet } from './fleet.ts';
 import { makeFleet, readReport } from './fleet.ts';
 
 const IDS = productIds(150);
-/** A crawl that lasts longer than another main server takes to be refused. */
+/** A crawl that outlasts the refusal of a second main server. */
 const MANY_IDS = productIds(270);
 
 for (const engine of ENGINES)
@@ -26,7 +26,7 @@ for (const engine of ENGINES)
       await shop.stop();
     });
 
-    /** Kills the main server when the shop has had so many requests. */
+    /** Kills the main server when the shop has received this many requests. */
     async function killAfter(requests: number): Promise<void> {
       const run = fleet.start('run', '--dry-run', '--json');
       await waitFor(async () => (await shop.stats()).requests >= requests, {
@@ -37,7 +37,7 @@ for (const engine of ENGINES)
       expect((await run.finished).signal).toBe('SIGKILL');
     }
 
-    it('F41: takes a killed run up and ends with every row, none twice', async () => {
+    it('F41: resumes a killed run and ends with every row, none twice', async () => {
       await killAfter(30);
       const resumed = await fleet.run('resume', '--json');
       const report = readReport(resumed);
@@ -48,7 +48,7 @@ for (const engine of ENGINES)
       });
       const rows = await fleet.query('select product_id from product_snapshots');
       expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...IDS].sort());
-      // Instances went on by themselves: nothing was asked of the shop twice.
+      // Instances continued on their own: the shop received no request twice.
       const asked = (await shop.log()).filter((a) => a.id !== null).map((a) => a.path);
       expect(asked).toHaveLength(new Set(asked).size);
       expect(fleet.leftovers()).toEqual([]);
@@ -65,7 +65,7 @@ for (const engine of ENGINES)
       expect((await run.finished).exitCode).toBe(0);
     });
 
-    it('says so when there is nothing to resume', async () => {
+    it('reports when there is nothing to resume', async () => {
       const nothing = await fleet.run('resume', '--json');
       expect(nothing.exitCode).toBe(2);
       expect(JSON.parse(nothing.stdout)).toMatchObject({ error: { code: 'run-unknown' } });
@@ -73,13 +73,13 @@ for (const engine of ENGINES)
   });
 
 describe('a main server that has lost its lock', { tags: ['nightly'] }, () => {
-  it('leaves the sandbox to the one that takes the run up', async () => {
+  it('leaves the sandbox to the one that resumes the run', async () => {
     const shop = await startShop({ products: 60 });
     const fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: productIds(60) });
     try {
       const run = fleet.start('run', '--dry-run', '--json');
       await waitFor(async () => (await shop.stats()).requests >= 5, { what: 'the crawl to begin', timeoutMs: 60_000 });
-      // As another one does that finds it frozen.
+      // As another main server does that finds it frozen.
       await fleet.query('update crawlfleet_locks set fence = fence + 1, owner = null, token = null, expires_at = 0');
       expect((await run.finished).exitCode).toBe(20);
       expect(fleet.leftovers().map(({ command }) => command)).toContainEqual(expect.stringContaining('sandbox/main'));
@@ -107,7 +107,7 @@ describe('Ctrl-C', () => {
     await shop.stop();
   });
 
-  it('once stops the run and keeps what it has', { tags: ['nightly'] }, async () => {
+  it('once stops the run and keeps its results', { tags: ['nightly'] }, async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
     run.kill('SIGINT');
@@ -136,7 +136,7 @@ describe('Ctrl-C', () => {
     expect((await fleet.run('stop', '--json')).exitCode).toBe(2);
   });
 
-  it('with SIGTERM leaves at once, and resume takes the run up', { tags: ['nightly'] }, async () => {
+  it('with SIGTERM leaves at once, and resume continues the run', { tags: ['nightly'] }, async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 10, { what: 'the crawl to begin', timeoutMs: 60_000 });
     run.kill('SIGTERM');

@@ -1,5 +1,5 @@
 /**
- * F30 on real parts: robots.txt in every state, and changing under way.
+ * F30 on real parts: robots.txt in every state, and changing during the run.
  *
  * @module-tag nightly
  */
@@ -16,7 +16,7 @@ import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 5;
 const IDS = productIds(30);
-/** A heartbeat brings news to the instances; one that misses all twelve of them is given up. */
+/** A heartbeat brings changes to the instances; one that misses all twelve of them is given up. */
 const NEWS_MS = 6_000;
 
 describe('robots.txt', () => {
@@ -49,10 +49,10 @@ describe('robots.txt', () => {
   }
 
   it.each<[string, Robots | null]>([
-    ['is not there (404)', null],
+    ['is missing (404)', null],
     ['is refused (403)', { status: 403 }],
     [
-      'is closed to others only',
+      'disallows only other crawlers',
       { text: 'User-agent: otherbot\nDisallow: /\n\nUser-agent: crawlfleet-test\nDisallow: /login\n' },
     ],
     ['forbids something beyond 500 KiB', { paddingBytes: 2_000_000, text: 'User-agent: *\nDisallow: /\n' }],
@@ -69,7 +69,7 @@ describe('robots.txt', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('F30: what it forbids is never asked for', async () => {
+  it('F30: what it disallows is never requested', async () => {
     await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/P0001\nAllow: /item/P00010$\n' });
     await prepare();
     const { report, stderr } = await fleet.dryRun('--deadline', '40s');
@@ -82,7 +82,7 @@ describe('robots.txt', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('F30: forbids everything before the start: refused before anything is launched', async () => {
+  it('F30: disallows everything before the start: refused before anything is launched', async () => {
     await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
     await prepare();
     const result = await fleet.run('run', '--dry-run', '--json');
@@ -94,7 +94,7 @@ describe('robots.txt', () => {
   it.each<[string, Robots]>([
     ['answers 503', { status: 503 }],
     ['never answers', { hang: true }],
-  ])('F30: no page is asked for while it %s; the crawl begins when it can be had', async (_, robots) => {
+  ])('F30: no page is requested while it %s; the crawl begins when it is available', async (_, robots) => {
     await shop.setRobots(robots);
     await prepare(IDS, { timeout: '1s' }, '90s');
     const run = fleet.start('run', '--dry-run', '--json');
@@ -120,7 +120,7 @@ describe('robots.txt', () => {
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
-  it('F30: a Crawl-delay longer than the interval wins, and the plan and the report say so', async () => {
+  it('F30: a Crawl-delay longer than the interval wins, and the plan and the report mention it', async () => {
     await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 0.7\n' });
     await prepare();
     const { report, stderr } = await fleet.dryRun();
@@ -133,7 +133,7 @@ describe('robots.txt', () => {
     await expectSound(fleet, report, shop, 700);
   });
 
-  it('F30: forbids everything in the middle of the run: nothing more is asked for, the rest fails with the reason', async () => {
+  it('F30: disallows everything in the middle of the run: no further request, the rest fails with the reason', async () => {
     await prepare(productIds(240), { interval: '300ms' }, '40s');
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 12, { what: 'the crawl to begin', timeoutMs: 60_000 });
@@ -177,7 +177,7 @@ describe('robots.txt', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('is not asked for at all with robots: ignore', async () => {
+  it('is not requested at all with robots: ignore', async () => {
     await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
     await prepare(IDS, { robots: 'ignore' });
     const { report, stderr } = await fleet.dryRun();

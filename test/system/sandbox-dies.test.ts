@@ -1,5 +1,5 @@
 /**
- * The sandbox is killed in mid-run: EC2, the balancer and every instance are gone at once.
+ * The sandbox is killed in mid-run: EC2, the load balancer and every instance are gone at once.
  *
  * @module-tag nightly
  */
@@ -42,7 +42,7 @@ describe('when the sandbox dies', () => {
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
   }
 
-  it('the living main server starts another one and the run ends with every row', async () => {
+  it('the live main server starts another one and the run ends with every row', async () => {
     const run = fleet.start('run', '--dry-run', '--json');
     await waitFor(async () => (await shop.stats()).requests >= 40, { what: 'the crawl to begin', timeoutMs: 60_000 });
     process.kill(sandboxPid(), 'SIGKILL');

@@ -1,4 +1,4 @@
-/** What must hold at the end of every run, whatever went wrong in it. */
+/** What must hold at the end of every run, whatever failed in it. */
 import { expect } from 'vitest';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
@@ -12,8 +12,8 @@ import type { Shop } from '../support/shop/start-shop.ts';
 import type { Fleet } from './fleet.ts';
 
 /**
- * Each planned product has exactly one outcome, `verify` agrees with ledger, manifests, parts and rows, every instance is
- * gone, and no address asked the shop more often than once in `intervalMs`, by the shop's own clock.
+ * Each planned product has exactly one outcome, `verify` agrees with ledger, manifests, parts and rows, every instance
+ * is gone, and no address sent the shop more than one request per `intervalMs`, by the shop's own clock.
  */
 export async function expectSound(fleet: Fleet, report: RunReport, shop: Shop, intervalMs = 200): Promise<void> {
   const { planned, stored, gone, failed, reasons } = report.products;
@@ -27,10 +27,10 @@ export async function expectSound(fleet: Fleet, report: RunReport, shop: Shop, i
   expect(await brokenInvariants(fleet, report.run)).toEqual([]);
 }
 
-/** For so long nobody may have run the main server: tests kill it. */
+/** Maximum time without a main server: tests kill it. */
 const OUTAGE_MS = 30_000;
 
-/** The invariants of the fault tests, over what the database tells of a real run. */
+/** The invariants of the fault tests, over what the database records of a real run. */
 async function brokenInvariants(fleet: Fleet, runId: string): Promise<Violation[]> {
   const db = await openDatabase(fleet.databaseUrl);
   try {

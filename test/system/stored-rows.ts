@@ -1,4 +1,4 @@
-/** What a crawl of the demo shop has stored, held against what the shop sells. */
+/** The rows that a crawl of the demo shop has stored, compared with the shop's products. */
 import { expect } from 'vitest';
 import type { ShopRow } from '../support/shop/product.ts';
 import { expectedRow } from '../support/shop/product.ts';
@@ -12,13 +12,13 @@ export interface StoredRow extends ShopRow {
 export async function storedRows(fleet: Fleet): Promise<StoredRow[]> {
   const rows = await fleet.query('select * from product_snapshots order by product_id');
   return rows.map((row) => {
-    // A JSON column comes parsed from MySQL, as text from SQLite.
+    // A JSON column arrives parsed from MySQL, as text from SQLite.
     const crumbs: unknown = typeof row.crumbs === 'string' ? JSON.parse(row.crumbs) : row.crumbs;
     return { ...row, crumbs } as unknown as StoredRow;
   });
 }
 
-/** Every stored row has the very values of its product; with `ids` exactly these products are stored. */
+/** Every stored row has the exact values of its product; with `ids` exactly these products are stored. */
 export async function expectTrueRows(fleet: Fleet, seed: number, ids?: readonly string[]): Promise<void> {
   const rows = await storedRows(fleet);
   for (const row of rows) expect(row, row.product_id).toMatchObject(expectedRow(seed, row.product_id));

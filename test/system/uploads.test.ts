@@ -1,5 +1,5 @@
 /**
- * F36 to F38 on real parts: a bucket that refuses, loses and spoils what is brought to it.
+ * F36 to F38 on real parts: a bucket that refuses, loses and damages uploads.
  *
  * @module-tag nightly
  */
@@ -22,7 +22,7 @@ import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 23;
 const IDS = productIds(36);
-/** Parts, and nothing else that is in the bucket. */
+/** Selects only the parts in the bucket. */
 const PARTS = '.ndjson.gz';
 
 const bundleHash = async (): Promise<string> => (await buildBundle()).sha256;
@@ -64,7 +64,7 @@ describe('a bucket that misbehaves', () => {
       .split('\n')
       .filter((line) => line.includes(`"action":"${action}"`) && line.includes(`"error":"${error}"`)).length;
 
-  /** No rule is left that nobody met. */
+  /** Every fault rule has been met. */
   async function expectAllMet(): Promise<void> {
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
   }
@@ -82,14 +82,14 @@ describe('a bucket that misbehaves', () => {
     await expectSound(fleet, report, shop);
   }
 
-  it('F36: says SlowDown twenty times: everything arrives, nothing is asked of the site again', async () => {
+  it('F36: answers SlowDown twenty times: everything arrives, no product is requested again', async () => {
     await prepare({ deadline: '90s' });
     await misbehave(refuse('SlowDown', 20));
     await expectAllStored();
     expect(answers('PutObject', 'SlowDown')).toBe(20);
   });
 
-  it('F36, F37: fails in every way: everything arrives once, and what had arrived without a word counts', async () => {
+  it('F36, F37: fails in every way: everything arrives once, and what arrived with a lost reply counts', async () => {
     await prepare();
     await misbehave(
       { what: 'lost-reply', action: 'PutObject', path: PARTS, count: 3 },
@@ -105,7 +105,7 @@ describe('a bucket that misbehaves', () => {
     expect(answers('PutObject', 'PreconditionFailed')).toBeGreaterThanOrEqual(3);
   });
 
-  it('F36: has been told to refuse us for a while: an alarm says so, and the results wait on the instances', async () => {
+  it('F36: refuses uploads for a while: an alarm reports it, and the results wait on the instances', async () => {
     await prepare();
     await misbehave(refuse('AccessDenied', 100_000));
     const run = fleet.start('run', '--dry-run', '--json');
@@ -126,7 +126,7 @@ describe('a bucket that misbehaves', () => {
   });
 
   it('F36: refuses until the deadline: the products have failed for that reason', async () => {
-    // Each must have been crawled by then: what was not would fail for want of time.
+    // Each must have been crawled by then: the rest would fail for lack of time.
     await prepare({ deadline: '40s' });
     await misbehave(refuse('AccessDenied', 100_000));
     const { exitCode, report, stderr } = await fleet.dryRun();
@@ -138,7 +138,7 @@ describe('a bucket that misbehaves', () => {
     await expectSound(fleet, report, shop);
   });
 
-  it('F38: gives parts back spoilt, or not at all: their products are crawled again', async () => {
+  it('F38: returns parts damaged, or not at all: their products are crawled again', async () => {
     await prepare();
     await misbehave(
       { what: 'wrong-byte', action: 'GetObject', path: PARTS, count: 1 },

@@ -1,4 +1,4 @@
-/** CSS selectors over the tree, by css-select. Each node it looks at counts against the page's budget. */
+/** CSS selectors over the tree, by css-select. Each node visited counts against the page's budget. */
 import type { Options } from 'css-select';
 import { compile } from 'css-select';
 import { Element } from 'domhandler';
@@ -7,19 +7,19 @@ import { PageBudget } from '../page-limits.ts';
 import type { TreeNode } from './tree.ts';
 import { descendants, sourceOf } from './tree.ts';
 
-/** Finds elements inside `root`, in the order of the document; with `:scope` at the end of a selector the root itself. */
+/** Finds elements inside `root`, in document order; with `:scope` at the end of a selector the root itself. */
 export type CssQuery = (root: TreeNode, budget: PageBudget) => Iterable<Element>;
 
-/** `:contains()` looks at so much of an element's text. */
+/** Maximum characters of an element's text that `:contains()` searches. */
 const MAX_CONTAINS_CHARS = 1_000_000;
 
-/** What a running query is about. */
+/** The context of a running query. */
 interface MatchContext {
   root: TreeNode | null;
   budget: PageBudget;
 }
 
-/** Compiles a selector that `readSelector` has found usable. */
+/** Compiles a selector that `readSelector` has accepted. */
 export function compileCss(selector: string): CssQuery {
   const { self, inside } = partByScope(selector);
   const place: MatchContext = { root: null, budget: new PageBudget() };
@@ -27,7 +27,7 @@ export function compileCss(selector: string): CssQuery {
     adapter: adapterFor(place),
     relativeSelector: false,
     pseudos: { [RECORD_PSEUDO]: (element: Element) => element === place.root },
-    // Its caches would hold what was true with another record as the scope.
+    // Its caches would keep results of another record as the scope.
     cacheResults: false,
   };
   const isRoot = compile<TreeNode, Element>(self, options);
@@ -68,7 +68,7 @@ function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>
       place.budget.walk();
       return a === b;
     },
-    // Only asked for by its own searches, which are not used.
+    // Used only by css-select's own searches, which are not used here.
     removeSubsets: (nodes) => nodes,
   };
 }

@@ -1,4 +1,4 @@
-/** All that needs the page as a tree; loaded only by mappings that need it. */
+/** All queries that need the page as a tree; loaded only by mappings that need it. */
 export { compileCss } from './css.ts';
 export { TreeBuilder, replay, textOf } from './tree.ts';
 export { evaluateXPath, parseXPath, selectByXPath } from './xpath.ts';

@@ -1,6 +1,6 @@
 /**
- * The page as a tree, for what cannot be matched while it streams by. It is built from the same parser events as the
- * streaming matcher sees, so both see the same page. `startIndex` of a node is its place in the order of the document,
+ * The page as a tree, for queries that cannot be matched while it streams by. Built from the same parser events as the
+ * streaming matcher sees, so both see the same page. `startIndex` of a node is its position in document order,
  * `endIndex` of an element that of the last node inside it.
  */
 import type { ChildNode, ParentNode } from 'domhandler';
@@ -12,7 +12,7 @@ import type { PageBudget } from '../page-limits.ts';
 
 export type TreeNode = Document | ChildNode;
 
-/** What a tree is built from and played back to. */
+/** The events that a tree is built from and replayed as. */
 export interface TreeEvents {
   open(name: string, attributes: Attributes, element: Element | null): void;
   text(text: string): void;
@@ -71,7 +71,7 @@ export class TreeBuilder {
   }
 }
 
-/** Tells of the whole tree as the parser did. */
+/** Replays the parser events of the whole tree. */
 export function replay(root: Document, events: TreeEvents): void {
   const attributes = new RecordAttributes();
   for (let node: TreeNode | null = root.firstChild; node !== null;) {
@@ -92,7 +92,7 @@ export function replay(root: Document, events: TreeEvents): void {
   }
 }
 
-/** The nodes inside the root in the order of the document, each counted against the budget. */
+/** The nodes inside the root in document order, each counted against the budget. */
 export function* descendants(root: TreeNode, budget: PageBudget): Generator<ChildNode> {
   let node = firstChild(root);
   while (node !== null) {
@@ -113,7 +113,7 @@ export function firstChild(node: TreeNode): ChildNode | null {
   return 'children' in node ? (node.children[0] ?? null) : null;
 }
 
-/** All text inside a node, script and style too: XPath's string-value. */
+/** All text inside a node, including script and style: XPath's string-value. */
 export function sourceOf(node: TreeNode, budget: PageBudget, limit: number): string {
   if (node instanceof Text || node instanceof Comment) return node.data.slice(0, limit);
   let text = '';
@@ -126,7 +126,7 @@ export function sourceOf(node: TreeNode, budget: PageBudget, limit: number): str
   return text.slice(0, limit);
 }
 
-/** The text of an element as a reader of the page would take it: without script and style, except of these themselves. */
+/** The text of an element as a reader sees it: without script and style, unless it is one of these. */
 export function textOf(node: TreeNode, budget: PageBudget, limit: number): string {
   if (!(node instanceof Element) || isSilent(node))
     return isInsideSilent(node, budget) && node instanceof Element ? '' : sourceOf(node, budget, limit);

@@ -7,7 +7,7 @@ import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
 import { toBoolean, toNumber, toText } from './xpath-values.ts';
 import type { XPathValue } from './xpath-values.ts';
 
-/** What a function may ask of its place. */
+/** The context of a function call. */
 export interface CallContext {
   node: XPathNode;
   position: number;
@@ -15,7 +15,7 @@ export interface CallContext {
   world: XPathWorld;
 }
 
-/** Calls a function with arguments of the right number; the parser has seen to that. */
+/** Calls a function; the parser has checked the number of arguments. */
 export function callFunction(name: FunctionName, args: XPathValue[], place: CallContext): XPathValue {
   const { world } = place;
   const [first, second, third] = args;
@@ -118,7 +118,7 @@ function findById(value: XPathValue, world: XPathWorld): XPathNode[] {
   wanted.delete('');
   const found: XPathNode[] = [];
   for (const node of descendants(world.root, world.budget)) {
-    // The first of an id counts.
+    // The first element with an id counts.
     if (node instanceof Element && typeof node.attribs.id === 'string' && wanted.delete(node.attribs.id))
       found.push(node);
   }

@@ -1,4 +1,4 @@
-/** The nodes XPath speaks of: those of the tree, and attributes; where each axis leads. */
+/** XPath's nodes: those of the tree, and attributes; and the axes between them. */
 import type { ChildNode } from 'domhandler';
 import { Comment, Element, Text } from 'domhandler';
 import type { Axis, NodeTest } from '../../../shared/adapters/xpath/xpath-tree.ts';
@@ -10,7 +10,7 @@ export class AttributeNode {
   readonly owner: Element;
   readonly name: string;
   readonly value: string;
-  /** Its place among the attributes of its element. */
+  /** Its position among the attributes of its element. */
   readonly index: number;
 
   constructor(owner: Element, name: string, value: string, index: number) {
@@ -23,13 +23,13 @@ export class AttributeNode {
 
 export type XPathNode = TreeNode | AttributeNode;
 
-/** The world an expression sees: nothing outside `root` exists, so a record's expressions stay inside the record. */
+/** The scope of an expression: nothing outside `root` exists, so a record's expressions stay inside the record. */
 export interface XPathWorld {
   root: TreeNode;
   budget: PageBudget;
 }
 
-/** String values are cut here: twice what a script with JSON may have. */
+/** Maximum characters of a string value: twice what a script with JSON may have. */
 const MAX_STRING = 4_000_000;
 
 export function stringOf(node: XPathNode, world: XPathWorld): string {
@@ -43,7 +43,7 @@ export function parentOf(node: XPathNode, world: XPathWorld): TreeNode | null {
 
 const REVERSE: readonly Axis[] = ['ancestor', 'ancestor-or-self', 'preceding', 'preceding-sibling'];
 
-/** True for axes whose positions count away from the node, against the order of the document. */
+/** True for axes whose positions count backwards, against document order. */
 export function isReverse(axis: Axis): boolean {
   return REVERSE.includes(axis);
 }
@@ -115,7 +115,7 @@ function* attributesOf(element: Element): Generator<AttributeNode> {
 }
 
 function* following(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
-  // An attribute comes before what stands inside its element.
+  // An attribute precedes the content of its element.
   if (node instanceof AttributeNode) yield* descendants(node.owner, world.budget);
   let from: TreeNode = node instanceof AttributeNode ? node.owner : node;
   while (from !== world.root) {
@@ -171,10 +171,10 @@ export function passesTest(test: NodeTest, node: XPathNode): boolean {
   }
 }
 
-/** In the order of the document, each once. */
+/** In document order, each once. */
 export function inOrder(nodes: Iterable<XPathNode>): XPathNode[] {
   const unique = new Map<XPathNode | string, XPathNode>();
-  // Attributes are made anew each time they are looked at.
+  // Attribute nodes are created again at each visit.
   for (const node of nodes) unique.set(node instanceof AttributeNode ? `${orderOf(node)}/${node.index}` : node, node);
   return [...unique.values()].toSorted((a, b) => orderOf(a) - orderOf(b) || indexOf(a) - indexOf(b));
 }

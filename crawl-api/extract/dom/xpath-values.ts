@@ -1,8 +1,8 @@
-/** The four types of XPath 1.0 and how they turn into one another (https://www.w3.org/TR/xpath-10/#section-Expressions). */
+/** The four types of XPath 1.0 and their conversions (https://www.w3.org/TR/xpath-10/#section-Expressions). */
 import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
 import { stringOf } from './xpath-nodes.ts';
 
-/** Nodes are in the order of the document, each once. */
+/** Nodes are in document order, each once. */
 export type XPathValue = XPathNode[] | string | number | boolean;
 
 export function toText(value: XPathValue, world: XPathWorld): string {
@@ -34,7 +34,7 @@ export function toBoolean(value: XPathValue): boolean {
 
 export type Comparison = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** Nodes compare true when one of them does. */
+/** A set of nodes compares true when one of its nodes does. */
 export function compare(operator: Comparison, left: XPathValue, right: XPathValue, world: XPathWorld): boolean {
   if (Array.isArray(left) && Array.isArray(right)) return compareNodes(operator, left, right, world);
   if (Array.isArray(right)) return compareEach(operator, right, left as Simple, world, true);

@@ -1,6 +1,6 @@
 /**
- * XPath 1.0 over a page's tree. Sets are kept without doubles after each step, so that `//a//b//c` costs no more than
- * the page has nodes for each step; everything counts against the page's budget.
+ * XPath 1.0 over a page's tree. Duplicates are removed after each step, so that each step of `//a//b//c` costs at most
+ * the number of the page's nodes; everything counts against the page's budget.
  */
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import { parseXPath } from '../../../shared/adapters/xpath/parse-xpath.ts';
@@ -14,7 +14,7 @@ import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
 import { compare, toBoolean, toNumber } from './xpath-values.ts';
 import type { XPathValue } from './xpath-values.ts';
 
-/** Values of an expression: the texts of its nodes, or the one string, number or boolean that it gives. */
+/** Values of an expression: the texts of its nodes, or its one string, number or boolean. */
 export function evaluateXPath(
   expression: XPath,
   root: TreeNode,
@@ -31,7 +31,7 @@ export function evaluateXPath(
     );
 }
 
-/** The nodes an expression gives inside the root; none where it gives another value. */
+/** The nodes of an expression inside the root; none when it yields another type. */
 export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBudget): XPathNode[] {
   const value = evaluate(expression, { node: root, position: 1, size: 1, world: { root, budget } });
   return Array.isArray(value) ? value : [];
@@ -96,7 +96,7 @@ function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binar
 
 function applyStep(nodes: XPathNode[], step: PathStep, world: XPathWorld): XPathNode[] {
   const found: XPathNode[] = [];
-  // What stands inside a node that was walked already would only be found again.
+  // Nodes inside a node that was already walked would only be found again.
   const isDeep = step.predicates.length === 0 && step.axis.startsWith('descendant');
   let walkedUntil = -1;
   for (const node of nodes) {

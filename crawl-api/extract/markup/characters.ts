@@ -1,4 +1,4 @@
-/** The characters that markup is made of, by their codes. */
+/** Character codes of markup. */
 export const LESS_THAN = 0x3c;
 export const GREATER_THAN = 0x3e;
 export const SLASH = 0x2f;

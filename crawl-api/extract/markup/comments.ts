@@ -1,6 +1,6 @@
-/** Where comments end: browsers and htmlparser2 take more than `-->` for it. */
+/** Finds the end of comments: browsers and htmlparser2 accept more than `-->`. */
 
-/** `at` is the end of the comment's text, `next` where what follows starts; null when the comment does not end. */
+/** `at` is the end of the comment's text, `next` the start of what follows; null when the comment does not end. */
 export function findCommentEnd(text: string, start: number): { at: number; next: number } | null {
   for (const empty of ['>', '->']) if (text.startsWith(empty, start)) return { at: start, next: start + empty.length };
   for (let at = text.indexOf('--', start); at !== -1; at = text.indexOf('--', at + 1)) {
@@ -9,7 +9,7 @@ export function findCommentEnd(text: string, start: number): { at: number; next:
   return null;
 }
 
-/** So many characters of an end stand at the end of the page, which breaks off in a comment. */
+/** Number of characters at the end of the page that belong to the end of an unfinished comment. */
 export function trailingDashes(text: string, start: number): number {
   const tail = text.slice(Math.max(start, text.length - 3));
   return ['--!', '--', '-'].find((end) => tail.endsWith(end))?.length ?? 0;

@@ -1,10 +1,10 @@
 /**
- * HTML as it streams in, into starts and ends of elements: those of the tree that a browser makes of the page, but for the
- * standard's repairs of formatting elements and of text in tables. Text that the handler does not want is passed over,
- * attributes are read when asked for, and entities decoded where they are taken.
+ * Streaming HTML parser: reports starts and ends of elements, those of the tree that a browser builds, except for the
+ * standard's repairs of formatting elements and of text in tables. It skips text that the handler does not want, reads
+ * attributes on demand, and decodes entities where they are used.
  *
- * What a piece leaves unfinished waits for the next one. It is read again from its start, but not before it has doubled,
- * so that a tag which never ends costs no more than its length.
+ * An unfinished rest of a piece waits for the next piece. It is read again from its start, but only once it has
+ * doubled, so that a tag which never ends costs time linear in its length.
  */
 import { decodeHTML } from 'entities/decode';
 import { EXCLAMATION, GREATER_THAN, LESS_THAN, QUESTION, SLASH, endsName, isLetter } from './characters.ts';
@@ -18,18 +18,18 @@ import { tagNamed } from './tags.ts';
 
 const CDATA = '![CDATA[';
 const PARAGRAPH = tagNamed('p');
-/** Characters that may become an entity with what comes next. */
+/** Characters that may become an entity with the next piece. */
 const OPEN_ENTITY = /^&#?[0-9a-z]*$/i;
 
 export class HtmlParser implements MarkupParser {
   readonly #handler: MarkupHandler;
   readonly #elements: OpenElements;
   readonly #startTag = new StartTag();
-  /** Of elements that the page does not start where they open. */
+  /** Start tags of elements that the page does not start where they open. */
   readonly #otherTag = new StartTag();
-  /** What was not read yet. */
+  /** Text not read yet. */
   #text = '';
-  /** Not read before it is this long. */
+  /** Minimum length of the text before it is read again. */
   #enough = 0;
   #ended = false;
   /** The open element whose content is text. */
@@ -73,8 +73,8 @@ export class HtmlParser implements MarkupParser {
     this.#enough = this.#text.length * 2;
   }
 
-  // Each of the following reads one thing that starts at `at` and returns where the next one starts; of what the text
-  // ends in the middle of, the complement of where it starts.
+  // Each of the following functions reads one thing that starts at `at` and returns where the next one starts. If the
+  // text ends in the middle, they return the complement of its start.
 
   #readContent(text: string, at: number): number {
     if (text.charCodeAt(at) === LESS_THAN && at + 1 < text.length) {
@@ -97,7 +97,7 @@ export class HtmlParser implements MarkupParser {
       this.#giveDecoded(text, at, end);
       return end;
     }
-    // Only here may the text go on.
+    // Only here may the text continue.
     const open = end < length ? end : findOpenEntity(text, at);
     this.#giveDecoded(text, at, open);
     return open < length ? ~open : open;
@@ -122,7 +122,7 @@ export class HtmlParser implements MarkupParser {
     while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
     const startTag = this.#startTag;
     const next = nameEnd < length ? startTag.scan(text, nameEnd) : -1;
-    // Unfinished at the end of the page, a tag is no tag and no text.
+    // An unfinished tag at the end of the page is neither tag nor text.
     if (next === -1) return this.#ended ? length : ~at;
     const elements = this.#elements;
     const wasForeign = elements.isForeign;
@@ -161,7 +161,7 @@ export class HtmlParser implements MarkupParser {
     } else if (!elements.end(tag) && tag === PARAGRAPH && elements.isInBody) this.#openEmpty(tag);
   }
 
-  /** An end tag that stands for an element without content. */
+  /** An end tag that represents an element without content. */
   #openEmpty(tag: Tag): void {
     this.#elements.makeRoom(tag);
     this.#startTag.clear();
@@ -173,7 +173,7 @@ export class HtmlParser implements MarkupParser {
     const { length } = text;
     if (text.startsWith('!--', at + 1)) return this.#readComment(text, at);
     if (text.startsWith(CDATA, at + 1)) return this.#readCdata(text, at);
-    // The text may end before it says which it is.
+    // The text may end before this is decided.
     if (!this.#ended && length - at <= CDATA.length) return ~at;
     const isDoctype = /^doctype/i.test(text.slice(at + 2, at + 9));
     if (isDoctype) this.#elements.hasDoctype = true;
@@ -192,7 +192,7 @@ export class HtmlParser implements MarkupParser {
     return text.length;
   }
 
-  /** Only svg and math have such sections; elsewhere they are comments. */
+  /** Only svg and math have CDATA sections; elsewhere they are comments. */
   #readCdata(text: string, at: number): number {
     const start = at + 1 + CDATA.length;
     const end = text.indexOf(']]>', start);
@@ -206,7 +206,7 @@ export class HtmlParser implements MarkupParser {
     return end + 3;
   }
 
-  /** What looks like markup and is none; `from` is where the comment starts that it becomes, -1 without one. */
+  /** Invalid markup; `from` is where the comment starts that it becomes, -1 without one. */
   #readBogusComment(text: string, at: number, from: number): number {
     const end = text.indexOf('>', at + 2);
     if (end === -1 && !this.#ended) return ~at;
@@ -242,13 +242,13 @@ function startsMarkup(code: number): boolean {
   return isLetter(code) || code === SLASH || code === EXCLAMATION || code === QUESTION;
 }
 
-/** Where the last entity starts that the text breaks off in; the end of the text without one. */
+/** Start of an unfinished entity at the end of the text; the end of the text without one. */
 function findOpenEntity(text: string, from: number): number {
   const at = text.lastIndexOf('&');
   return at >= from && OPEN_ENTITY.test(text.slice(at)) ? at : text.length;
 }
 
-/** Where the end tag of this name starts, or what may become it with more text; the end of the text without one. */
+/** Start of the end tag of this name, or of what may become it with more text; the end of the text without one. */
 function findEndTag(text: string, from: number, name: string): number {
   const { length } = text;
   for (let at = text.indexOf('<', from); at !== -1; at = text.indexOf('<', at + 1)) {

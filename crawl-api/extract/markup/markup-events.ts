@@ -1,23 +1,26 @@
-/** What a parser of markup tells of a page, in the order of the page. */
+/** The events of a markup parser, in page order. */
 
 /** The attributes of one start tag. */
 export interface Attributes {
-  /** The value of the first attribute of this lower-case name, entities decoded; '' without a value, undefined without the attribute. */
+  /**
+   * The value of the first attribute of this lower-case name, entities decoded; '' without a value, undefined without
+   * the attribute.
+   */
   get(name: string): string | undefined;
-  /** All of them as an object of its own. */
+  /** All attributes as a new object. */
   toRecord(): Record<string, string>;
 }
 
-/** Hears of each element's start and end, also of those that the page leaves out, and of what stands between. */
+/** Receives the start and end of each element, including those that the page omits, and the text between them. */
 export interface MarkupHandler {
-  /** False lets the parser pass over text without reading it. It may change with every open() and close(). */
+  /** False lets the parser skip text. It may change with every open() and close(). */
   readonly wantsText: boolean;
   readonly wantsComments: boolean;
   /** `name` is in lower case; `attributes` are valid during this call only. */
   open(name: string, attributes: Attributes): void;
-  /** The element that opened last, of those still open, ends. */
+  /** The innermost open element ends. */
   close(): void;
-  /** Text with its entities decoded, in pieces of any length, none of them empty. */
+  /** Text with its entities decoded, in non-empty pieces of any length. */
   text(text: string): void;
   comment(text: string): void;
 }
@@ -25,6 +28,6 @@ export interface MarkupHandler {
 export interface MarkupParser {
   /** The next piece of the page, of any length. */
   write(text: string): void;
-  /** Nothing follows: elements still open end. */
+  /** No more text follows: elements still open end. */
   end(): void;
 }

@@ -1,13 +1,13 @@
-/** Names compared where they stand in the page: cutting each one out first costs more than all else. */
+/** Compares names in place in the page: cutting each one out first would cost more than everything else. */
 
-/** Whether `name` and nothing else stands in the text from `start` to `end`. */
+/** Whether the text from `start` to `end` is exactly `name`. */
 export function isAt(text: string, start: number, end: number, name: string): boolean {
   if (end - start !== name.length) return false;
   for (let i = 0; i < name.length; i++) if (text.charCodeAt(start + i) !== name.charCodeAt(i)) return false;
   return true;
 }
 
-/** The same in any case; `name` is in lower case. */
+/** The same, ignoring case; `name` is in lower case. */
 export function isNameAt(text: string, start: number, end: number, name: string): boolean {
   if (end - start !== name.length) return false;
   for (let i = 0; i < name.length; i++) {

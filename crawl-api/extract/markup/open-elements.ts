@@ -1,6 +1,6 @@
 /**
- * The elements that are open, and what follows from HTML's rules when one starts or ends. Reports every start and end, also
- * those the page leaves out. Each rule costs the same however many elements are open, so that no page can make it slow.
+ * The stack of open elements, and HTML's rules for starts and ends. Reports every start and end, including those that
+ * the page omits. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
 import { isSpace } from './characters.ts';
 import { isAt } from './names.ts';
@@ -22,38 +22,44 @@ const ITEM_BOUNDS = KNOWN_TAGS.filter((tag) => tag.boundsItems);
 const MAX_EQUAL = 3;
 const MAX_INTERRUPTED = 8;
 
-/** How far the page has come. */
+/** Parsing progress of the page. */
 type Stage = 'start' | 'html' | 'head' | 'after-head' | 'body';
 
-/** A formatting element in a paragraph. When the paragraph's end closes it, HTML opens it again before the next text. */
+/**
+ * A formatting element in a paragraph. When the end of the paragraph closes it, HTML opens it again before the next
+ * text.
+ */
 interface Formatting {
   tag: Tag;
-  /** Its start tag as the page has it. */
+  /** Its start tag in the page's source. */
   source: string;
-  /** Its place among the open elements. */
+  /** Its index in the stack of open elements. */
   at: number;
-  /** It opens again when another element ends it. */
+  /** It opens again when another element closes it. */
   reopens: boolean;
 }
 
 export interface ElementEvents {
-  /** @param source the start tag as the page has it; '' for one that the page leaves out */
+  /** @param source the start tag in the page's source; '' for one that the page omits */
   open(tag: Tag, source: string): void;
   close(): void;
 }
 
 export class OpenElements {
-  /** Without a doctype, browsers take a page for one of the nineties, whose paragraphs hold tables. */
+  /** Without a doctype, browsers use quirks mode, in which paragraphs may contain tables. */
   hasDoctype = false;
-  /** True while text or any element may start others before it: see beforeText(). A field, because it is read for every text. */
+  /**
+   * True while text or any element may start others before it: see beforeText(). A field, because it is read for every
+   * text.
+   */
   isPending = true;
   readonly #events: ElementEvents;
   readonly #stack: Tag[] = [];
-  /** Of each element of the stack, the next one of its name further out; beyond the stack, what was left there. */
+  /** For each element of the stack, the next outer one of the same name; entries beyond the stack are stale. */
   readonly #previous: number[] = [];
-  /** The open formatting elements that may have to open again. */
+  /** The open formatting elements that may have to reopen. */
   readonly #formatting: Formatting[] = [];
-  /** Whose rules hold, for each element that changes them. */
+  /** The rules in force, for each element that changes them. */
   readonly #rules: NonNullable<Tag['rules']>[] = ['html'];
   /** The innermost open element of each name; -1 without one. */
   readonly #known = new Int32Array(KNOWN_TAGS.length).fill(-1);
@@ -65,7 +71,7 @@ export class OpenElements {
     this.#events = events;
   }
 
-  /** True inside svg and math, where HTML's own rules for elements do not hold. */
+  /** True inside svg and math, where HTML's own rules for elements do not apply. */
   get isForeign(): boolean {
     return this.#rules[this.#rules.length - 1] !== 'html';
   }
@@ -78,12 +84,12 @@ export class OpenElements {
     return this.#stage === 'body';
   }
 
-  /** Whether the start tag may be asked for again: push() wants it then. */
+  /** Whether the start tag may be needed again: push() requires it then. */
   mayReopen(tag: Tag): boolean {
     return tag.isFormatting && this.#innermost(PARAGRAPH) >= 0;
   }
 
-  /** The tag whose name stands there. */
+  /** The tag whose name is at this position. */
   read(text: string, start: number, end: number): Tag {
     const tag = tagAt(text, start, end);
     if (this.#rules.length === 1) return tag.name === 'image' ? IMAGE_ALIAS : tag;
@@ -93,7 +99,7 @@ export class OpenElements {
     return tag.name === 'image' && !this.isForeign ? IMAGE_ALIAS : tag;
   }
 
-  /** Starts and ends what has to be before this one starts; false when its start tag makes no element. */
+  /** Starts and ends elements as required before this one; false when its start tag creates no element. */
   makeRoom(tag: Tag): boolean {
     return (tag.isPlain && !this.isPending) || this.#makeRoom(tag);
   }
@@ -118,13 +124,13 @@ export class OpenElements {
     return true;
   }
 
-  /** Starts what has to be before this text. */
+  /** Starts the elements that are required before this text. */
   beforeText(text: string, start: number, end: number): void {
     if (this.#stage !== 'body' && this.#isAtFrame() && !isBlank(text, start, end)) this.#enter(null);
     if (this.#interrupted.length > 0 && this.#top !== TABLE && this.#top?.contexts == null) this.#reopen();
   }
 
-  /** @param source its start tag where mayReopen() says so, else '' */
+  /** @param source its start tag if mayReopen() is true, else '' */
   push(tag: Tag, source: string): void {
     const at = this.#stack.push(tag) - 1;
     this.#previous[at] = this.#innermost(tag);
@@ -154,7 +160,7 @@ export class OpenElements {
     if (last.reopens && !isOwnEnd) this.#interrupt(last);
   }
 
-  /** Ends the innermost element if its name stands there, which is so of nearly every end tag. */
+  /** Ends the innermost element if its name is at this position, as for nearly every end tag. */
   popIfNamed(text: string, start: number, end: number): boolean {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
     if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
@@ -163,10 +169,10 @@ export class OpenElements {
     return true;
   }
 
-  /** Ends the element that an end tag of this name ends, and all inside it; false when there is none. */
+  /** Ends the element that an end tag of this name closes, and all inside it; false when there is none. */
   end(tag: Tag): boolean {
     if (tag === HTML || tag === BODY) {
-      // They end with the page: what follows belongs to the body, too.
+      // html and body end with the page: what follows belongs to the body, too.
       if (this.#stage !== 'body' && this.#isAtFrame()) this.#enter(null);
       return false;
     }
@@ -178,7 +184,7 @@ export class OpenElements {
     return true;
   }
 
-  /** Ends an open paragraph; what it cuts off of formatting elements opens again behind it. */
+  /** Ends an open paragraph; formatting elements that it cuts off reopen after it. */
   endParagraph(): void {
     const at = this.#innermost(PARAGRAPH);
     if (at < 0 || at < this.#innermostOf(SCOPE_TAGS) || at < this.#innermost(BUTTON)) return;
@@ -187,9 +193,9 @@ export class OpenElements {
     this.pop();
   }
 
-  /** Where the element is that such an end tag ends; -1 for a stray one. */
+  /** Index of the element that such an end tag closes; -1 for a stray one. */
   #endOf(tag: Tag): number {
-    // The end tag of any heading ends the one that is open.
+    // The end tag of any heading closes the open one.
     const at = HEADINGS.includes(tag) ? this.#innermostOf(HEADINGS) : this.#innermost(tag);
     if (at < 0) return -1;
     if (tag.rules !== null && tag.rules !== 'html') return at;
@@ -205,7 +211,7 @@ export class OpenElements {
     return at > from ? at : -1;
   }
 
-  /** Ends the item before this one, unless it belongs to a list further out. */
+  /** Ends the previous item, unless it belongs to an outer list. */
   #endItem(followed: ReadonlySet<string>): void {
     if (LISTS.includes(this.#top!)) return;
     const at = this.#innermostOf(ITEM_BOUNDS);
@@ -228,14 +234,17 @@ export class OpenElements {
     if (isCell(tag) && this.#top !== TR) this.#openImplied(TR);
   }
 
-  /** Opens what of html, head and body has to be open before this one, or before text (null); false when it makes no element. */
+  /**
+   * Opens html, head and body as required before this element, or before text (null); false when the tag creates no
+   * element.
+   */
   #enter(tag: Tag | null): boolean {
     if (tag === HTML) {
       if (this.#stage !== 'start') return false;
       this.#stage = 'html';
       return true;
     }
-    // Inside of noscript or a template in the head.
+    // Inside noscript or a template in the head.
     if (!this.#isAtFrame()) return tag === null || !isFrame(tag);
     if (tag === HEAD && this.#stage !== 'start' && this.#stage !== 'html') return false;
     if (this.#stage === 'start') this.#openImplied(HTML);
@@ -245,7 +254,7 @@ export class OpenElements {
       this.#openImplied(HEAD);
     }
     if (tag?.isMetadata === true) return true;
-    // A switch of the stage by pop() is not seen by the compiler.
+    // The compiler does not see that pop() changes the stage.
     if ((this.#stage as Stage) === 'head') this.pop();
     this.#stage = 'body';
     this.#notePending();
@@ -253,7 +262,7 @@ export class OpenElements {
     return true;
   }
 
-  /** Nothing is open but what frames the page. */
+  /** True when only html, head and body are open. */
   #isAtFrame(): boolean {
     const top = this.#top;
     return top === undefined || top === HTML || top === HEAD;
@@ -264,7 +273,9 @@ export class OpenElements {
     this.#events.open(tag, '');
   }
 
-  /** Of equal ones the standard opens three again; the other bound keeps each paragraph of a hostile page cheap. */
+  /**
+   * The standard reopens at most three equal elements; the other limit keeps each paragraph of a hostile page cheap.
+   */
   #interrupt(element: Formatting): void {
     const all = this.#interrupted;
     const equal = all.filter((i) => i.tag === element.tag && i.source === element.source).length;
@@ -280,7 +291,7 @@ export class OpenElements {
     }
   }
 
-  /** It does not open again; false when it was not to. */
+  /** The element does not reopen; false when it would not have anyway. */
   #forget(tag: Tag): boolean {
     const at = this.#interrupted.findLastIndex((i) => i.tag === tag);
     if (at >= 0) this.#interrupted.splice(at, 1);

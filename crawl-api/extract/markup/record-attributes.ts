@@ -1,4 +1,4 @@
-/** Attributes that are an object already. One serves for many elements. */
+/** Attributes that are already an object. One instance serves many elements. */
 import type { Attributes } from './markup-events.ts';
 
 export class RecordAttributes implements Attributes {
@@ -9,7 +9,7 @@ export class RecordAttributes implements Attributes {
     return this;
   }
 
-  // Own ones only: `[constructor]` would find what every object inherits.
+  // Own properties only: `[constructor]` would match what every object inherits.
   get(name: string): string | undefined {
     return Object.hasOwn(this.#record, name) ? this.#record[name] : undefined;
   }

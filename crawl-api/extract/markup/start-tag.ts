@@ -1,4 +1,4 @@
-/** The attributes of a start tag. Only their places are noted; names and values are read when somebody asks for them. */
+/** The attributes of a start tag. Only their positions are recorded; names and values are read on demand. */
 import { decodeHTMLAttribute } from 'entities/decode';
 import { DOUBLE_QUOTE, EQUALS, GREATER_THAN, SINGLE_QUOTE, SLASH, endsName, isSpace } from './characters.ts';
 import type { Attributes } from './markup-events.ts';
@@ -6,10 +6,10 @@ import { isNameAt } from './names.ts';
 
 export class StartTag implements Attributes {
   #text = '';
-  /** Of each attribute where its name and its value start and end. */
+  /** Start and end of each attribute's name and value. */
   readonly #places: number[] = [];
   #count = 0;
-  /** The name asked for last, and what it gave: several selectors ask for the class. */
+  /** The name requested last, and its value: several selectors read the class. */
   #askedName = '';
   #askedValue: string | undefined;
   #endsItself = false;
@@ -19,7 +19,7 @@ export class StartTag implements Attributes {
     return this.#endsItself;
   }
 
-  /** Reads the tag from behind its name. Returns where the text after it starts, -1 when the tag does not end. */
+  /** Scans the tag from after its name. Returns where the following text starts, -1 when the tag does not end. */
   scan(text: string, from: number): number {
     this.clear();
     this.#text = text;
@@ -68,7 +68,7 @@ export class StartTag implements Attributes {
     return record;
   }
 
-  /** Returns where the next one may start, -1 when the text ends before this one does. */
+  /** Returns where the next attribute may start, -1 when the text ends before this one does. */
   #scanAttribute(text: string, start: number): number {
     const { length } = text;
     let at = start + 1;

@@ -1,44 +1,50 @@
 /**
- * What HTML says of elements by their names: which have no content, which end others by starting, whose content is text
- * whatever it looks like. From the tree construction of the standard (https://html.spec.whatwg.org/#tree-construction), without
- * its adoption agency and foster parenting; a test compares the trees with those of parse5.
+ * HTML's rules for elements by name: which have no content, which close others by starting, whose content is always
+ * text. From the tree construction of the standard (https://html.spec.whatwg.org/#tree-construction), without its
+ * adoption agency and foster parenting; a test compares the trees with those of parse5.
  */
 
 import { isAt } from './names.ts';
 
-/** How text inside an element is read: `raw` as it stands, `rcdata` with entities, `plain` as it stands and to the end of the page. */
+/**
+ * How text inside an element is read: `raw` verbatim, `rcdata` with entities, `plain` verbatim and to the end of the
+ * page.
+ */
 export type TextOnly = 'raw' | 'rcdata' | 'plain';
 
 export interface Tag {
-  /** As the stack of open elements has it: SVG's own names in their mixed case. */
+  /** The name in the stack of open elements: SVG's own names in mixed case. */
   readonly name: string;
-  /** As selectors have it. */
+  /** The name in selectors. */
   readonly lower: string;
   readonly isVoid: boolean;
   readonly textOnly: TextOnly | null;
-  /** Its start changes nothing around it: none of the rules below speak of it. */
+  /** Its start changes nothing around it: none of the rules below apply. */
   readonly isPlain: boolean;
-  /** Names of innermost elements that end when this one starts. */
+  /** Names of innermost elements that close when this one starts. */
   readonly ends: ReadonlySet<string> | null;
-  /** A paragraph around it ends when it starts. */
+  /** A paragraph around it closes when it starts. */
   readonly endsParagraph: boolean;
-  /** The standard's category "special": its end tag is looked for in scope, and end tags of other elements do not reach beyond it. */
+  /**
+   * The standard's category "special": its end tag is searched for in scope, and end tags of other elements do not
+   * reach beyond it.
+   */
   readonly isSpecial: boolean;
-  /** End tags of what is outside do not reach in. */
+  /** End tags of outer elements do not reach into it. */
   readonly isScope: boolean;
-  /** An item does not end one that is further out than this. */
+  /** An item does not close one that is outside of this element. */
   readonly boundsItems: boolean;
-  /** Of an item: names of those before it that it ends. */
+  /** For an item: names of previous items that it closes. */
   readonly follows: ReadonlySet<string> | null;
   /** One of the standard's formatting elements, such as a and b. */
   readonly isFormatting: boolean;
-  /** Formatting elements that a paragraph's end has closed open again before it. */
+  /** Formatting elements that the end of a paragraph has closed reopen before it. */
   readonly reopens: boolean;
-  /** Inside of which the parts of a table may start; null for what is no such part. */
+  /** Elements in which this table part may start; null if it is not one. */
   readonly contexts: ReadonlySet<string> | null;
-  /** Belongs into the head when it comes before the body. */
+  /** Belongs in the head when it comes before the body. */
   readonly isMetadata: boolean;
-  /** Whose rules hold inside: svg's and math's own, or HTML's again inside of these; null for those of the parent. */
+  /** The rules inside it: svg's and math's own, or HTML's again inside of these; null for those of the parent. */
   readonly rules: 'svg' | 'math' | 'html' | null;
   /** Known names are numbered from 0; -1 for others. */
   readonly id: number;
@@ -64,7 +70,7 @@ const TEXT_ONLY: Readonly<Record<string, TextOnly>> = {
   plaintext: 'plain',
 };
 
-/** Each line: what starts, and what of the innermost open elements ends by it. */
+/** Each line: starting elements, and the innermost open elements that they close. */
 const ENDS: readonly (readonly [starts: string, ends: string])[] = [
   ['a', 'a'],
   ['h1 h2 h3 h4 h5 h6', 'h1 h2 h3 h4 h5 h6'],
@@ -79,7 +85,7 @@ const ENDS_PARAGRAPH = words(
     'header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul xmp',
 );
 
-/** What starts, and inside of which of the open elements. */
+/** Starting elements, and the open elements in which they may start. */
 const CONTEXTS: Readonly<Record<string, ReadonlySet<string>>> = {
   caption: words('table'),
   colgroup: words('table'),
@@ -100,7 +106,7 @@ const SPECIAL = words(
     'link listing main marquee menu meta nav noembed noframes noscript object ol p param plaintext pre script search section select source ' +
     'style summary table tbody td template textarea tfoot th thead title tr track ul wbr xmp',
 );
-/** Special elements that an item may end together with the item before it. */
+/** Special elements that an item may close together with the previous item. */
 const PASSED_BY_ITEMS = words('address div p');
 const FOLLOWS: Readonly<Record<string, ReadonlySet<string>>> = {
   li: words('li'),
@@ -109,13 +115,13 @@ const FOLLOWS: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 const SCOPE = words('applet caption html marquee object table td template th');
 const FORMATTING = words('a b big code em font i nobr s small strike strong tt u');
-/** Of the special ones; all that are not special do, too, but for the parts of ruby. */
+/** Special elements that reopen formatting; all that are not special do, too, except the parts of ruby. */
 const SPECIAL_REOPENS = words('applet area br button embed img input keygen marquee object select wbr xmp');
-/** What open-elements.ts knows by name. */
+/** Elements that open-elements.ts handles by name. */
 const RULED_BY_NAME = words('html head body frameset form button');
 const RUBY_PARTS = words('rb rp rt rtc');
 
-/** Inside these, svg and math hold HTML. */
+/** Elements of svg and math that contain HTML. */
 const HOLDS_HTML = 'mi mo mn ms mtext annotation-xml foreignObject desc title';
 
 /** SVG's names that are not in lower case. */
@@ -126,7 +132,7 @@ const SVG_NAMES =
   'fePointLight feSpecularLighting feSpotLight feTile feTurbulence foreignObject glyphRef linearGradient ' +
   'radialGradient textPath';
 
-/** Names that need no rule but are met often. */
+/** Frequent names without rules. */
 const FREQUENT = 'span label picture video audio canvas g path use time sup sub';
 
 const RULES: Readonly<Record<string, Tag['rules']>> = {
@@ -152,17 +158,17 @@ const KNOWN = new Map([...NAMES].map((name, id) => [name, createTag(name, id)]))
 
 const UNKNOWN = createTag('', -1);
 
-/** All with an id, in its order. */
+/** All tags with an id, by id. */
 export const KNOWN_TAGS: readonly Tag[] = [...KNOWN.values()];
 
 const SVG_BY_LOWER: ReadonlyMap<string, string> = new Map(
   SVG_NAMES.split(' ').map((name) => [name.toLowerCase(), name]),
 );
 
-/** Known tags by what is quick to tell of a name; see bucketOf. */
+/** Known tags by cheap properties of their names; see bucketOf. */
 const BUCKETS: readonly Tag[][] = (() => {
   const buckets: Tag[][] = Array.from({ length: 1_024 }, () => []);
-  // A name that svg alone spells with capitals is not to be found by them elsewhere.
+  // A name that only svg spells with capitals must not match in capitals elsewhere.
   for (const tag of KNOWN.values())
     if (tag.name === tag.lower) buckets[bucketOf(tag.name, 0, tag.name.length)]!.push(tag);
   return buckets;
@@ -172,7 +178,7 @@ function bucketOf(text: string, start: number, end: number): number {
   return (text.charCodeAt(start) * 37 + text.charCodeAt(end - 1) * 5 + (end - start) * 131) & 1_023;
 }
 
-/** The tag whose name stands in the text from `start` to `end`, in any case; without rules when it is not known. */
+/** The tag whose name is the text from `start` to `end`, ignoring case; without rules when it is unknown. */
 export function tagAt(text: string, start: number, end: number): Tag {
   for (const tag of BUCKETS[bucketOf(text, start, end)]!) if (isAt(text, start, end, tag.name)) return tag;
   return tagNamed(text.slice(start, end).toLowerCase());
@@ -183,7 +189,7 @@ export function tagNamed(name: string): Tag {
   return KNOWN.get(name) ?? { ...UNKNOWN, name, lower: name.toLowerCase() };
 }
 
-/** SVG's spelling of a name in lower case; undefined where it is not different. */
+/** SVG's spelling of a lower-case name; undefined when it is the same. */
 export function svgSpelling(lower: string): string | undefined {
   return SVG_BY_LOWER.get(lower);
 }

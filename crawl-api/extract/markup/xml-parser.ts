@@ -1,4 +1,4 @@
-/** XML by htmlparser2: names are taken in lower case, as selectors have them. */
+/** XML by htmlparser2, with names in lower case, as in selectors. */
 import { Parser } from 'htmlparser2';
 import type { MarkupHandler, MarkupParser } from './markup-events.ts';
 import { RecordAttributes } from './record-attributes.ts';

@@ -1,4 +1,4 @@
-/** The numbers in a text, each with its sign, the currency beside it, and what else its neighbourhood says. */
+/** Finds the numbers in a text, each with its sign, the currency next to it, and further clues around it. */
 import type { Currency, DecimalMark } from '../../../shared/domain/currencies.ts';
 import { currencyBefore, currencyBehind, currencyOf } from '../../../shared/domain/currencies.ts';
 import { DEFINITE } from './plain-text.ts';
@@ -9,35 +9,40 @@ export interface Amount {
   reading: Reading;
   isNegative: boolean;
   currency: Currency | null;
-  /** It is a price by weight or measure: `1,25 €/100 g`. */
+  /** It is a price per weight or measure: `1,25 €/100 g`. */
   isMeasured: boolean;
   isInBrackets: boolean;
   isPercent: boolean;
-  /** The digits do not give the value: `1.5M`, `3 Mio`, `2万`, cents (`75¢`), or pieces that may be two numbers (`118, 99`). */
+  /**
+   * The digits are not the value: `1.5M`, `3 Mio`, `2万`, cents (`75¢`), or pieces that may be two numbers (`118, 99`).
+   */
   isUnclear: boolean;
-  /** Where the text behind it goes on, and where the number begins. */
+  /** End of the number with its clues, and start of the number. */
   start: number;
   end: number;
 }
 
-// Thousands by spaces or apostrophes, else digits with marks; a mark without digits before it only behind no letter or digit.
+// Thousands by spaces or apostrophes, else digits with marks; a leading mark only where no letter or digit precedes it.
 const NUMBER = new RegExp(
   String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,])[.,${DEFINITE}]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
   'gu',
 );
 const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
-/** Beside a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not sure. */
+/** Next to a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not certain. */
 const SPLIT_CENTS = /^(?: ?([.,]) ?| )(\d{2})(?!\d|[.,%]\d)/;
-/** `12€50`: the symbol in the place of the mark. */
+/** `12€50`: the symbol in place of the decimal mark. */
 const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
 const LARGE =
   /^(?:\^|[kmb](?![\p{L}\d])| ?(?:thousand|million|billion|lakh|lac|crore)s?(?!\p{L})| ?(?:tsd|tys|tis|mil|mio|mill|mrd|mld|mln|bn|cr|millionen|milliarden|millions|millones|milhões|milioni|тыс|хил|млн|млрд|ribu|rb|juta|jt|nghìn|ngàn|triệu|tr|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
-/** Beside a currency these multiply, behind a space too: `Rp 169 k`, `Rs 1.5L`. Alone they may be a size or a unit. */
+/**
+ * Next to a currency these multiply, also after a space: `Rp 169 k`, `Rs 1.5L`. On their own they may be a size or a
+ * unit.
+ */
 const LARGE_PRICE = /^ ?[kKMBL](?![\p{L}\d])/u;
 const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
 
-/** `own`: the currency of amounts that have none beside them. */
+/** `own`: the currency of amounts without one next to them. */
 export function findAmounts(text: string, decimal: DecimalMark | null, own: string | null): Amount[] {
   const amounts: Amount[] = [];
   let from = 0;
@@ -109,7 +114,7 @@ function amountAt(
   };
 }
 
-/** In `14,73 лв. / 7,53 €` the slash stands between two prices. */
+/** In `14,73 лв. / 7,53 €` the slash separates two prices. */
 function isSecondPrice(rest: string): boolean {
   const next = /^ ?\/ ?(.*)$/u.exec(rest)?.[1] ?? '';
   const number = /^\d[\d.,' ]*/.exec(next);
@@ -118,15 +123,15 @@ function isSecondPrice(rest: string): boolean {
   return ahead !== null && /^[.:]?\s?\d/.test(next.slice(ahead.chars));
 }
 
-/** The one that says more: of `$ 5 USD` the code. */
+/** The more specific of the two: of `$ 5 USD` the code. */
 function pick(ahead: Currency | null, behind: Currency | null): Currency | null {
   if (ahead === null || behind === null) return ahead ?? behind;
   return ahead.code === null ? behind : ahead;
 }
 
 /**
- * A minus sign touches the number or its currency, and neither letter nor digit nor price stands before it. A dash with a
- * space behind it (`- $44.99`) separates: pages use it for ranges and between name and price.
+ * A minus sign touches the number or its currency, and no letter, digit or price precedes it. A dash followed by a
+ * space (`- $44.99`) separates: pages use it for ranges and between name and price.
  */
 function isNegative(text: string, start: number, currencyChars: number): boolean {
   const isSign = (at: number): boolean => /[-−–]/.test(text[at] ?? '') && !/[\p{L}\d.,)€$£%]/u.test(text[at - 1] ?? '');
@@ -138,7 +143,7 @@ function isNegative(text: string, start: number, currencyChars: number): boolean
 const RANGE =
   /^(?:[^\p{L}\d]{0,3}[-–—−~][^\p{L}\d]{0,3}|[^\p{L}\d]{0,3} (?:to|till|bis|à|tot|til|do|до) [^\p{L}\d]{0,3})$/iu;
 
-/** Of `10 - 20 €` and `10 bis 20 €` both are amounts of that currency. */
+/** In `10 - 20 €` and `10 bis 20 €` both amounts have that currency. */
 function joinRanges(text: string, amounts: readonly Amount[]): void {
   for (const [i, second] of amounts.entries()) {
     const first = amounts[i - 1];

@@ -1,14 +1,14 @@
 /**
- * A text in which numbers look the same in every script and locale: digits of every script as 0-9, spaces as one kind, marks for
- * directions gone. DEFINITE is a decimal mark about which there is no doubt: the Arabic one, the raised dot, or cents
- * that were set as superscript.
+ * Normalises a text so that numbers look the same in every script and locale: digits of every script as 0-9, one kind
+ * of space, no direction marks. DEFINITE is a decimal mark without any doubt: the Arabic one, the raised dot, or cents
+ * set as superscript.
  */
 
 export const DEFINITE = '٫';
-/** Longer texts are descriptions. */
+/** Maximum characters; longer texts are descriptions. */
 const MAX_CHARS = 1_000;
 
-/** The digit zero of each script in which prices are written; its other nine follow. */
+/** The digit zero of each script in which prices are written; its other nine digits follow. */
 const ZEROS = [
   0x660, 0x6f0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0x1040, 0x17e0,
 ];
@@ -20,11 +20,12 @@ export function toPlainText(text: string): string {
       .slice(0, MAX_CHARS)
       .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
       .replace(/(\d)([¹²³⁰⁴-⁹]{2})(?![¹²³⁰⁴-⁹])/g, (_, digit: string, cents: string) => digit + DEFINITE + cents)
-      // `m²`, `CO₂` and the footnote of `19,99 €¹` are no numbers. Behind a whole number it may be a power (`10³`) or a footnote.
+      // `m²`, `CO₂` and the footnote of `19,99 €¹` are no numbers. After a whole number it may be a power (`10³`) or a
+      // footnote.
       .replace(/(?<=[\p{L}\p{Sc}*)])[¹²³⁰⁴-⁹₀-₉]+/gu, '')
       .replace(/(?<=\d)(?<![.,]\d+)[¹²³⁰⁴-⁹]+/g, '^')
       .replace(/(\d?) ?([½¼¾])/g, (_, digit: string, part: string) => `${digit || '0'}${DEFINITE}${HALVES[part]}`)
-      // Before NFKC, which makes a space and an accent of the acute.
+      // Before NFKC, which turns the acute into a space and an accent.
       .replace(/[’ʼ´`′٬]/g, "'")
       .normalize('NFKC')
       .replace(/[\p{Nd}--[0-9]]/gv, toAscii)

@@ -1,8 +1,8 @@
-/** What the marks in one number mean: which of them is the decimal one, by the form alone and by the currency beside it. */
+/** Determines which mark in a number is the decimal one, by the form alone and by the currency next to it. */
 import type { AmountStyle, DecimalMark } from '../../../shared/domain/currencies.ts';
 import { DEFINITE } from './plain-text.ts';
 
-/** `mark`: the decimal mark that the form shows; null where it shows none. */
+/** `mark`: the decimal mark that the form proves; null if it proves none. */
 export interface SureReading {
   kind: 'sure';
   value: number;
@@ -20,17 +20,17 @@ export interface OpenReading {
 export type Reading = SureReading | OpenReading | { kind: 'none' };
 
 export interface MarkContext {
-  /** Set where the mapping says which mark is the decimal one. */
+  /** Set when the mapping specifies the decimal mark. */
   decimal: DecimalMark | null;
-  /** How amounts of the currency beside it are written; null without a currency, and beside prices by measure. */
+  /** Notation of the currency next to it; null without a currency, and for prices by measure. */
   style: AmountStyle | null;
-  /** `,-` or `.–` follows, as in `1.899,-`: what stands before is whole. */
+  /** `,-` or `.–` follows, as in `1.899,-`: the digits before it are whole. */
   isClosed: boolean;
 }
 
 const NONE = { kind: 'none' } as const;
 
-/** `digits`: digits with marks, and spaces or apostrophes only where they separate thousands. */
+/** `digits`: digits with marks, and spaces or apostrophes only as thousands separators. */
 export function readMarks(digits: string, { decimal, style, isClosed }: MarkContext): Reading {
   const text = digits.replace(/[ ']/g, '');
   if (text.includes(DEFINITE)) return readAt(text, DEFINITE, null);
@@ -45,7 +45,7 @@ export function readMarks(digits: string, { decimal, style, isClosed }: MarkCont
   const mark = dots > 0 ? '.' : ',';
   if (dots + commas > 1 || isClosed) return readAt(text, other(mark), other(mark));
   const [whole = '', fraction = ''] = text.split(mark);
-  // No group has more than three digits, begins with a zero or stands behind groups that another sign separates.
+  // No group has more than three digits, begins with a zero or follows groups with another separator.
   const isGroup = fraction.length === 3 && /^[1-9]\d{0,2}$/.test(whole) && text === digits;
   if (!isGroup) return readAt(text, mark, mark);
   switch (byStyle(mark, style)) {
@@ -60,14 +60,14 @@ export function readMarks(digits: string, { decimal, style, isClosed }: MarkCont
   }
 }
 
-/** What one mark before three digits means in an amount of this style. */
+/** The meaning of one mark before three digits in an amount of this style. */
 function byStyle(mark: DecimalMark, style: AmountStyle | null): 'decimal' | 'thousands' | 'open' {
   switch (style) {
     case 'whole':
       return 'thousands';
     case 'three':
       return mark === '.' ? 'decimal' : 'thousands';
-    // The currency's own decimal mark stays open: fuel and exchange rates have three digits behind it.
+    // The currency's own decimal mark stays open: fuel prices and exchange rates have three decimals.
     case 'point':
       return mark === ',' ? 'thousands' : 'open';
     case 'comma':
@@ -78,7 +78,7 @@ function byStyle(mark: DecimalMark, style: AmountStyle | null): 'decimal' | 'tho
   }
 }
 
-/** The number when `decimal` is its decimal mark and all others separate thousands; none when they cannot. */
+/** The number if `decimal` is its decimal mark and all others separate thousands; none when that is impossible. */
 function readAt(text: string, decimal: string, shown: DecimalMark | null): Reading {
   const parts = text.split(decimal);
   if (parts.length > 2) return NONE;
@@ -86,7 +86,7 @@ function readAt(text: string, decimal: string, shown: DecimalMark | null): Readi
   const groups = whole.split(/[.,]/);
   if (groups.length > 1 && !areGroups(groups)) return NONE;
   if (fraction !== undefined && !/^\d*$/.test(fraction)) return NONE;
-  // One kind of mark separates thousands.
+  // Only one kind of mark separates thousands.
   if (whole.includes('.') && whole.includes(',')) return NONE;
   return sure(`${groups.join('') || '0'}.${fraction ?? '0'}`, shown);
 }

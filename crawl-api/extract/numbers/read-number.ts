@@ -1,6 +1,6 @@
 /**
- * The number that a text gives, by the rules in docs/mapping.md ("Numbers and prices"). Nothing is guessed: where two readings are
- * possible the result is unread, and the main server decides by the whole column.
+ * The number in a text, by the rules in docs/mapping.md ("Numbers and prices"). Nothing is guessed: with two possible
+ * readings the result is unread, and the main server decides by the whole column.
  */
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import { isCurrencyCode } from '../../../shared/domain/currencies.ts';
@@ -11,24 +11,24 @@ import { findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';
 
 export interface NumberOptions {
-  /** Null decides by currency and form. */
+  /** Null: decide by currency and form. */
   decimal: DecimalMark | null;
   /** From an attribute, JSON or JSON-LD: a plain number there has the point as decimal mark. */
   isMachine: boolean;
-  /** A price: of several numbers the one beside a currency; `currency` for amounts without one. */
+  /** A price: of several numbers the one next to a currency; `currency` for amounts without one. */
   price: { currency: string | null } | null;
 }
 
 export interface NumberReading {
-  /** Null: there is no number. */
+  /** Null when there is no number. */
   value: number | UnreadNumber | null;
-  /** The decimal mark that the text shows beyond doubt: evidence for the others of its column. */
+  /** The decimal mark that the text proves: evidence for the other values of its column. */
   mark: DecimalMark | null;
 }
 
 const NO_NUMBER: NumberReading = { value: null, mark: null };
 
-/** Never throws, whatever the text. */
+/** Never throws, for any text. */
 export function readNumber(text: string, options: NumberOptions): NumberReading {
   if (
     options.isMachine &&
@@ -57,7 +57,10 @@ export function readNumber(text: string, options: NumberOptions): NumberReading 
   }
 }
 
-/** The ISO 4217 code of the price in the text; `fallback` where its symbol is shared by several currencies or missing. Null without a price. */
+/**
+ * The ISO 4217 code of the price in the text; `fallback` if its symbol is missing or shared by several currencies. Null
+ * without a price.
+ */
 export function readCurrency(text: string, fallback: string | null): string | null {
   const bare = text.trim().toUpperCase();
   if (isCurrencyCode(bare)) return bare;
@@ -66,7 +69,7 @@ export function readCurrency(text: string, fallback: string | null): string | nu
   return amount.currency?.code ?? fallback;
 }
 
-/** The number that is meant; `several` when prices differ and nothing says which is. */
+/** The number to use; `several` when prices differ and nothing shows which one. */
 function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
   const all = findAmounts(text, decimal, price?.currency ?? null);
   const amounts = withoutAsides(all, price !== null);
@@ -74,7 +77,7 @@ function choose(text: string, { decimal, price }: NumberOptions): Amount | 'seve
   const [first] = amounts;
   if (first === undefined) return null;
   const priced = amounts.filter(isPriced);
-  // A number before the prices is one of its own for `number`: `4 for $10`.
+  // For `number`, a number before the prices counts on its own: `4 for $10`.
   if (!price) return first.currency !== null && differ(priced) ? 'several' : first;
   const candidates = priced.length > 0 ? priced : amounts.filter((amount) => !amount.isPercent);
   return differ(candidates) ? 'several' : (candidates[0] ?? null);
@@ -83,8 +86,8 @@ function choose(text: string, { decimal, price }: NumberOptions): Amount | 'seve
 const isPriced = ({ currency }: Amount): boolean => currency !== null;
 
 /**
- * Prices by measure and what stands in brackets do not count beside another price. Beside mere numbers (`$10 per month for 24 months`)
- * nothing says which is meant, but for a price by measure in brackets.
+ * Prices by measure and in brackets do not count next to another price. Next to plain numbers (`$10 per month for 24
+ * months`) nothing shows which one counts, except for a price by measure in brackets.
  */
 function withoutAsides(all: readonly Amount[], isPrice: boolean): readonly Amount[] | 'several' {
   const main = all.filter(({ isMeasured, isInBrackets }) => !isMeasured && !isInBrackets);

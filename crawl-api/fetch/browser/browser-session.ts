@@ -1,6 +1,6 @@
 /**
- * One Chromium with its one page, from start to kill. It is always ended with SIGKILL for the whole process group: its
- * profile is thrown away, so that there is nothing to save, and a polite end can hang.
+ * One Chromium with its one page, from start to kill. Always ended with SIGKILL for the whole process group: its
+ * profile is discarded, so there is nothing to save, and a graceful shutdown can hang.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -21,7 +21,7 @@ export const PROFILE_PREFIX = 'chromium-';
 
 export interface SessionOptions {
   executablePath: string;
-  /** Folder for the profile, which is removed at the end. */
+  /** Folder for the profile; deleted at the end. */
   profileDirectory: string;
   proxy: FilterProxy;
   userAgent: string;
@@ -31,13 +31,13 @@ export interface SessionOptions {
 export class BrowserSession {
   readonly page: Page;
   readonly cdp: CDPSession;
-  /** Which documents the page may ask for. */
+  /** Controls which documents the page may request. */
   readonly documents: DocumentGate;
-  /** Also the number of its process group. */
+  /** Also the ID of its process group. */
   readonly pid: number;
   /** Aborts when the page or the browser has crashed or ended. */
   readonly dead: AbortSignal;
-  /** Fetched so far; the owner counts. */
+  /** Pages fetched so far; counted by the owner. */
   pages = 0;
   readonly #profile: string;
   readonly #clock: Clock;
@@ -56,7 +56,7 @@ export class BrowserSession {
     this.#clock = clock;
   }
 
-  /** Starts the browser. Throws an AppError when it does not come up; nothing is left behind then. */
+  /** Starts the browser. Throws an AppError when it does not start, and leaves nothing behind then. */
   static async open(options: SessionOptions): Promise<BrowserSession> {
     const { clock, executablePath } = options;
     const profile = await mkdtemp(path.join(options.profileDirectory, PROFILE_PREFIX));
@@ -76,7 +76,7 @@ export class BrowserSession {
     }
   }
 
-  /** Ends all that the last product's page did: the page itself, and the windows that it opened. */
+  /** Stops everything that the last product's page started: the page itself, and the windows that it opened. */
   async clear(): Promise<void> {
     await this.page.goto('about:blank', { waitUntil: 'commit' });
     const windows = this.page
@@ -90,13 +90,13 @@ export class BrowserSession {
     return groupMemory(this.pid);
   }
 
-  /** Kills the browser and removes its profile; says what could not be done, null when all was. */
+  /** Kills the browser and deletes its profile; returns what could not be done, null when all was. */
   async end(): Promise<string | null> {
     return endProcesses(this.pid, this.#profile, this.#clock);
   }
 }
 
-/** A profile that is left does no harm to what goes on: the next start of the program removes it. */
+/** A leftover profile is harmless: the next start of the program deletes it. */
 async function endProcesses(pid: number | null, profile: string, clock: Clock): Promise<string | null> {
   const isGone = pid === null || (await killGroup(pid, clock, KILL_MS));
   const left = await rm(profile, { recursive: true, force: true, maxRetries: 5 }).then(
@@ -106,7 +106,7 @@ async function endProcesses(pid: number | null, profile: string, clock: Clock): 
   return isGone ? left : `a process of the browser (group ${pid}) cannot be killed`;
 }
 
-/** A context beside the profile, as for private browsing: the services that Chromium has for a person are left out. */
+/** Opens an incognito context, without the services that Chromium has for people. */
 async function launch({ executablePath, proxy, userAgent }: SessionOptions, profile: string): Promise<BrowserContext> {
   const isRoot = process.getuid?.() === 0;
   const browser = await chromium.launch({
@@ -116,7 +116,7 @@ async function launch({ executablePath, proxy, userAgent }: SessionOptions, prof
     args: chromiumFlags({ userAgent, profile, proxyUrl: proxy.url, isRoot }),
     artifactsDir: path.join(profile, 'artifacts'),
     timeout: START_MS,
-    // The program decides what its signals mean.
+    // The program handles its signals itself.
     handleSIGINT: false,
     handleSIGTERM: false,
     handleSIGHUP: false,
@@ -142,8 +142,8 @@ async function prepare(context: BrowserContext, { proxy }: SessionOptions, profi
 }
 
 /**
- * Chromium learns the proxy's credential once and keeps it. Playwright's own way would intercept every request for good,
- * which costs as much as routing them.
+ * Chromium is given the proxy's credential once and keeps it. Playwright's own way would intercept every request
+ * permanently, which costs as much as routing them.
  */
 async function giveCredential(page: Page, cdp: CDPSession, { username, password }: FilterProxy): Promise<void> {
   const ignore = (): void => {};

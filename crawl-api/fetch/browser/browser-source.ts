@@ -1,6 +1,6 @@
 /**
- * Pages by a real browser. One Chromium with one page serves one product after another; it is killed and started anew when
- * it hangs, crashes, has grown too large or has served long enough.
+ * Fetches pages with a real browser. One Chromium with one page serves one product after another; it is killed and
+ * restarted when it hangs, crashes, has grown too large or has served its number of pages.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
@@ -18,20 +18,20 @@ import type { VisitEnd } from './visit-watch.ts';
 import { watchVisit } from './visit-watch.ts';
 
 const RECYCLE_PAGES = 100;
-/** A start may fail for a moment: no memory, a slow machine. */
+/** Attempts to start: one may fail temporarily because of low memory or a slow machine. */
 const START_TRIES = 2;
 const MEMORY_BYTES = 600 * 1024 * 1024;
-/** Looking at memory costs some milliseconds. */
+/** Number of pages between two memory checks, which take some milliseconds. */
 const MEMORY_EACH_PAGES = 10;
-/** Of all replies of one product together, beside its own page. */
+/** Maximum bytes of all replies of one product, beside its own page. */
 const ASSETS_BYTES = 64 * 1024 * 1024;
 const BLANK_MS = 3_000;
-/** Without a pace, a page that is followed so soon by the next one is not cleared away first. */
+/** Without a pace: if the next page follows within this time, the last one is not cleared first. */
 const UNPACED_MS = 100;
 
 export interface BrowserSourceOptions {
   executablePath: string;
-  /** Source address of all that the browser sends. */
+  /** Source address of all traffic of the browser. */
   localAddress: string;
   guard: AddressGuard;
   settings: FetchSettings;
@@ -39,22 +39,22 @@ export interface BrowserSourceOptions {
   /** What to wait for on the page of this URL; see expected-elements.ts. */
   expect: (url: string) => Expected;
   clock: Clock;
-  /** A folder of this source's own: profiles that a killed program left there are removed. */
+  /** Folder for this source only: profiles left there by a killed program are deleted. */
   profileDirectory: string;
-  /** Told what went wrong with the browser and was mended. */
+  /** Called with problems of the browser that were fixed by a restart. */
   onProblem: (text: string) => void;
   recycle?: { pages?: number; memoryBytes?: number };
   /**
-   * True when products follow each other at once: the next page takes the place of the last one. Otherwise the page is
-   * cleared away first: a request of its scripts would pass for the beginning of the next product.
+   * True when products follow one another immediately: the next page replaces the last one. Otherwise the page is
+   * cleared first, because a request of its scripts would pass for the beginning of the next product.
    */
   unpaced?: boolean;
 }
 
-/** What the browsers of one source did. */
+/** Statistics of a source's browsers. */
 export interface BrowserCounts {
   pages: number;
-  /** Requests and tunnels of pages, with all they load. */
+  /** Requests and tunnels of pages, with everything they load. */
   requests: number;
   /** Starts after the first one. */
   restarts: number;
@@ -65,22 +65,22 @@ export class BrowserSource implements PageSource {
   readonly #proxy: FilterProxy;
   readonly #counts: BrowserCounts = { pages: 0, requests: 0, restarts: 0 };
   #session: BrowserSession | null = null;
-  /** One product at a time: the page is one. */
+  /** Serialises products: there is only one page. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** Aborts when a product comes in, before the last one's page was cleared away. */
+  /** Aborts when a product comes in before the last one's page was cleared. */
   #idle = new AbortController();
-  /** No page is asked for any more: it was closed, or its browser does not start again. */
+  /** No more pages are fetched: the source was closed, or its browser does not restart. */
   #closed = false;
   readonly #broken = Promise.withResolvers<never>();
 
   constructor(options: BrowserSourceOptions, proxy: FilterProxy) {
     this.#options = options;
     this.#proxy = proxy;
-    // Whoever does not look at it must not fail by it.
+    // Avoids an unhandled rejection when the caller does not await it.
     this.#broken.promise.catch(() => {});
   }
 
-  /** Rejects when the browser does not start again; from then on every page is `stopped`. */
+  /** Rejects when the browser does not restart; from then on every page is `stopped`. */
   get broken(): Promise<never> {
     return this.#broken.promise;
   }
@@ -115,7 +115,7 @@ export class BrowserSource implements PageSource {
   async close(): Promise<void> {
     this.#closed = true;
     this.#idle.abort();
-    // What is under way ends with the browser that it needs.
+    // A visit in progress ends with its browser.
     await this.#endSession('');
     await this.#turn;
     await this.#endSession('');
@@ -160,7 +160,7 @@ export class BrowserSource implements PageSource {
         documents,
         waitMs: () => times.waitMs ?? clock.monotonic() - times.startMs,
       });
-      // With the browser gone, it is the watch that knows why.
+      // When the browser is gone, the watch knows the reason.
       const judged = visit.catch((error: unknown) => (session.dead.aborted ? watch : this.#judgeEnd(session, error)));
       const result = await Promise.race([watch, judged]);
       if (report.startError !== null) throw report.startError.thrown;
@@ -175,7 +175,7 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  /** Null when it does not start: that says nothing about any page. */
+  /** Null when the browser does not start: no page is to blame. */
   async #startAgain(tries: number): Promise<BrowserSession | null> {
     try {
       return await this.start();
@@ -189,7 +189,7 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  /** What becomes of the product when the visit had to be ended; the browser goes with it. */
+  /** The product's result when the visit had to be ended; kills the browser. */
   async #endVisit(session: BrowserSession, end: VisitEnd): Promise<PageResult> {
     const { timeoutMs } = this.#options.settings;
     switch (end) {
@@ -216,7 +216,7 @@ export class BrowserSource implements PageSource {
     return failed('network', why);
   }
 
-  /** After a product: nothing of its page may go on running. */
+  /** After a product: nothing of its page may keep running. */
   async #settle(): Promise<void> {
     const session = this.#session;
     if (session === null || this.#closed) return;
@@ -236,7 +236,7 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  /** Kills the browser; the next product starts another one. */
+  /** Kills the browser; the next product starts a new one. */
   async #endSession(problem: string): Promise<void> {
     const session = this.#session;
     if (session === null) return;
@@ -247,7 +247,7 @@ export class BrowserSource implements PageSource {
     if (left !== null) this.#options.onProblem(left);
   }
 
-  /** A method, because it changes while others are awaited. */
+  /** A method, because the value changes during awaits. */
   #isClosed(): boolean {
     return this.#closed;
   }

@@ -1,9 +1,9 @@
-/** How Chromium is started: its whole command line. */
+/** The whole command line of Chromium. */
 
 export interface FlagOptions {
   /** Sent with every request, of the page and of its workers. */
   userAgent: string;
-  /** Chromium keeps what it keeps here. */
+  /** Chromium's profile folder. */
   profile: string;
   /** The only way out: `http://127.0.0.1:port`. */
   proxyUrl: string;
@@ -12,7 +12,7 @@ export interface FlagOptions {
 
 /**
  * Images, fonts and media, by URL, for Network.setBlockedURLs: Chromium drops them itself, while intercepting requests
- * one by one takes a round trip each and halves the speed. `*` stands for anything.
+ * one by one takes a round trip each and halves the speed. `*` is a wildcard.
  */
 export const BLOCKED_URLS: readonly string[] =
   'png jpg jpeg gif webp avif svg ico bmp woff woff2 ttf otf eot mp4 webm m4v mov avi mp3 ogg ogv wav m4a flac m3u8 mpd'
@@ -20,20 +20,20 @@ export const BLOCKED_URLS: readonly string[] =
     .flatMap((ending) => [`*.${ending}`, `*.${ending}?*`]);
 
 const DISABLED_FEATURES = [
-  // A fresh renderer view, frame and script world for each page, for the sake of going back and of keeping sites apart.
+  // A new renderer view, frame and script world for each page, for back navigation and site isolation.
   'RenderDocument',
   'ProactivelySwapBrowsingInstance',
   'BackForwardCache',
   'SpareRendererForSitePerProcess',
-  // Driven by Playwright, these get in its way.
+  // Features that interfere with Playwright.
   'AvoidUnnecessaryBeforeUnloadCheckSync',
   'AvoidCorsURLLoaderRestartOnRedirect',
   'DestroyProfileOnBrowserClose',
   'ThirdPartyStoragePartitioning',
-  // The page asked for is the page that is fetched.
+  // Fetch exactly the URL that was requested.
   'HttpsUpgrades',
   'HttpsFirstBalancedModeAutoEnable',
-  // Of use to a person only, or for asking Google's services.
+  // Features for people, or features that contact Google's services.
   'AimEnabled',
   'HistoryEmbeddings',
   'LensOverlay',
@@ -49,7 +49,7 @@ const DISABLED_FEATURES = [
   'WebUIReloadButton',
 ];
 
-/** What Playwright would start its headless Chromium with; given here, because its list cannot be changed in part. */
+/** Playwright's default flags for headless Chromium; repeated here, because its list cannot be changed in part. */
 const DRIVEN = [
   '--headless',
   '--remote-debugging-pipe',
@@ -63,7 +63,7 @@ const DRIVEN = [
   '--disable-component-extensions-with-background-pages',
   '--disable-component-update',
   '--disable-default-apps',
-  // On small machines and in containers /dev/shm is too small for it.
+  // /dev/shm is too small on small machines and in containers.
   '--disable-dev-shm-usage',
   '--disable-extensions',
   '--disable-field-trial-config',
@@ -87,9 +87,9 @@ const DRIVEN = [
 ];
 
 const OURS = [
-  // Also for images without an ending that tells.
+  // Also blocks images whose URL has no known extension.
   '--blink-settings=imagesEnabled=false',
-  // Nothing but TCP through the proxy: no UDP, no name look-ups of Chromium's own.
+  // Only TCP through the proxy: no UDP, no DNS lookups by Chromium itself.
   '--proxy-bypass-list=<-loopback>',
   '--disable-quic',
   '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
@@ -97,19 +97,19 @@ const OURS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
   '--dns-prefetch-disable',
   '--no-pings',
-  // Nothing that Google's services would be asked for.
+  // No requests to Google's services.
   '--disable-sync',
   '--disable-domain-reliability',
   '--disable-client-side-phishing-detection',
   '--disable-crash-reporter',
-  // One renderer for a page and its frames: half the memory. What a frame of another site could steal from the page,
-  // a crawler's page does not have.
+  // One renderer for a page and its frames: half the memory. A crawler's page has nothing that a frame of another site
+  // could steal.
   '--disable-site-isolation-trials',
   '--renderer-process-limit=1',
   '--deny-permission-prompts',
   '--disable-notifications',
   '--disable-gpu',
-  // Nobody looks: a compositor thread of its own draws frames that no one sees, for a fifth of all processor time.
+  // Nobody watches the page: a compositor thread would take a fifth of all processor time to draw unseen frames.
   '--disable-threaded-compositing',
   '--disable-speech-api',
   '--disable-print-preview',
@@ -124,7 +124,7 @@ export function chromiumFlags({ userAgent, profile, proxyUrl, isRoot }: FlagOpti
     `--user-data-dir=${profile}`,
     `--user-agent=${userAgent}`,
     `--proxy-server=${proxyUrl}`,
-    // Chromium refuses to start as root with its sandbox. On an instance it runs as a user without rights, and with it.
+    // Chromium refuses to start as root with its sandbox. On an instance it runs as an unprivileged user, sandboxed.
     ...(isRoot ? ['--no-sandbox'] : []),
   ];
 }

@@ -1,4 +1,4 @@
-/** Puts proxy and browser together to a source of rendered pages. */
+/** Connects proxy and browser to a source of rendered pages. */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { chromium } from 'playwright';
@@ -7,7 +7,7 @@ import type { BrowserSourceOptions } from './browser-source.ts';
 import { BrowserSource } from './browser-source.ts';
 import { startFilterProxy } from './filter-proxy.ts';
 
-/** Where Playwright would have put a browser of its own. */
+/** Where Playwright would install its own browser. */
 export const playwrightPath = (): string => chromium.executablePath();
 
 /** Starts the proxy and the browser; throws an AppError with a hint when the browser does not start. */

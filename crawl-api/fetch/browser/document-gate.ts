@@ -1,25 +1,26 @@
 /**
- * Decides, before they are sent, which documents the browser may ask for. One navigation of the main frame a visit: ours. Where
- * the site redirects it, and where a script, a refresh, a form or a reload leads, is told and not followed: it would be a request for a page
- * outside the pace, as many times as the page likes. Over TLS the proxy cannot see it, so it is stopped here.
+ * Decides which documents the browser may request, before they are sent: one navigation of the main frame per visit,
+ * ours. Redirects of the site, and navigations by a script, a refresh, a form or a reload, are reported and not
+ * followed: each would be a request outside the pace, as many times as the page likes. Over TLS the proxy cannot see
+ * them, so they are stopped here.
  */
 import type { CDPSession } from 'playwright';
 import { isSameRequest } from './proxy-gate.ts';
 
-/** In one visit, frames included. */
+/** Maximum documents in one visit, frames included. */
 const MAX_DOCUMENTS = 20;
-/** Replies from the site in one visit, where the proxy cannot count the requests (TLS). */
+/** Maximum replies from the site in one visit, where the proxy cannot count the requests (TLS). */
 const MAX_REPLIES = 200;
 
-/** What the page of one visit has tried. */
+/** The navigations that the page of one visit attempted. */
 export interface DocumentReport {
-  /** Where the page itself led first, absolute; null when it stayed. */
+  /** Absolute URL of the page's own first navigation; null when it stayed. */
   move: string | null;
 }
 
 interface Visit extends DocumentReport {
   url: string;
-  /** Of our own navigation; its redirects keep it. Null before it began. */
+  /** ID of our own navigation; its redirects keep it. Null before it began. */
   navigation: string | null;
   documents: number;
   replies: number;
@@ -35,7 +36,7 @@ interface PausedDocument {
 export class DocumentGate {
   #visit: Visit | null = null;
 
-  /** From here on no document is asked for unless a visit allows it. */
+  /** From now on a document is requested only if a visit allows it. */
   static async install(cdp: CDPSession): Promise<DocumentGate> {
     const gate = new DocumentGate();
     const { frameTree } = await cdp.send('Page.getFrameTree');
@@ -43,7 +44,7 @@ export class DocumentGate {
       const { requestId } = paused;
       const done = gate.admits(paused, frameTree.frame.id)
         ? cdp.send('Fetch.continueRequest', { requestId })
-        : // With this reason the document that is there stays; any other shows an error page in its place.
+        : // With this reason the current document stays; any other shows an error page in its place.
           cdp.send('Fetch.failRequest', { requestId, errorReason: 'Aborted' });
       done.catch(() => {});
     });
@@ -54,7 +55,7 @@ export class DocumentGate {
     return gate;
   }
 
-  /** @param onFlood told once when the page has loaded more than any page needs */
+  /** @param onFlood called once when the page has loaded more than any page needs */
   open(url: string, onFlood: () => void): Readonly<DocumentReport> {
     this.#visit = {
       url,
@@ -71,19 +72,19 @@ export class DocumentGate {
     this.#visit = null;
   }
 
-  /** True when the document may be asked for. */
+  /** True when the document may be requested. */
   admits({ request, frameId, networkId }: PausedDocument, mainFrame: string): boolean {
     const visit = this.#visit;
     if (visit === null) return false;
     if (frameId !== mainFrame) return ++visit.documents <= MAX_DOCUMENTS;
     if (visit.navigation === null) {
-      // The page of the last visit may still be there, and try the same.
+      // The page of the last visit may still be there and attempt the same navigation.
       if (networkId === undefined || !isSameRequest(request.url, visit.url)) return false;
       visit.navigation = networkId;
       visit.documents++;
       return true;
     }
-    // A redirect has the number of the navigation; the page itself begins new ones.
+    // A redirect has the ID of the navigation; the page itself begins new ones.
     if (networkId !== visit.navigation) visit.move ??= request.url;
     return false;
   }

@@ -1,16 +1,16 @@
-/** What to look for in a page that scripts build, before it is worth extracting. */
+/** Elements that a page built by scripts must contain before it is worth extracting. */
 import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
 import type { CompiledMapping } from '../../extract/compile-mapping.ts';
 import type { Sign } from './page-probe.ts';
 
 export interface Expected {
-  /** Elements that all must be there. Only a quick test: the extraction decides. */
+  /** Elements that must all be present. Only a quick test: the extraction decides. */
   signs: readonly Sign[];
-  /** True when the mapping requires anything at all; else the page is taken once it has loaded. */
+  /** True when the mapping requires anything at all; otherwise the page is taken once it has loaded. */
   required: boolean;
 }
 
-/** What to look for by the page's URL, which chooses among the mappings. */
+/** Returns what to expect by the page's URL, which chooses among the mappings. */
 export function expectBy(compiled: Pick<CompiledMapping, 'forUrl'>): (url: string) => Expected {
   const known = new Map<PageMapping | null, Expected>();
   return (url) => {
@@ -26,7 +26,8 @@ export function signsOf(mapping: PageMapping | null): Expected {
   if (mapping === null) return { signs: [], required: false };
   if (mapping.rows !== null) {
     const { each, empty } = mapping.rows;
-    // Records may rightly be missing, so a page with either of the two will do; without a CSS test for both, there is no quick one.
+    // Records may rightly be missing, so either of the two is enough; without a CSS test for both, there is no quick
+    // test.
     const canTest = each.type === 'css' && (empty === null || empty.type === 'css');
     const selectors = [each, ...(empty === null ? [] : [empty])].flatMap((step) =>
       step.type === 'css' ? [step.selector] : [],
@@ -39,7 +40,7 @@ export function signsOf(mapping: PageMapping | null): Expected {
 
 function signOf({ steps }: Field): Sign[] {
   const [first] = steps;
-  // A default stands in for an element that is not there.
+  // A default replaces a missing element.
   if (first?.type !== 'css' || steps.some((step) => step.type === 'default')) return [];
   return [
     first.attribute === undefined

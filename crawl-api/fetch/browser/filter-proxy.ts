@@ -1,7 +1,7 @@
 /**
- * The only way out of the browser: a forward proxy on loopback. It connects from the instance's own address, only to
- * addresses that the guard allows, and only while a product is being fetched. Chromium's own checks are not enough: page
- * interception sees neither redirects nor WebSockets.
+ * The browser's only way out: a forward proxy on loopback. It connects from the instance's own address, only to
+ * addresses that the guard allows, and only while a product is being fetched. Chromium's own checks are not enough:
+ * page interception sees neither redirects nor WebSockets.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,26 +15,26 @@ import { openTunnel } from './open-tunnel.ts';
 import { ProxyGate } from './proxy-gate.ts';
 import { UpstreamAgent } from './upstream-agent.ts';
 
-/** A request for this host is answered by the proxy itself: the browser shows that it knows the credential. */
+/** The proxy itself answers requests for this host, which proves that the browser has the credential. */
 export const CHECK_URL = 'http://filter-proxy.invalid/';
-/** Set on every answer that is the proxy's own and not the site's. */
+/** Header of every reply that is the proxy's own and not the site's. */
 export const PROXY_ANSWER = 'x-filter-proxy';
 
-/** Asked by Chromium itself, after a fault with a certificate, whether a log-in page stands between it and the world. */
+/** Chromium itself requests this host after a certificate error, to detect a captive portal. */
 const CHROMIUMS_OWN = new Set(['connectivitycheck.gstatic.com']);
 
-/** Chromium holds at most 32 connections to a proxy. */
+/** Chromium opens at most 32 connections to a proxy. */
 const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 64 * 1024;
 
 export interface FilterProxy {
   /** For the browser: `http://127.0.0.1:port`. */
   url: string;
-  /** Known to this process alone, so that no other program on the machine gets out this way. */
+  /** Known to this process only, so that no other program on the machine can use the proxy. */
   username: string;
   password: string;
   gate: ProxyGate;
-  /** Ends every connection; nothing is left open. */
+  /** Ends every connection. */
   close(): Promise<void>;
 }
 
@@ -48,17 +48,17 @@ export async function startFilterProxy(options: ConnectOptions & { listenAddress
   const sockets = new Set<Socket>();
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES });
   server.maxConnections = MAX_CONNECTIONS;
-  // The browser keeps its connections; one closed from here in just the wrong moment would fail a request.
+  // The browser reuses its connections; closing one here at the wrong moment would fail a request.
   server.keepAliveTimeout = 0;
   server.requestTimeout = 0;
 
-  /** Why the request is not made: status and text; or null. */
+  /** Why a request is refused, as status and text; null when it is allowed. */
   const refuse = (request: IncomingMessage, { host, port, path }: Target): [number, string] | null => {
     const authority = `${host}:${port}`;
     const isTunnel = request.method === 'CONNECT';
     if (CHROMIUMS_OWN.has(host)) return [403, 'not for the page'];
     if (!gate.admits(authority, isTunnel ? null : path, isForDocument(request)))
-      return [503, 'no product is being fetched, or its page has asked for too much'];
+      return [503, 'no product is being fetched, or its page has made too many requests'];
     const fault = checkHost(options.guard, host, port);
     if (fault === null) return null;
     gate.fault(authority, fault);
@@ -116,17 +116,17 @@ interface Target {
   path: string;
 }
 
-/** Brackets of an IPv6 address are taken off; null for anything but an absolute http URL. */
+/** Removes the brackets of an IPv6 address; null for anything but an absolute http URL. */
 function parseTarget(text: string | undefined, defaultPort = 80): Target | null {
   if (text === undefined || !/^http:\/\//i.test(text) || !URL.canParse(text)) return null;
   const url = new URL(text);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // The parser drops :80 as the scheme's own; in CONNECT it must stay.
+  // The parser drops :80 as the scheme's default; in CONNECT it must stay.
   const port = url.port !== '' ? Number(url.port) : text.endsWith(':80') ? 80 : defaultPort;
   return { host, port, path: url.pathname + url.search };
 }
 
-/** Chromium says so of pages, frames and windows that it asks for over plain HTTP, and of nothing else. */
+/** Chromium sends this header for pages, frames and windows that it requests over plain HTTP, and for nothing else. */
 const isForDocument = ({ headers }: IncomingMessage): boolean => headers['upgrade-insecure-requests'] === '1';
 
 function isAuthorised(request: IncomingMessage, expected: Buffer): boolean {

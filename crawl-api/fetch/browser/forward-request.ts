@@ -1,4 +1,4 @@
-/** Passes one plain-HTTP request of the browser on, and its reply back, while the product lasts that it was made for. */
+/** Forwards one plain-HTTP request of the browser, and its reply, during the product that it was made for. */
 import { request as httpRequest } from 'node:http';
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -63,7 +63,7 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
   });
   upstream.once('response', (reply) => {
     response.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEnd(reply.rawHeaders));
-    // The head counts too: a reply without a body has a first byte as well.
+    // The head counts too: a reply without a body also has a first byte.
     if (!gate.receive(0, asked)) return finish('no product is being fetched');
     reply.on('data', (chunk: Buffer) => {
       if (!gate.receive(chunk.length, asked)) finish('too many bytes for one product');
@@ -75,12 +75,12 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
   request.once('error', (error) => finish(describeError(error)));
   response.once('finish', () => finish(null));
   response.once('close', () => {
-    // The browser does not want it any more.
+    // The browser no longer needs the reply.
     if (!response.writableFinished) finish('the browser hung up');
   });
 }
 
-/** Name and value in turn, without the headers that concern one connection only. */
+/** Name and value alternately, without hop-by-hop headers. */
 function endToEnd(rawHeaders: readonly string[]): string[] {
   return rawHeaders.filter((_, index) => !HOP_BY_HOP.has(rawHeaders[index - (index % 2)]!.toLowerCase()));
 }

@@ -1,4 +1,7 @@
-/** TCP connections for the browser: from the instance's own address, to addresses that the guard allows, checked as they are made. */
+/**
+ * TCP connections for the browser: from the instance's own address, to addresses that the guard allows, checked on
+ * connecting.
+ */
 import { lookup } from 'node:dns';
 import { connect, isIP } from 'node:net';
 import type { Socket } from 'node:net';
@@ -6,18 +9,20 @@ import type { AddressGuard } from '../../../shared/adapters/http/address-guard.t
 import { createGuardedLookup } from '../../../shared/adapters/http/guarded-lookup.ts';
 
 export interface ConnectOptions {
-  /** Source address of every connection; no other family can be reached from it. */
+  /** Source address of every connection; it can reach no other address family. */
   localAddress: string;
   guard: AddressGuard;
   timeoutMs: number;
 }
 
-/** Why the guard refuses this host outright, or null; a name is judged only when it is looked up. */
+/** Why the guard refuses this host outright, or null; a name is checked only when it is resolved. */
 export function checkHost(guard: AddressGuard, host: string, port: number): string | null {
   return isIP(host) === 0 ? null : guard.checkLiteral(host, port);
 }
 
-/** A socket on its way to the host; it fails with an AddressRefusedError when the guard allows none of its addresses. */
+/**
+ * A socket that connects to the host; it fails with an AddressRefusedError when the guard allows none of its addresses.
+ */
 export function connectGuarded(host: string, port: number, options: ConnectOptions): Socket {
   const { localAddress, guard, timeoutMs } = options;
   const socket = connect({

@@ -1,4 +1,4 @@
-/** Leads the browser's page to a URL, and judges a navigation that gave no page. */
+/** Navigates the browser's page to a URL, and judges a navigation that yielded no page. */
 import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { PageResult } from '../page-result.ts';
@@ -8,10 +8,10 @@ import { firstRequestOf } from './proxy-gate.ts';
 import { failed, replyOf } from './rendered-reply.ts';
 import type { VisitOptions } from './visit-options.ts';
 
-/** What Playwright says against it, or null once the document has begun. Rejects when the browser is gone. */
+/** Playwright's error, or null once the document has begun. Rejects when the browser is gone. */
 export async function navigate(url: string, { session }: VisitOptions): Promise<string | null> {
   try {
-    // No time limit of Playwright's own; one clock rules.
+    // Playwright's own timeout is off; the visit's timer is the only one.
     await session.page.goto(url, { waitUntil: 'commit', timeout: 0 });
     return null;
   } catch (error) {
@@ -22,17 +22,17 @@ export async function navigate(url: string, { session }: VisitOptions): Promise<
   }
 }
 
-/** The replies to the page's own requests, as far as the browser told of them. */
+/** The replies to the page's own requests, as reported by the browser. */
 export interface Replies {
-  /** The latest document's: scripts may lead elsewhere. */
+  /** The latest document's reply: scripts may navigate. */
   latest: Response | null;
-  /** The latest that led elsewhere. */
+  /** The latest redirect. */
   redirect: Response | null;
 }
 
 /**
- * The result where there is no page to read, or null.
- * @param problem what `navigate` gave
+ * The result when there is no page to read, or null.
+ * @param problem the result of `navigate`
  */
 export function judgeNavigation(
   url: string,
@@ -59,7 +59,7 @@ export function judgeNavigation(
   return failed('network', faultOf([url, wayOf(replies.redirect)], options) ?? problem ?? 'no reply');
 }
 
-/** A redirect, told as the HTTP fetcher does: that it was not let through is no fault of the network. */
+/** A redirect, reported as by the HTTP fetcher: that the proxy blocked it is no network fault. */
 function findRedirect(url: string, { redirect }: Replies, { waitMs }: VisitOptions): PageResult | null {
   const to = wayOf(redirect);
   return redirect === null || to === null
@@ -67,12 +67,14 @@ function findRedirect(url: string, { redirect }: Replies, { waitMs }: VisitOptio
     : { kind: 'redirect', reply: replyOf(redirect, url, null, waitMs()), to };
 }
 
-/** Where a redirect leads, absolute. */
+/** Absolute target of a redirect. */
 function wayOf(redirect: Response | null): string | null {
   return URL.parse(redirect?.headers().location ?? ':', redirect?.url())?.href ?? null;
 }
 
-/** What the proxy says against one of the URLs: it knows more than Chromium. A fault of another host is no fault of the page. */
+/**
+ * The proxy's fault for one of the URLs: it knows more than Chromium. A fault of another host is no fault of the page.
+ */
 function faultOf(urls: (string | null)[], { report }: VisitOptions): string | null {
   for (const url of urls) {
     const authority = url === null ? undefined : firstRequestOf(url)?.authority;
@@ -82,7 +84,7 @@ function faultOf(urls: (string | null)[], { report }: VisitOptions): string | nu
   return null;
 }
 
-/** Chromium offers for download what it does not show. A page whose process dies just then is aborted, too. */
+/** Chromium downloads what it does not show. A page whose process dies just then is aborted, too. */
 function isDownload(problem: string, headers: Readonly<Record<string, string>>): boolean {
   if (/Download is starting/.test(problem)) return true;
   const isOffered = /^\s*attachment/i.test(headers['content-disposition'] ?? '');

@@ -1,4 +1,4 @@
-/** Connects the browser to a host and passes bytes both ways: TLS, and WebSockets of any kind. */
+/** Connects the browser to a host and passes bytes both ways: TLS and WebSockets. */
 import type { Socket } from 'node:net';
 import { AddressRefusedError } from '../../../shared/adapters/http/guarded-lookup.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -11,7 +11,7 @@ const IDLE_MS = 120_000;
 
 export interface Tunnel {
   client: Socket;
-  /** What the client has sent already. */
+  /** Bytes that the client has already sent. */
   head: Buffer;
   host: string;
   port: number;
@@ -51,7 +51,7 @@ export function openTunnel({ client, head, host, port, gate, options }: Tunnel):
     client.once('end', () => site.end());
   });
 
-  /** Nothing but handshakes goes out while the gate is shut, and the first data after it opens is the page's request. */
+  /** Only handshakes go out while the gate is shut, and the first data after it opens is the page's request. */
   const pass = (chunk: Buffer): void => {
     const hasData = sent.scan(chunk);
     if (hasData && !gate.start()) return end();

@@ -1,6 +1,6 @@
 /**
- * Asks the page, in a world of its own that the page's scripts cannot touch, whether it is there, and for its HTML. One
- * round trip does all of it: they are what a rendered page costs beside Chromium's own work.
+ * Checks whether the page is ready and reads its HTML, in an isolated world that the page's scripts cannot touch. One
+ * round trip does all of it: round trips are the cost of a rendered page beside Chromium's own work.
  */
 import type { CDPSession } from 'playwright';
 
@@ -11,19 +11,21 @@ export interface Sign {
 }
 
 export interface ProbeOptions {
-  /** All must be there. One that this browser cannot read is taken as there. */
+  /** All must be present. A selector that this browser cannot parse counts as present. */
   signs: readonly Sign[];
-  /** False: the document must have been read to its end. True: also all it loads, and nothing has changed for `quietMs`. */
+  /**
+   * False: the document must have been read to its end. True: also everything it loads, and no change for `quietMs`.
+   */
   untilLoaded: boolean;
   quietMs: number;
-  /** The probe answers after this time at the latest, unless the page keeps the processor busy. */
+  /** The probe answers within this time, unless the page keeps the processor busy. */
   waitMs: number;
-  /** A longer page is not sent. */
+  /** Maximum characters of a page that is returned. */
   maxChars: number;
 }
 
 export interface ProbeAnswer {
-  /** All that was waited for is there. */
+  /** Everything that was waited for is there. */
   ready: boolean;
   /** `loading` until the document has been read to its end. */
   state: 'loading' | 'interactive' | 'complete';
@@ -35,7 +37,7 @@ export interface ProbeAnswer {
 
 const POLL_MS = 20;
 
-// Text and not a function: it runs in the browser, where other globals are.
+// A string and not a function: it runs in the browser, where other globals exist.
 const PROBE = `async (o) => {
   const now = () => performance.now();
   const end = now() + o.waitMs;
@@ -70,7 +72,10 @@ const PROBE = `async (o) => {
   return { ready, state, contentType: document.contentType, length, html: length > o.maxChars ? null : html };
 }`;
 
-/** Rejects when the document goes away meanwhile, and when the page is gone. Answers never, when a script does not end. */
+/**
+ * Rejects when the document changes during the probe, and when the page is gone. Never settles while a script does not
+ * end.
+ */
 export async function probePage(cdp: CDPSession, options: ProbeOptions): Promise<ProbeAnswer> {
   const { frameTree } = await cdp.send('Page.getFrameTree');
   const { executionContextId } = await cdp.send('Page.createIsolatedWorld', {

@@ -1,4 +1,4 @@
-/** One visit of the browser's page to a URL: navigation, waiting until the page is there, and what is made of it. */
+/** One visit of the browser's page to a URL: navigates, waits until the page is ready, and determines the result. */
 import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { isSameSite } from '../../../shared/domain/same-site.ts';
@@ -18,20 +18,20 @@ import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
 import type { VisitOptions } from './visit-options.ts';
 
-/** Nothing changes for so long: the page is taken as it is, though something required is missing. */
+/** After this long without a change, the page is taken as it is, though something required is missing. */
 const STILL_MS = 3_000;
-/** After loading, where the mapping requires nothing. */
+/** Time without a change after loading, where the mapping requires nothing. */
 const QUIET_MS = 200;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2_000;
-/** For the text of an error page. */
+/** Timeout for reading the text of an error page. */
 const ERROR_PAGE_MS = 2_000;
-/** For a document that came already. */
+/** Timeout for reading a document that has already arrived. */
 const SOURCE_MS = 2_000;
-/** Kept back from the time for a page, so that one that still answers is read and not killed. */
+/** Share of the page's time that is reserved, so that a page that still answers is read and not killed. */
 const RESERVE_SHARE = 0.1;
 
-/** Rejects only when the browser is of no use any more. It may never end: the caller keeps the time. */
+/** Rejects only when the browser has become unusable. It may never end: the caller enforces the timeout. */
 export async function visitPage(url: string, options: VisitOptions): Promise<PageResult> {
   const { page } = options.session;
   const replies: Replies = { latest: null, redirect: null };
@@ -79,7 +79,7 @@ class Visit {
       if (answer.length !== seen.length || report.receivedBytes !== seen.bytes)
         seen = { length: answer.length, bytes: report.receivedBytes, sinceMs: nowMs };
       const isStill = answer.state === 'complete' && nowMs - seen.sinceMs >= STILL_MS;
-      // Extraction costs more than a look at the signs, so it waits for them unless nothing will come any more.
+      // Extraction costs more than testing for the signs, so it waits for them unless no more changes are expected.
       if (answer.html === null && answer.length === 0) continue;
       if (!answer.ready && !isStill && nowMs < end) continue;
       last = this.#extract(answer);
@@ -88,11 +88,11 @@ class Visit {
     }
   }
 
-  /** What status and headers say already. */
+  /** The result that status and headers decide already. */
   async #judgeHead(): Promise<PageResult | null> {
     const response = this.#replies.latest;
     if (response === null) return null;
-    // A script has led to where the proxy does not: what is shown there is the proxy's own, and no word of the site's.
+    // A script has navigated to a URL that the proxy blocks: the page shown is the proxy's own, not the site's.
     if (response.headers()[PROXY_ANSWER] !== undefined) return null;
     const status = response.status();
     if (status >= 400) {
@@ -109,7 +109,10 @@ class Visit {
     return kind === 'html' ? null : this.#readData(kind, response);
   }
 
-  /** The page wants to go elsewhere, and had a last look for what is required: with that it is a page, else a redirect. */
+  /**
+   * The page wants to navigate away, and was probed once more for what is required: with that it is a page, else a
+   * redirect.
+   */
   async #judgeMove(answer: ProbeAnswer | null): Promise<PageResult> {
     const shown = answer?.html ? this.#extract(answer) : null;
     if (shown?.kind === 'page' && shown.extraction.missing === null && hasValues(shown.extraction)) return shown;
@@ -117,7 +120,7 @@ class Visit {
     return { kind: 'redirect', reply: this.#reply(source), to: this.#options.documents.move! };
   }
 
-  /** The document as the site sent it: a script may have emptied it by now. Null when the browser has it no more. */
+  /** The document as the site sent it: a script may have emptied it by now. Null when the browser no longer has it. */
   async #readSource(): Promise<string | null> {
     const response = this.#replies.latest;
     if (response === null) return null;
@@ -128,7 +131,7 @@ class Visit {
     }
   }
 
-  /** JSON and XML are taken as they came: what the browser shows of them is a page of its own making. */
+  /** JSON and XML are taken as they arrived: the browser shows them in a page of its own making. */
   async #readData(kind: PageKind, response: Response): Promise<PageResult> {
     const { maxPageBytes } = this.#options.settings;
     const body = await response.body();
@@ -180,7 +183,7 @@ class Visit {
     }
   }
 
-  /** Where redirects and scripts have led so far. */
+  /** The current URL, after redirects and scripts. */
   get #pageUrl(): string {
     return this.#options.session.page.url();
   }

@@ -1,4 +1,4 @@
-/** The processes of one browser, seen through /proc: they are ended together and their memory is counted together. */
+/** The processes of one browser, through /proc: they are killed together and their memory is counted together. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
@@ -19,7 +19,7 @@ function readChildren(pid: number): number[] {
   );
 }
 
-/** Members that live; those that only wait to be buried (zombies) are not among them. */
+/** Live members, without zombies. */
 export function listGroup(group: number): number[] {
   return listNumbers('/proc').filter((pid) => {
     const fields = statFields(pid);
@@ -27,7 +27,9 @@ export function listGroup(group: number): number[] {
   });
 }
 
-/** Bytes of memory that the group holds for itself. Files mapped by several processes are left out, they would count many times. */
+/**
+ * Private memory of the group in bytes. Files mapped by several processes are left out; they would count many times.
+ */
 export function groupMemory(group: number): number {
   let kilobytes = 0;
   for (const pid of listGroup(group)) {
@@ -40,11 +42,11 @@ export function groupMemory(group: number): number {
   return kilobytes * 1024;
 }
 
-/** Ends the group at once. Resolves to true when no member is left, to false when some are after `timeoutMs`. */
+/** Kills the group. Resolves to true when no member is left, to false when some are left after `timeoutMs`. */
 export async function killGroup(group: number, clock: Clock, timeoutMs: number): Promise<boolean> {
   const deadline = clock.monotonic() + timeoutMs;
   for (;;) {
-    // Again each time: a member may just have been born.
+    // Repeated, because a member may just have forked.
     signalGroup(group);
     if (listGroup(group).length === 0) return true;
     if (clock.monotonic() >= deadline) return false;
@@ -56,11 +58,11 @@ function signalGroup(group: number): void {
   try {
     process.kill(-group, 'SIGKILL');
   } catch {
-    // Nobody is left.
+    // The group is empty.
   }
 }
 
-/** State, parent and group come first; the name before them may hold blanks and brackets. */
+/** State, parent and group come first; the name before them may contain spaces and brackets. */
 function statFields(pid: number): string[] | null {
   const text = readText(`/proc/${pid}/stat`);
   return text === null ? null : text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -76,7 +78,7 @@ function listNumbers(folder: string): number[] {
   }
 }
 
-/** Null when the process has just gone. */
+/** Null when the process has just exited. */
 function readText(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');

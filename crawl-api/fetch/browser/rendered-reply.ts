@@ -1,4 +1,4 @@
-/** What is told of the reply behind a rendered page. */
+/** Builds the reply behind a rendered page. */
 import type { Response } from 'playwright';
 import type { PageResult, Reply } from '../page-result.ts';
 import { KEPT_BODY_CHARS } from '../page-result.ts';
@@ -7,7 +7,7 @@ import { readShape } from '../shape-reader.ts';
 export type Failure = Extract<PageResult, { kind: 'failed' }>;
 
 /**
- * @param response null when the browser has not told of any
+ * @param response null when the browser has reported none
  * @param text the page as it was read; null when it was not
  */
 export function replyOf(response: Response | null, url: string, text: string | null, waitMs: number): Reply {

@@ -1,20 +1,22 @@
-/** Tells, from outside, when a connection begins to carry data: a TLS tunnel first carries its handshake. */
+/** Detects from outside when a connection begins to carry data: a TLS tunnel first carries its handshake. */
 
 const HANDSHAKE = 0x16;
 const APPLICATION_DATA = 0x17;
 const HEADER_BYTES = 5;
 
 /**
- * Watches one direction of a connection. In TLS 1.3 the end of the client's handshake looks like data too, but it travels
- * together with the first request, so that the moment is right to within one write.
+ * Watches one direction of a connection. In TLS 1.3 the end of the client's handshake looks like data too, but it is
+ * sent together with the first request, so the moment is exact to within one write.
  */
 export class DataDetector {
   #isTls: boolean | null = null;
-  /** Of the record that is passing by. */
+  /** Bytes left of the current record. */
   #bytesLeft = 0;
   readonly #header: number[] = [];
 
-  /** True when some of the chunk belongs to a data record that begins in it, or when the connection is not TLS at all. */
+  /**
+   * True when part of the chunk belongs to a data record that begins in it, or when the connection is not TLS at all.
+   */
   scan(chunk: Uint8Array): boolean {
     if (chunk.length === 0) return false;
     this.#isTls ??= chunk[0] === HANDSHAKE;

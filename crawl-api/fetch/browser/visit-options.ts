@@ -1,4 +1,4 @@
-/** What a visit of the browser's page works with. */
+/** The dependencies of a visit of the browser's page. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
 import type { FetchSettings } from '../page-result.ts';
@@ -14,9 +14,9 @@ export interface VisitOptions {
   openExtractor: (kind: PageKind, url: string) => PageExtractor;
   /** What to wait for on the page of this URL. */
   expect: (url: string) => Expected;
-  /** What the proxy has seen of this visit. */
+  /** The proxy's report of this visit. */
   report: GateReport;
-  /** Where the page itself tried to go. */
+  /** The navigations that the page attempted. */
   documents: Readonly<DocumentReport>;
   /** From the request to the first byte, as far as it is known. */
   waitMs: () => number;

@@ -1,9 +1,9 @@
-/** Watches a visit from outside: a page that keeps the browser busy cannot be asked how it is. */
+/** Watches a visit from outside: a page that keeps the browser busy does not answer. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 const WATCH_MS = 1_000;
 
-/** Why a visit is not waited for any longer; `over` when it has ended by itself. */
+/** Why a visit is no longer waited for; `over` when it has ended on its own. */
 export type VisitEnd = 'over' | 'stopped' | 'dead' | 'late' | 'too-large';
 
 export interface WatchedVisit {
@@ -11,13 +11,13 @@ export interface WatchedVisit {
   timeoutMs: number;
   memoryLimitBytes: number;
   session: { readonly dead: AbortSignal; memoryBytes(): number };
-  /** The caller does not want the page any more. */
+  /** The caller no longer wants the page. */
   stop: AbortSignal;
   /** The visit has ended. */
   over: AbortSignal;
 }
 
-/** Resolves at the first end there is. */
+/** Resolves at the first of these ends. */
 export async function watchVisit(visit: WatchedVisit): Promise<VisitEnd> {
   const { clock, timeoutMs, memoryLimitBytes, session, stop, over } = visit;
   const deadline = clock.monotonic() + timeoutMs;

@@ -3,7 +3,7 @@ import type { Clock } from '../../../shared/ports/clock.ts';
 
 export class TimeoutError extends Error {}
 
-/** What `promise` gives; rejects with a TimeBoxError after `ms`. The promise itself goes on, its end is not looked at. */
+/** Resolves as `promise`; rejects with a TimeBoxError after `ms`. The promise itself continues; its result is ignored. */
 export async function withTimeout<T>(clock: Clock, ms: number, what: string, promise: Promise<T>): Promise<T> {
   const done = new AbortController();
   // Whoever comes too late must not be an unhandled rejection.

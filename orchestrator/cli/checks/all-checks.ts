@@ -1,4 +1,7 @@
-/** Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each; a test keeps it so. */
+/**
+ * Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each; a test enforces
+ * that.
+ */
 import { browser } from './browser.ts';
 import { bucket } from './bucket.ts';
 import { bucketRights } from './bucket-rights.ts';
@@ -49,7 +52,7 @@ export const ALL_CHECKS: readonly Check[] = [
   // The site.
   userAgent,
   robots,
-  // AWS, or what stands for it.
+  // AWS, or what replaces it.
   endpoint,
   credentials,
   endpointClock,

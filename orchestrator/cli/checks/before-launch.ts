@@ -1,4 +1,7 @@
-/** The checks that `run` and `retry` make before anything is launched: the same as doctor's, all failures told at once. */
+/**
+ * The checks that `run` and `retry` make before anything is launched: the same as doctor's, with all failures reported
+ * at once.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -23,19 +26,19 @@ export interface BeforeLaunch {
   environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** What `run` and `retry` make before a launch can be waited for longer than by somebody who only asks. */
+/** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
 const PATIENCE_OF_A_RUN = 3;
 
 /**
- * Throws one AppError with everything that stands against launching this plan. Resolves with what the checks warn of, as lines:
- * a run can start, and somebody should know.
+ * Throws one AppError with everything that blocks this launch. Resolves with the warnings of the checks, as lines: the
+ * run can start, but the user should know them.
  */
 export async function checkBeforeLaunch(
   options: BeforeLaunch & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {
   const { database, plan, products } = options;
   const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true);
-  // A run of no products launches nothing, so nothing at AWS can stand in its way.
+  // A run without products launches nothing, so nothing at AWS can block it.
   const wanted = products.ids.length === 0 ? checks.filter((check) => check.id === 'plan') : checks;
   const results = await look(wanted, options, { database, plan, products });
   const refusal = refusalOf(results);
@@ -43,12 +46,13 @@ export async function checkBeforeLaunch(
   return warningsOf(results);
 }
 
-/** What is met on the way of a run because of its settings, its database, its site or AWS; the rest has nothing to do with the checks. */
+/** Exit codes caused by settings, database, site or AWS during a run's preparation; the checks explain no others. */
 const MENDABLE: readonly ExitCode[] = [EXIT.config, EXIT.infeasible, EXIT.capacity, EXIT.budget];
 
 /**
- * An error that stopped a run before its checks, together with everything else that stands against it, so that all of it is mended
- * at once. `known` is what had been found out by then; `isQuery` is false when the products are not those of products.query.
+ * An error that stopped a run before its checks, combined with everything else that blocks it, so that the user can fix
+ * all of it at once. `known` is what had been found out by then; `isQuery` is false when the products are not those of
+ * products.query.
  */
 export async function withOtherFailures(
   error: unknown,
@@ -57,14 +61,14 @@ export async function withOtherFailures(
 ): Promise<unknown> {
   if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) return error;
   const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true || check.alongside === true);
-  // A database that has just been waited for in vain is not waited for once more.
+  // A database that has just not answered in time is not waited for again.
   const pointless =
     error.code === 'database-unreachable' ? 'database' : hasProducts(options, known) ? null : 'products';
   const wanted = checks.filter((check) => pointless === null || !standsOn(check, pointless));
   return refusalOf(await look(wanted, options, known), error) ?? error;
 }
 
-/** Where they come from elsewhere, the query would say something about other products. */
+/** If the products come from elsewhere, the query would report on other products. */
 const hasProducts = ({ isQuery }: { isQuery: boolean }, known: NonNullable<FactsOptions['known']>): boolean =>
   isQuery || known.products !== undefined;
 
@@ -88,7 +92,7 @@ async function look(
   }
 }
 
-/** Without those of the plan, which shows its own, and those that are true of every run. */
+/** Without skipped checks, such as the plan's, and without warnings that hold for every run. */
 const warningsOf = (results: readonly CheckResult[]): string[] =>
   results
     .filter(({ isSkipped }) => isSkipped !== true)
@@ -96,10 +100,10 @@ const warningsOf = (results: readonly CheckResult[]): string[] =>
       findings.flatMap((f) => (f.level === 'warning' && f.standing !== true ? [`${check.title}: ${f.text}`] : [])),
     );
 
-/** Few, short attempts: a person waits, and a check that fails can be made again. */
+/** Few, short attempts: a person waits, and a failed check can be repeated. */
 const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
 
-/** For `known` see FactsOptions. The facts must be closed. */
+/** For `known` see FactsOptions. The caller must close the facts. */
 export function openContext(options: BeforeLaunch & Pick<FactsOptions, 'known'>): CheckContext {
   const { config, target, environment, known } = options;
   const isUnborn = target.dryRun && target.endpoint === null;

@@ -10,7 +10,7 @@ export const browser: Check = {
   async run({ config, environment }) {
     const { render } = config.values.site;
     if (render === 'http') return [ok('not needed: site.render is http')];
-    // It names what it has found in the environment it is given; ours stays as it is.
+    // It sets the path it finds in the environment it is given; ours stays unchanged.
     const found: NodeJS.ProcessEnv = { ...process.env, ...environment };
     await provideBrowser(render, found);
     return [ok(`Chromium at ${found.CRAWLFLEET_CHROMIUM}`)];

@@ -1,4 +1,4 @@
-/** The rights on objects, tried on one small object of ours. */
+/** The rights on objects, tested with one small object of ours. */
 import { PROBE_KEY, tryBucketRights } from '../../cloud/bucket-facts.ts';
 import type { Check } from './check.ts';
 import { ok } from './check.ts';

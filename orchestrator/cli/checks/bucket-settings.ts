@@ -1,4 +1,4 @@
-/** How the bucket is kept: encrypted, not public, and not filling up for ever. */
+/** How the bucket is configured: encrypted, not public, and with rules that remove old objects. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { BucketSettings } from '../../cloud/bucket-facts.ts';
 import { readBucketSettings } from '../../cloud/bucket-facts.ts';
@@ -20,7 +20,10 @@ export const bucketSettings: Check = {
   },
 };
 
-/** @param about `isFaithful`: false for emulators, which have settings that AWS gives every bucket only when somebody made them */
+/**
+ * @param about `isFaithful`: false for emulators, where settings that AWS gives every bucket exist only when the user
+ * made them
+ */
 export function judgeBucket(settings: BucketSettings, about: { bucket: string; isFaithful: boolean }): Finding[] {
   return [
     encryption(settings.encryption, about),
@@ -34,7 +37,7 @@ type About = Parameters<typeof judgeBucket>[1];
 
 function encryption(found: BucketSettings['encryption'], { bucket, isFaithful }: About): Finding {
   if (found instanceof AppError) {
-    // What is not known for the moment may be that there is none; to be told otherwise needs no more than another question.
+    // AWS failed at the moment: the setting may or may not exist. Another attempt can tell.
     const isPassing = found.code === 'aws-throttled' || found.code === 'aws-failed';
     return isPassing ? findingOf(found) : notAsked(found, 'its encryption', 's3:GetEncryptionConfiguration');
   }
@@ -44,13 +47,13 @@ function encryption(found: BucketSettings['encryption'], { bucket, isFaithful }:
   return isFaithful ? failed('aws-invalid', text, remedy) : warning(text, remedy);
 }
 
-/** AWS's own key may be used by all of the account; for another one the policy of the key and that of the role must say so. */
+/** Everyone in the account may use AWS's own key; any other key needs its policy and the role's policy to allow it. */
 function keyOf(key: string | null | undefined): Finding[] {
   if (!key || key.endsWith('alias/aws/s3')) return [];
   const resource = key.startsWith('arn:') ? key : `the ARN of ${key}`;
   return [
     warning(
-      `objects are encrypted with the KMS key ${key}: whether the instance role may use it cannot be asked, and without that no result can be put`,
+      `objects are encrypted with the KMS key ${key}: whether the instance role may use it cannot be checked, and without that right no result can be stored`,
       `Add to the policy of the instance role {"Effect": "Allow", "Action": "kms:GenerateDataKey", "Resource": "${resource}"}, ` +
         `and to the main server's the same with "kms:Decrypt" as well`,
     ),
@@ -61,7 +64,7 @@ function publicAccess(found: BucketSettings['publicAccessBlocked'], { bucket }: 
   if (found instanceof AppError) return notAsked(found, 'its public access block', 's3:GetBucketPublicAccessBlock');
   if (found) return ok('public access is blocked');
   return warning(
-    `public access to ${bucket} is not blocked altogether: a policy or an ACL could open crawled data to everybody`,
+    `public access to ${bucket} is not blocked altogether: a policy or an ACL could open crawled data to the public`,
     `aws s3api put-public-access-block --bucket ${bucket} --public-access-block-configuration BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true`,
   );
 }
@@ -72,14 +75,14 @@ function lifecycle(found: BucketSettings['lifecycle'], { bucket }: About): Findi
     return ok('old runs and unfinished uploads are removed by lifecycle rules');
   const missing = [...(found.expiresRuns ? [] : ['old runs']), ...(found.abortsUploads ? [] : ['unfinished uploads'])];
   return warning(
-    `no lifecycle rule of ${bucket} removes ${missing.join(' or ')}: they are paid for until somebody does`,
+    `no lifecycle rule of ${bucket} removes ${missing.join(' or ')}: they are billed until they are removed`,
     'orchestrator setup shows the rules',
   );
 }
 
-/** A right that only looking needs is no reason to refuse a run. */
+/** A right needed only for this check is no reason to refuse a run. */
 function notAsked(error: AppError, what: string, right: string): Finding {
-  if (error.code === 'aws-denied') return warning(`${what} could not be asked: ${error.message}`, `Allow ${right}`);
+  if (error.code === 'aws-denied') return warning(`${what} could not be read: ${error.message}`, `Allow ${right}`);
   const finding = findingOf(error);
-  return finding.level === 'failed' ? warning(`${what} could not be asked: ${error.message}`, error.hint) : finding;
+  return finding.level === 'failed' ? warning(`${what} could not be read: ${error.message}`, error.hint) : finding;
 }

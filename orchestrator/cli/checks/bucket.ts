@@ -1,4 +1,7 @@
-/** The bucket is there, in this region, and in our own account: results in somebody else's are theirs. */
+/**
+ * The bucket exists, in this region, and in our own account: results in another account's bucket belong to that
+ * account.
+ */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { findBucketOwner, readBucketRegion } from '../../cloud/bucket-facts.ts';
 import type { Check, Finding } from './check.ts';
@@ -15,7 +18,7 @@ export const bucket: Check = {
   beforeLaunch: true,
   async run({ aws, target, facts }) {
     const place = { ...aws!, bucket: target.bucket };
-    // An endpoint without STS cannot say whose we are; then it is only seen whether the bucket can be used.
+    // An endpoint without STS cannot name our account; then the check only shows whether the bucket can be used.
     const account = await facts.identity().then(
       (identity) => identity.account,
       () => null,
@@ -44,7 +47,7 @@ export const bucket: Check = {
         return [
           failed(
             'aws-invalid',
-            `the bucket ${name} is not in ${region}, or its name is no bucket name`,
+            `the bucket ${name} is not in ${region}, or its name is not a valid bucket name`,
             'Correct aws.bucket or aws.region',
           ),
         ];
@@ -77,7 +80,7 @@ async function regionFinding(
   } catch (error) {
     const finding = findingOf(error);
     if (error instanceof AppError && error.code === 'aws-denied')
-      return warning(`${whose}; its region could not be asked`, 'Allow s3:GetBucketLocation');
+      return warning(`${whose}; its region could not be read`, 'Allow s3:GetBucketLocation');
     return finding;
   }
 }

@@ -1,4 +1,4 @@
-/** What instances fetch can be made: the program, and on AWS the Node that runs it. */
+/** What instances fetch can be built: the program, and on AWS the Node that runs it. */
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
 import { askRegistry } from '../../../userdata/npm-package.ts';
 import { buildProgram } from '../../../userdata/program.ts';

@@ -1,15 +1,18 @@
-/** Whether the security groups of this machine let instances in at server.url. Asking for the URL from here goes through none of them. */
+/**
+ * Whether the security groups of this machine let instances in at server.url. A request to the URL from here bypasses
+ * all of them.
+ */
 import type { SecurityGroup } from '../../cloud/group-rules.ts';
 import { isRange, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
 import { portOf } from '../url-port.ts';
 import type { CheckContext, Finding } from './check.ts';
 import { ok, standing, warning } from './check.ts';
 
-/** Of an interface of this machine that server.url leads to. */
+/** An interface of this machine that server.url leads to. */
 export interface Door {
   groups: readonly SecurityGroup[];
   port: number;
-  /** True when instances come by its private address: then rules that name their group hold. */
+  /** True when instances come by its private address: then rules that name their group apply. */
   isPrivate: boolean;
 }
 
@@ -18,12 +21,12 @@ const UNSEEN = standing(
   'npm run canary tries it with two small instances',
 );
 
-/** @param addresses those that the name in server.url has */
+/** @param addresses the addresses of the name in server.url */
 export async function lookAtDoors(
   { aws, config, facts }: CheckContext,
   addresses: readonly string[],
 ): Promise<Finding[]> {
-  // What cannot be asked is told where it is needed: this only says more than nothing.
+  // The check that needs the interfaces reports a failure to read them: this one only adds detail.
   const own = await facts.ownInterfaces().catch(() => []);
   const found = own.find((each) => [...each.addresses, ...each.publicAddresses].some((a) => addresses.includes(a)));
   if (found === undefined) return [UNSEEN];
@@ -36,18 +39,18 @@ export async function lookAtDoors(
   }
 }
 
-/** A warning only: a network ACL or a group of another name may say otherwise. */
+/** A warning only: a network ACL or a group with other rules may change the result. */
 export function judgeDoor({ groups, port, isPrivate }: Door, instances: readonly string[]): Finding {
   const names = groups.map((g) => g.GroupId ?? '').join(', ');
   const letsIn = sourcesOf(groups, port).some((s) => isRange(s) || (isPrivate && instances.includes(s)));
   if (letsIn) return ok(`${names}, of this machine, lets instances in on port ${port}`);
-  const what = `no rule of ${names}, of this machine, lets instances in on port ${port}: no call would arrive, and each machine be given up at its boot`;
+  const what = `no rule of ${names}, of this machine, lets instances in on port ${port}: no call would arrive, and each instance would be given up at boot`;
   const allow = (from: string): string =>
     `aws ec2 authorize-security-group-ingress --group-id ${groups[0]?.GroupId ?? 'sg-…'} --protocol tcp --port ${port} ${from}`;
   const byGroup = allow(`--source-group ${instances[0] ?? 'sg-…'}`);
   if (isPrivate)
     return warning(what, `Give this machine the group that orchestrator setup makes for it, or: ${byGroup}`);
-  // Their public addresses are known only once they run, and a port open to everybody is open to strangers.
+  // The instances' public addresses are known only once they run, and a port open to the world is open to strangers.
   return warning(
     what,
     `Set server.url to this machine's private address and let the instances' group in: ${byGroup}. If they come through a NAT gateway: ${allow('--cidr <its address>/32')}`,

@@ -13,7 +13,7 @@ import type { Check, Finding } from './check.ts';
 import { failed, ok, warning } from './check.ts';
 import { lacksServerUrl } from './lacks.ts';
 
-/** `orchestrator run` listens there when nothing is configured. */
+/** Where `orchestrator run` listens by default. */
 const USUAL_LISTEN = '0.0.0.0:8700';
 const FETCH_MS = 4_000;
 const STILL = 'instances need to; without callbacks the results come by S3 alone, later';
@@ -36,7 +36,7 @@ export const callback: Check = {
     );
     if (addresses.length === 0)
       return [failed('config-invalid', `server.url ${url}: the name ${host} does not resolve`, 'Correct server.url')];
-    // Instances of an endpoint on this machine are processes of it.
+    // Instances of an endpoint on this machine are its processes.
     const isAws = target.endpoint === null || !isLoopback(new URL(target.endpoint).hostname);
     const tables = isAws ? await facts.routeTables().catch(() => null) : null;
     return [
@@ -59,8 +59,8 @@ const PRIVATE = blockOf([
 const LOOPBACK = blockOf(['127.0.0.0/8', '::1/128', '0.0.0.0/8']);
 
 /**
- * What instances on EC2 can make of these addresses; nothing where they are public.
- * @param tables null when they could not be read: then nobody knows what is inside the VPC
+ * How EC2 instances can reach these addresses; no finding for public ones.
+ * @param tables null when they could not be read: then it is unknown what is inside the VPC
  */
 export function judgeAddress(
   url: string,
@@ -102,10 +102,10 @@ function blockOf(ranges: readonly string[]): BlockList {
 
 const isIn = (list: BlockList, address: string): boolean => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 
-/** Listens for a moment where a run will, and asks for the URL from here. */
+/** Listens for a moment where a run will, and requests the URL from here. */
 async function tryOut(url: string, listen: string): Promise<Finding> {
   const nonce = randomBytes(16).toString('hex');
-  // An instance of another run that calls back meanwhile must not take this for the main server.
+  // An instance of another run that calls back at this moment must not take this for the main server.
   const server = createServer((request, response) =>
     request.method === 'GET' ? response.end(nonce) : response.writeHead(503).end(),
   );
@@ -123,7 +123,7 @@ async function tryOut(url: string, listen: string): Promise<Finding> {
   }
   try {
     const reply = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS), redirect: 'manual' });
-    if ((await reply.text()) === nonce) return ok(`${url} leads to the listener on ${listen}, asked from here`);
+    if ((await reply.text()) === nonce) return ok(`${url} leads to the listener on ${listen}, tested from here`);
     return warning(
       `${url} is answered by something else (HTTP ${reply.status}), not by the listener on ${listen}`,
       'Check the proxy or the port forwarding before it',

@@ -1,4 +1,6 @@
-/** What a check before a run is: one question about the world, whose answer is a few lines with what mends each. */
+/**
+ * What a check before a run is: one question about the environment; the answer is a few lines, each with its remedy.
+ */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Config } from '../config/load-config.ts';
@@ -10,39 +12,42 @@ export type Level = (typeof LEVELS)[number];
 
 /**
  * ok       as a run needs it
- * warning  a run can start; what is said may cost time, money or results, or could not be looked at
+ * warning  a run can start; the problem may cost time, money or results, or the check could not be made
  * failed   a run would be refused, or would go wrong
  */
 export type Finding =
   | { level: 'ok'; text: string }
-  /** `standing`: true whatever the configuration, so that a run does not repeat it each time. */
+  /** `standing`: true for every configuration, so that runs do not repeat it each time. */
   | { level: 'warning'; text: string; remedy?: string | undefined; standing?: true }
-  /** `code` says which exit code the cause has; `error` is the original where there is one. */
+  /** `code` determines the exit code; `error` is the original, if there is one. */
   | { level: 'failed'; text: string; remedy?: string | undefined; code: ErrorCode; error?: AppError };
 
-/** Which runs a check is for: `aws` for those that are paid for, `dry` for dry runs. */
+/** Which runs a check is for: `aws` for paid runs, `dry` for dry runs. */
 export type RunKind = 'aws' | 'dry';
 
 export interface Check {
   id: string;
-  /** What is looked at, in a few words. */
+  /** What is checked, in a few words. */
   title: string;
   kinds: readonly RunKind[];
-  /** Checks whose failure makes this one pointless; it then says so instead of repeating them. */
+  /** Checks whose failure makes this one pointless; it then names them instead of repeating their failures. */
   needs?: readonly string[];
-  /** Checks of which any answer will do, a bad one too: only without one is this check left out. */
+  /** Checks that must answer first, even with a failure: this one is skipped only if they have no answer. */
   after?: readonly string[];
-  /** What the configuration does not say, so that there is nothing to look at; null when it can be made. */
+  /** The setting whose absence leaves nothing to check; null when the check can be made. */
   lacks?(context: CheckContext): string | null;
-  /** True for those that `run` and `retry` make too, before anything is launched. */
+  /** True for checks that `run` and `retry` make too, before anything is launched. */
   beforeLaunch?: boolean;
-  /** True for what stops `run` and `retry` on their way anyway: made when something else has, so that all is told at once. */
+  /**
+   * True for checks of what would stop `run` and `retry` anyway: made after another failure, so that all failures are
+   * reported at once.
+   */
   alongside?: boolean;
-  /** Longest that it is waited for; default 10 s. */
+  /** Time limit; default 10 s. */
   limitMs?: number;
-  /** True where the answer may take long without anything being wrong, as with a large product list. */
+  /** True when a slow answer is normal, as with a large product list. */
   isSlow?: boolean;
-  /** Whatever it throws is a failure with the error's message and hint. */
+  /** Any error it throws becomes a failure with the error's message and hint. */
   run(context: CheckContext): Promise<Finding[]>;
 }
 
@@ -50,9 +55,9 @@ export interface CheckContext {
   config: Config;
   target: Target;
   environment: Readonly<Record<string, string | undefined>>;
-  /** How AWS, or what stands for it, is asked; null for a sandbox that a dry run will start for itself. */
+  /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
-  /** What has been found out already; each fact is asked for once. */
+  /** Facts shared by the checks; each is found out once. */
   facts: Facts;
 }
 

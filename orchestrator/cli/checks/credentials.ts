@@ -1,4 +1,4 @@
-/** Whose keys the SDK finds here, and that AWS takes them. */
+/** Which keys the SDK finds here, and whether AWS accepts them. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Check, Finding } from './check.ts';
@@ -27,8 +27,9 @@ export const credentials: Check = {
 };
 
 /**
- * A warning when keys in the environment end before the run does. Only those: roles, sessions and files are asked again.
- * @param untilMs when a run that began now would have ended what is left of it: deadline and grace
+ * A warning when keys in the environment expire before the run ends. Only those: roles, sessions and files are
+ * refreshed.
+ * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
  */
 export function keysEndEarly(
   environment: Readonly<Record<string, string | undefined>>,
@@ -43,15 +44,15 @@ export function keysEndEarly(
   );
 }
 
-/** @param message of the refused call, with the code of AWS or of the SDK in it */
+/** @param message of the refused call, with the error code of AWS or the SDK in it */
 export function remedyFor(message: string, profile: string | undefined): string {
   const whose = profile === undefined ? '' : ` --profile ${profile}`;
   const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;
   const other = profile === undefined ? 'name a profile in AWS_PROFILE' : 'correct AWS_PROFILE';
   if (/RequestTimeTooSkewed|SignatureDoesNotMatch|RequestExpired/.test(message))
-    return 'Look at "clock of this machine" first; else check the secret key: aws sts get-caller-identity';
+    return 'Check "clock of this machine" first; else check the secret key: aws sts get-caller-identity';
   if (/expired|TokenProvider|sso session/i.test(message))
-    return `The session is over: ${logIn}, then give the command again; keys in AWS_SESSION_TOKEN and ~/.aws/credentials come before a new session`;
+    return `The session is over: ${logIn}, then run the command again; keys in AWS_SESSION_TOKEN and ~/.aws/credentials take precedence over a new session`;
   if (/CredentialsProvider|MissingAuthenticationToken/.test(message))
     return `There are no credentials here: ${logIn}, ${other}, or give this machine an instance role`;
   return `Check the credentials that the AWS SDK finds here (aws sts get-caller-identity): ${logIn}, or ${other}`;

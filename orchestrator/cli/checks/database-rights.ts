@@ -1,4 +1,4 @@
-/** The rights of the database user, tried on a table of our own that is gone afterwards. */
+/** The rights of the database user, tested on a table of our own that is dropped afterwards. */
 import { checkRights } from '../../db/rights.ts';
 import type { Check } from './check.ts';
 import { ok } from './check.ts';
@@ -11,6 +11,6 @@ export const databaseRights: Check = {
   needs: ['database'],
   async run({ facts }) {
     await checkRights(await facts.database());
-    return [ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tried on a table of our own')];
+    return [ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tested on a table of our own')];
   },
 };

@@ -1,9 +1,9 @@
-/** The database answers, and what it is. */
+/** Whether the database answers, and what it is. */
 import { readServerFacts } from '../../db/server-facts.ts';
 import type { Check } from './check.ts';
 import { ok, warning } from './check.ts';
 
-/** Rows and deadlines are stored in UTC by our own clock, but locks are kept by the server's. */
+/** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;
 
 export const database: Check = {

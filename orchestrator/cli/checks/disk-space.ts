@@ -1,4 +1,7 @@
-/** A folder that can be written, and room for logs, reports and, in a dry run, the sandbox's objects, beside the configuration. */
+/**
+ * A writable state folder, and room for logs, reports and, in a dry run, the sandbox's objects, beside the
+ * configuration.
+ */
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -13,7 +16,7 @@ const MB = 1_000_000;
 const COMFORTABLE = 500 * MB;
 /** Below this the log of a single night may not fit. */
 const LEAST = 50 * MB;
-/** The package with Node and what is made of it, which are there together for a moment. */
+/** The Node package and the bundle built from it, which exist together for a moment. */
 const FETCHED = 100 * MB;
 
 export const diskSpace: Check = {
@@ -28,7 +31,7 @@ export const diskSpace: Check = {
     const places = [state.run('next'), state.sandbox('next'), state.cache];
     const unwritable = new Set(places.map(whyUnwritable).filter((why) => why !== null));
     if (unwritable.size > 0) return [...unwritable].map((why) => failed('folder-unwritable', why, STATE_FOLDER_REMEDY));
-    // It is made by the first run; until then the disk is that of the folder it will be in.
+    // The first run creates it; until then its disk is that of the parent folder.
     const { bavail, bsize } = await statfs(existsSync(folder) ? folder : dirname(folder));
     const free = bavail * bsize;
     const least = LEAST + ((await nodeToFetch(context)) === null ? 0 : FETCHED);

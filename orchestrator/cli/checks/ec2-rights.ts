@@ -1,4 +1,4 @@
-/** Every EC2 right that a run uses, asked with DryRun; the launch with its real parameters. */
+/** Every EC2 right that a run uses, tested with DryRun; the launch with its real parameters. */
 import type { RightAnswer } from '../../cloud/right-probes.ts';
 import { probeEc2Rights } from '../../cloud/right-probes.ts';
 import type { Check, Finding } from './check.ts';
@@ -16,7 +16,7 @@ export const ec2Rights: Check = {
     if (!(await facts.isFaithful()))
       return [
         warning(
-          'not asked: an endpoint that is not AWS may carry a dry run out',
+          'not checked: an endpoint that is not AWS may execute a DryRun call',
           'orchestrator run --dry-run shows whether it works there',
         ),
       ];
@@ -28,7 +28,7 @@ export const ec2Rights: Check = {
 
 const POLICY = 'userdata/iam/controller.json has the policy; orchestrator setup fills it in';
 
-/** One line for what is allowed, and one for each that is not or not proved. */
+/** One line for all allowed actions, and one for each that is denied or not proved. */
 export function judgeRights(answers: readonly RightAnswer[]): Finding[] {
   const allowed = answers.filter((a) => a.verdict === 'allowed' || a.verdict === 'pool').map((a) => a.action);
   return [
@@ -44,7 +44,7 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding[] {
     case 'pool':
       return [warning(`${action} is allowed, but there is no room for it now: ${message}`)];
     case 'denied':
-      // A launch is refused for each of three rights, and EC2 tells which only in an encoded message.
+      // A launch can be refused for each of three rights, and EC2 names the right only in an encoded message.
       if (action === 'ec2:RunInstances')
         return [
           failed(
@@ -57,7 +57,7 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding[] {
     case 'unproved':
       return [
         standing(
-          `${action} is allowed by the tag of an instance, and there is none of ours to ask about`,
+          `${action} is allowed by an instance's tag, and none of our instances exists to test it on`,
           'npm run canary proves it with two small instances',
         ),
       ];
@@ -66,6 +66,6 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding[] {
     case 'missing':
       return [warning(`this endpoint has no ${action.split(':')[1]}`)];
     case 'failed':
-      return [failed('aws-failed', `${action}: ${message}`, 'Give the command again')];
+      return [failed('aws-failed', `${action}: ${message}`, 'Run the command again')];
   }
 }

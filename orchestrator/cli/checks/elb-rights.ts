@@ -1,4 +1,4 @@
-/** The rights on balancers that reading shows; ELBv2 has no dry run for the others. */
+/** The load balancer rights that read calls prove; ELBv2 has no dry run for the others. */
 import { probeElbRights } from '../../cloud/right-probes.ts';
 import type { Check } from './check.ts';
 import { standing } from './check.ts';

@@ -1,9 +1,9 @@
-/** Our clock against that of the endpoint: deadlines, tokens and signatures depend on it. */
+/** Our clock against the endpoint's: deadlines, tokens and signatures depend on it. */
 import type { Check } from './check.ts';
 import { failed, ok, warning } from './check.ts';
 import { lacksRegion } from './lacks.ts';
 
-/** AWS refuses requests that are five minutes off; boot deadlines and tokens of ours suffer long before. */
+/** AWS refuses requests that are five minutes off; our boot deadlines and tokens suffer long before. */
 const TOO_FAR_MS = 60_000;
 const NOTED_MS = 5_000;
 
@@ -11,7 +11,7 @@ export const endpointClock: Check = {
   id: 'clock',
   title: 'clock of this machine',
   kinds: ['aws'],
-  // Not for credentials that are well: a wrong clock is a reason for AWS to refuse them.
+  // Does not need the credentials check: a wrong clock is one reason for AWS to refuse them.
   lacks: lacksRegion,
   beforeLaunch: true,
   async run({ facts }) {

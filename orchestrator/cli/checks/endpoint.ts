@@ -1,4 +1,4 @@
-/** Who answers at the endpoint of a dry run. It must not be AWS by another name. */
+/** What answers at the endpoint of a dry run. It must not be AWS by another name. */
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../recognize-endpoint.ts';
 import type { Check } from './check.ts';

@@ -1,4 +1,7 @@
-/** What checks share: each fact is found out once, at its first need, and a fact that cannot be had fails for all who need it. */
+/**
+ * What the checks share: each fact is found out once, when first needed; a fact that cannot be found out fails every
+ * check that needs it.
+ */
 import { fleetSubnets } from '../fleet-subnets.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -41,25 +44,31 @@ export interface Facts {
   quota(): Promise<Quota>;
   plan(): Promise<Plan>;
   identity(): Promise<Identity>;
-  /** What one instance will be: by the configuration alone, so that it needs no plan. */
+  /** The instance type by the configuration alone, so that it needs no plan. */
   instanceType(): string;
   subnets(): Promise<SubnetInfo[]>;
-  /** Groups, scheme and balancer as the run will have them; fails for a balancer of the user's that cannot serve the subnets. */
+  /**
+   * Groups, scheme and load balancer as the run will have them; fails for a load balancer of the user's that cannot
+   * serve the subnets.
+   */
   network(): Promise<LaunchNetwork>;
   /** Of this machine; none when it is no EC2 instance. */
   ownInterfaces(): Promise<OwnInterface[]>;
   imageId(): Promise<string>;
   /** Of the VPC that the subnets are in. */
   routeTables(): Promise<RouteTable[]>;
-  /** Groups of the instances. */
+  /** Security groups of the instances. */
   groups(): Promise<string[]>;
-  /** A launch as the run would make it, all but its user data. */
+  /** A launch request as the run would send it, without its user data. */
   launch(): Promise<LaunchRequest>;
-  /** An instance of our own that EC2 still shows; null when there is none. */
+  /** An instance of our own that EC2 still lists; null when there is none. */
   ownInstance(): Promise<string | null>;
-  /** How far the endpoint's clock is ahead of ours, in milliseconds; null when no answer has told it. */
+  /** How far the endpoint's clock is ahead of ours, in milliseconds; null when no answer has shown it. */
   skewMs(): Promise<number | null>;
-  /** True where answers are AWS's own, or those of our sandbox: other endpoints may carry a dry run out, and lack what AWS has. */
+  /**
+   * True if the answers come from AWS or our sandbox: other endpoints may execute a DryRun call, and lack features of
+   * AWS.
+   */
   isFaithful(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -68,13 +77,13 @@ export interface FactsOptions {
   config: Config;
   target: Target;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Null for a sandbox that is still to be started: facts about AWS are then not to be had. */
+  /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */
   known?: { database?: Database; products?: ProductList; plan?: Plan };
 }
 
-/** Asks nothing yet. */
+/** Makes no call yet. */
 export function createFacts({ config, target, environment, aws, known }: FactsOptions): Facts {
   let skewMs: number | null = null;
   const options = (): AwsOptions => {
@@ -135,11 +144,11 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     }),
     ownInstance: once(async () => {
       const own = await compute().list({ key: TAG.owner, value: ownerOf(config) });
-      // One that is on its way out may be gone before it is asked about.
+      // A terminating instance may be gone before the call about it.
       return own.find((i) => i.state === 'running' || i.state === 'pending')?.id ?? null;
     }),
     skewMs: once(async () => {
-      // Any answer will do, a refusal, too: a clock that is wrong is a reason for one.
+      // Any answer will do, even a refusal: a wrong clock is one reason for it.
       await facts.identity().catch(() => undefined);
       if (skewMs === null) await facts.subnets().catch(() => undefined);
       return skewMs;
@@ -169,7 +178,7 @@ type Place = Pick<LaunchRequest, 'instanceType' | 'imageId' | 'subnetId' | 'secu
 function launchOf(config: Config, place: Place): LaunchRequest {
   return {
     ...place,
-    // It is only asked about; a token of its own keeps it apart from every launch.
+    // A DryRun request only; its own token keeps it apart from every launch.
     clientToken: sha256Hex(`doctor|${systemClock.now()}`),
     instanceProfile: config.values.aws.instance_profile,
     userData: '#!/bin/bash\n',
@@ -189,7 +198,7 @@ async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';
   if (!isLoopback(new URL(endpoint).hostname)) return false;
-  // Whatever answers on this machine gets no keys of the user's for this.
+  // An endpoint on this machine gets no keys of the user's for this.
   return (await probeEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
 }
 
@@ -198,7 +207,7 @@ interface Once<T> {
   asked(): boolean;
 }
 
-/** The same promise for all; a failure, too, is everybody's, but for one that may be over when it is asked again. */
+/** The same promise for all callers, including a failure; a transient failure is retried at the next call. */
 function once<T>(find: () => Promise<T>): Once<T> {
   let found: Promise<T> | null = null;
   const ask = (): Promise<T> => {

@@ -1,4 +1,4 @@
-/** The image that instances boot: there, of the right architecture, and with a browser where one is needed. */
+/** The image that instances boot: it exists, has the right architecture, and a browser if one is needed. */
 import type { ImageFacts } from '../../cloud/image-facts.ts';
 import { readImage } from '../../cloud/image-facts.ts';
 import { browserOn } from '../../cloud/image-kind.ts';
@@ -14,7 +14,7 @@ export const image: Check = {
   beforeLaunch: true,
   async run({ aws, config, facts }) {
     const type = facts.instanceType();
-    // Throws when the configured one does not exist or is for the other architecture.
+    // Throws when the configured image does not exist or is for the other architecture.
     const id = await facts.imageId();
     const found = await readImage(aws!, id);
     if (found === null) return [warning(`${id} is not shown by EC2`)];
@@ -33,7 +33,7 @@ export const image: Check = {
   },
 };
 
-/** Volumes must leave with their machines: one that stays is billed until it is found and deleted. */
+/** Volumes must be deleted with their machines: one that stays is billed until it is found and deleted. */
 export function judgeVolumes({ id, keptVolumes }: ImageFacts): Finding[] {
   if (keptVolumes.length === 0) return [];
   return [
@@ -45,9 +45,9 @@ export function judgeVolumes({ id, keptVolumes }: ImageFacts): Finding[] {
   ];
 }
 
-/** What a boot will do about the browser; nothing to say of an image that has it. */
+/** How a boot will provide the browser; no finding for an image that has it. */
 export function judgeBrowser(image: ImageFacts): Finding[] {
-  const make = 'orchestrator image makes one with the browser, which runs take by themselves while aws.image is empty';
+  const make = 'orchestrator image makes one with the browser, which runs use automatically while aws.image is empty';
   switch (browserOn(image)) {
     case 'ready':
       return [];
@@ -62,14 +62,14 @@ export function judgeBrowser(image: ImageFacts): Finding[] {
       return [
         failed(
           'config-invalid',
-          `${image.id} ${image.name} has no Chromium, and its system has no package of it: every boot would give up`,
+          `${image.id} ${image.name} has no Chromium, and its system has no package of it: every boot would fail`,
           `Leave aws.image empty; ${make}`,
         ),
       ];
     case 'unknown':
       return [
         warning(
-          `whether ${image.id} has Chromium and nft cannot be seen: without them a Debian installs them at each boot, and any other system gives the boot up`,
+          `whether ${image.id} has Chromium and nft cannot be seen: without them a Debian installs them at each boot, and on any other system the boot fails`,
           make,
         ),
       ];

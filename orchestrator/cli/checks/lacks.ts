@@ -1,10 +1,10 @@
-/** What a check cannot be made without; the check of the settings says what to do about it. */
+/** What must be configured for a check to be possible; the check of the settings has the remedy. */
 import { regionOf } from '../target.ts';
 import type { Check } from './check.ts';
 
 type Lacks = NonNullable<Check['lacks']>;
 
-/** Elsewhere nothing of the user's would be found. */
+/** Without a region the user's resources cannot be found. */
 export const lacksRegion: Lacks = ({ config, target, environment }) =>
   target.dryRun || regionOf(config, environment) !== null ? null : 'aws.region is not set';
 

@@ -1,4 +1,4 @@
-/** The balancer that the run will make or use, and the groups it is reached by. */
+/** The load balancer that the run will make or use, and its security groups. */
 import { assertFreePort } from '../../cloud/listener-ports.ts';
 import type { Check } from './check.ts';
 import { ok, warning } from './check.ts';
@@ -7,12 +7,13 @@ export const loadBalancer: Check = {
   id: 'load-balancer',
   title: 'load balancer',
   kinds: ['aws'],
-  // Subnets that will not do have groups and zones all the same.
+  // Unsuitable subnets still have groups and zones.
   after: ['subnets'],
   beforeLaunch: true,
   limitMs: 15_000,
   async run({ aws, config, facts }) {
-    // Both throw: when one of the user's is not there, is not in the VPC and the zones of the subnets, or has no room.
+    // Both throw: when the user's load balancer does not exist, is not in the VPC and the zones of the subnets, or has
+    // no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
     if (balancer.existing !== null) await assertFreePort(aws!, balancer.existing);

@@ -6,7 +6,7 @@ import { PLATFORM_OF } from '../launch-template.ts';
 import { stateDirOf } from '../run-session.ts';
 import type { CheckContext } from './check.ts';
 
-/** Null where it is here, and where none is needed: instances of a dry run are processes of this machine. */
+/** Null if it is here, or none is needed: instances of a dry run are processes of this machine. */
 export async function nodeToFetch({
   config,
   target,

@@ -1,4 +1,4 @@
-/** Whether somebody else is at work on this database, or an earlier run is not over. */
+/** Whether another main server works on this database, or an earlier run is not over. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../../control/results/recover.ts';

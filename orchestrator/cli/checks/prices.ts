@@ -1,4 +1,4 @@
-/** How old the prices are that a plan reckons with. */
+/** The age of the prices that a plan uses. */
 import { PRICES_OF } from '../../plan/price-table.ts';
 import { pricesFor } from '../preflight.ts';
 import type { Check } from './check.ts';

@@ -1,11 +1,11 @@
-/** Whether other users of this machine can read what a run keeps in files. */
+/** Whether other users of this machine can read the files of runs. */
 import { statSync } from 'node:fs';
 import { parseDatabaseUrl } from '../../db/database-url.ts';
 import { stateDirOf } from '../run-session.ts';
 import type { Check, Finding } from './check.ts';
 import { ok, warning } from './check.ts';
 
-/** Of the group and of all others. */
+/** Permission bits of the group and of others. */
 const OTHERS = 0o077;
 
 export const privateFiles: Check = {
@@ -23,7 +23,7 @@ export const privateFiles: Check = {
   },
 };
 
-/** Those that are not there yet are made for their owner alone. */
+/** Files that do not exist yet are created readable for their owner alone. */
 export function judgeFiles(files: readonly { path: string; holds: string }[]): Finding[] {
   const open = files.flatMap(({ path, holds }) => {
     const found = statSync(path, { throwIfNoEntry: false });

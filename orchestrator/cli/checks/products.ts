@@ -17,7 +17,7 @@ export const products: Check = {
     const refusal = refusalOfList(list);
     if (refusal !== null) return [findingOf(refusal)];
     if (ids.length === 0)
-      return [warning('products.query yields no product: a run would have nothing to do', 'Look at products.query')];
+      return [warning('products.query yields no product: a run would have nothing to do', 'Check products.query')];
     const count = `${ids.length.toLocaleString('en')} ${ids.length === 1 ? 'product' : 'products'}`;
     if (duplicates === 0) return [ok(count)];
     return [

@@ -1,4 +1,4 @@
-/** The account's vCPU quota. Whether the plan fits into it is the plan's business. */
+/** The account's vCPU quota. The check of the plan decides whether the plan fits. */
 import type { Check } from './check.ts';
 import { ok, warning } from './check.ts';
 

@@ -1,4 +1,7 @@
-/** All that stands against a launch as one error: every cause with what mends it, under the exit code of the weightiest. */
+/**
+ * Everything that blocks a launch as one error: every cause with its remedy, under the exit code of the most important
+ * one.
+ */
 import { AppError, ERROR_KINDS } from '../../../shared/domain/errors.ts';
 import type { ErrorCode } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -8,7 +11,7 @@ import type { CheckResult } from './run-checks.ts';
 
 type Failure = Extract<Finding, { level: 'failed' }>;
 
-/** The order in which causes give the exit code (docs/exit-codes.md). */
+/** The precedence of causes for the exit code (docs/exit-codes.md). */
 const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[]).map((name) => EXIT[name]);
 
 const rankOf = (code: ErrorCode): number => PRECEDENCE.indexOf(ERROR_KINDS[code].exit);
@@ -17,22 +20,22 @@ export const failuresOf = (results: readonly CheckResult[]): Failure[] =>
   results.flatMap(({ check, findings }) =>
     findings
       .filter((f): f is Failure => f.level === 'failed')
-      // What has no answer does not name itself, and a refusal has no titles.
+      // These failures have texts that do not name their subject, and a refusal has no titles.
       .map((f) => (NAMELESS.has(f.code) ? { ...f, text: `${check.title}: ${f.text}` } : f)),
   );
 
 const NAMELESS = new Set<ErrorCode>(['aws-unanswered', 'database-busy']);
 
-/** What a failure of these would end the command with; 0 when there is none. */
+/** The exit code that the command would end with for these results; 0 when nothing failed. */
 export function exitCodeOf(results: readonly CheckResult[]): ExitCode {
   const [first] = failuresOf(results).toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
   return first === undefined ? EXIT.complete : ERROR_KINDS[first.code].exit;
 }
 
 /**
- * Null when nothing failed. A single failure is the error that it came from. Several are listed one below the other, each with
- * its remedy, and the code is that of the one that counts first.
- * @param thrown an error that was met elsewhere meanwhile, to be told with them
+ * Null when nothing failed. A single failure is the error it came from. Several are listed one below the other, each
+ * with its remedy, and the code is that of the one with the highest precedence.
+ * @param thrown an error from elsewhere, to be reported with them
  */
 export function refusalOf(results: readonly CheckResult[], thrown: AppError | null = null): AppError | null {
   const met: Failure[] =
@@ -47,7 +50,7 @@ export function refusalOf(results: readonly CheckResult[], thrown: AppError | nu
     [`  - ${text}`, ...(remedy === undefined ? [] : [indent(remedy)])].join('\n'),
   );
   return new AppError(first.code, `nothing was launched, for ${all.length} reasons:\n${lines.join('\n')}`, {
-    hint: 'orchestrator doctor looks at everything again and changes nothing.',
+    hint: 'orchestrator doctor checks everything again and changes nothing.',
   });
 }
 
@@ -59,7 +62,7 @@ const indent = (text: string): string =>
     .map((line) => `      ${line}`)
     .join('\n');
 
-/** The same cause may be met by two checks. */
+/** Two checks may report the same cause. */
 function unique(failures: readonly Failure[]): Failure[] {
   return failures.filter((failure, i) => failures.findIndex((other) => other.text === failure.text) === i);
 }

@@ -1,9 +1,10 @@
-/** Tells an endpoint that checks keys, as AWS does, from an emulator that takes any. */
+/** Distinguishes an endpoint that checks keys, as AWS does, from an emulator that accepts any. */
 import { AppError } from '../../../shared/domain/errors.ts';
 
 /**
- * A dry run signs with keys of its own, which open nothing. Whoever refuses them checks keys as AWS does: a tunnel or a proxy to
- * the real thing, perhaps, which must not be taken for an emulator. Any other error comes back as it is.
+ * A dry run signs with its own keys, which are valid nowhere. An endpoint that refuses them checks keys as AWS does: it
+ * may be a tunnel or a proxy to a real account, which must not be taken for an emulator. Returns any other error
+ * unchanged.
  */
 export function refusedAsReal(error: unknown, url: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'aws-denied') return error;

@@ -22,7 +22,7 @@ export const results: Check = {
       faults.push(findingOf(error));
       return null;
     };
-    // What does not fit and what is not allowed are told together.
+    // A table that does not fit and missing rights are reported together.
     const found = await checkResultTable(db, table, config.mapping, ids).catch(keep);
     await checkResultRights(db, table, config.mapping).catch(keep);
     if (faults.length > 0) return faults;

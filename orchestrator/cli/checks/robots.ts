@@ -15,15 +15,19 @@ export const robots: Check = {
     const [policy, products] = await Promise.all([facts.robots(), facts.products()]);
     const about = { productUrl: site.product_url, intervalMs: site.interval };
     if (policy.access === 'none' && site.check === 'on') {
-      const text = `robots.txt cannot be read: ${policy.source}; a run would wait for run.site_wait and end with 17, without a machine`;
+      const text = `robots.txt cannot be read: ${policy.source}; a run would wait for run.site_wait and end with 17, without launching an instance`;
       return [
-        failed('site-down', text, 'Look whether the site is up; site.check: off where only instances can reach it'),
+        failed('site-down', text, 'Check whether the site is up; site.check: off where only instances can reach it'),
       ];
     }
     const { warnings, fault } = robotsFindings(policy, about, products.ids);
     if (fault !== null)
       return [
-        failed('infeasible', fault, 'Other products, or leave from the site; site.robots: ignore only with that leave'),
+        failed(
+          'infeasible',
+          fault,
+          'Other products, or permission from the site; site.robots: ignore only with that permission',
+        ),
       ];
     return warnings.length > 0 ? warnings.map((text) => warning(text)) : [ok(policy.source)];
   },

@@ -1,4 +1,4 @@
-/** Makes checks side by side, each within its own time, and never throws: what goes wrong is a finding. */
+/** Runs checks concurrently, each within its own time limit, and never throws: every error becomes a finding. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Check, CheckContext, Finding } from './check.ts';
@@ -7,32 +7,32 @@ import { failed, warning } from './check.ts';
 export interface CheckResult {
   check: Pick<Check, 'id' | 'title'>;
   findings: Finding[];
-  /** It was not made, because one that it needs has failed or was not made either. */
+  /** The check was not made, because one that it needs failed or was skipped. */
   isSkipped?: boolean;
 }
 
-/** Most checks ask one thing over the network. */
+/** Most checks make one call over the network. */
 const LIMIT_MS = 10_000;
-/** Whatever the checks say of themselves: a person waits for all of them together. */
+/** Upper bound whatever a check's own limit: a person waits for all of them together. */
 const LONGEST_MS = 25_000;
-/** Between an answer that AWS does not give for the moment and the next question. */
+/** Pause before retrying a call that AWS could not answer. */
 const AGAIN_MS = 2_000;
 
 export interface Running {
   clock: Clock;
-  /** So many times longer than usual every check is waited for. Default 1. */
+  /** Factor on the time limit of every check. Default 1. */
   patience?: number;
 }
 
 interface Made {
   findings: Finding[];
-  /** There was no answer, not even a bad one. */
+  /** There was no answer, not even a failure. */
   isBroken: boolean;
 }
 
 /**
- * In the order of `checks`. A check begins when those it needs are done; independent ones run at once. What has no answer, or
- * none for the moment, is a failure: nobody can say that a run could start.
+ * Results in the order of `checks`. A check starts when those it needs are done; independent ones run concurrently. A
+ * check without an answer is a failure, even if AWS only fails at the moment: a run might not be able to start.
  */
 export async function runChecks(
   checks: readonly Check[],
@@ -49,7 +49,7 @@ export async function runChecks(
       const about = { id: check.id, title: check.title };
       const skip = (why: string) => ({ check: about, findings: [warning(why)], isSkipped: true, isBroken: true });
       const lacking = check.lacks?.(context) ?? null;
-      if (lacking !== null) return skip(`not looked at: ${lacking}`);
+      if (lacking !== null) return skip(`not checked: ${lacking}`);
       const [needed, earlier] = await Promise.all([
         Promise.all(find(check.needs).map(start)),
         Promise.all(find(check.after).map(start)),
@@ -68,9 +68,9 @@ export async function runChecks(
 
 export const isFailed = ({ findings }: CheckResult): boolean => findings.some((f) => f.level === 'failed');
 
-const becauseOf = ({ check }: CheckResult): string => `not looked at, because of "${check.title}"`;
+const becauseOf = ({ check }: CheckResult): string => `not checked, because of "${check.title}"`;
 
-/** A fact that could not be had fails for all who need it, with one and the same error. */
+/** A fact that cannot be found out fails every check that needs it, with the same error. */
 function tellOnce(results: readonly CheckResult[]): CheckResult[] {
   const told = new Map<AppError, CheckResult>();
   return results.map(({ check, findings, isSkipped }) => {
@@ -118,24 +118,26 @@ async function attempt(check: Check, context: CheckContext): Promise<Made> {
   }
 }
 
-/** AWS asks for fewer calls, fails, or cannot be reached: in some minutes the answer may be another one. */
+/** AWS throttles, fails, or cannot be reached: in a few minutes the answer may differ. */
 const isPassing = (finding: Finding): boolean =>
   finding.level === 'failed' && (finding.code === 'aws-throttled' || finding.code === 'aws-failed');
 
-const LATER = 'AWS is slow, throttling or failing for the moment: give the command again in some minutes';
+const LATER = 'AWS is slow, throttling or failing at the moment: run the command again in a few minutes';
 
 /** Neither a fault of ours nor one of the settings. */
 const unanswered = (finding: Finding): Finding =>
-  isPassing(finding) ? failed('aws-unanswered', `could not be looked at: ${finding.text}`, LATER) : finding;
+  isPassing(finding) ? failed('aws-unanswered', `could not be checked: ${finding.text}`, LATER) : finding;
 
 function lateFinding({ kinds, isSlow }: Check, limitMs: number): Finding {
   const text = `no answer within ${Math.round(limitMs / 1_000)} s`;
-  const remedy = 'Give the command again; if it stays so, look at the network between this machine and what is asked.';
+  const remedy = 'Run the command again; if this persists, check the network between this machine and the service.';
   if (isSlow === true) return warning(text, remedy);
   return kinds.includes('dry') ? failed('database-busy', text, remedy) : failed('aws-unanswered', text, LATER);
 }
 
-/** What an error means before a run: an endpoint that lacks a service is told of, everything else would stop the run. */
+/**
+ * What an error means before a run: a service that the endpoint lacks is a warning, everything else would stop the run.
+ */
 export function findingOf(error: unknown): Finding {
   if (!(error instanceof AppError)) return failed('internal', describeError(error));
   if (error.code === 'aws-capability-missing')

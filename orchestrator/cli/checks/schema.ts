@@ -9,7 +9,7 @@ export const schema: Check = {
   kinds: ['aws', 'dry'],
   needs: ['database'],
   async run({ facts }) {
-    // Newer ones than this program knows throw.
+    // Throws if the tables are newer than this program.
     const isCurrent = await isMigrated(await facts.database());
     return [ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them')];
   },

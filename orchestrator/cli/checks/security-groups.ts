@@ -1,4 +1,4 @@
-/** What the security groups let through, as far as their rules tell it. */
+/** What the security groups let through, as far as their rules show it. */
 import { isIP } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
@@ -27,12 +27,12 @@ export const securityGroups: Check = {
     const { securityGroupIds, balancer } = await facts.network();
     const read = (ids: readonly string[]): Promise<SecurityGroup[]> =>
       ids.length === 0 ? Promise.resolve([]) : readGroups(aws!, ids);
-    // The groups of a balancer of the user's are the user's business.
+    // The groups of a user's load balancer are the user's business.
     const both = await Promise.all([read(securityGroupIds), read(balancer.securityGroupIds)]).catch(unseen);
     if ('level' in both) return [both];
     const [instances, groups] = both;
     const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
-    // Where it cannot be asked, aws.balancer_scheme has been set, or the check of the balancer says so.
+    // If the interfaces cannot be read, aws.balancer_scheme has been set, or the check of the load balancer reports it.
     const own = await facts.ownInterfaces().catch(() => []);
     const inside = own.filter((each) => each.vpcId === vpcId);
     const here = inside.flatMap((each) => each.securityGroupIds);
@@ -50,7 +50,7 @@ function unseen(error: unknown): Finding {
   return warning('the security groups could not be read', 'Allow ec2:DescribeSecurityGroups');
 }
 
-/** The address in server.url, where it is one; a name may lead to another than this machine's own. */
+/** The address in server.url, if it is one; a name may lead to another address than this machine's own. */
 function addressOf(url: string | null): string | null {
   const host = url === null ? '' : (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? null : host;
@@ -60,19 +60,20 @@ export interface Groups {
   instances: readonly SecurityGroup[];
   /** Empty when they are not known. */
   balancer: readonly SecurityGroup[];
-  /** Ids of those that this machine has in the VPC of the fleet; empty when it is not known to be in it. */
+  /** Ids of this machine's groups in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];
-  /** Those of this machine there, private and public; empty when it is not known to be in it. */
+  /** This machine's addresses there, private and public; empty when it is not known to be in it. */
   addresses?: readonly string[];
-  /** The address by which instances reach this machine: likely the one that its own calls come from. */
+  /** The address by which instances reach this machine: likely also the source of its own calls. */
   server?: string | null;
-  /** False for an emulator, which lets everything through whatever its groups say. */
+  /** False for an emulator, which lets everything through whatever its groups contain. */
   isFaithful?: boolean;
 }
 
 /**
- * Groups only allow: what no rule of them allows is refused, and a run would come to nothing. Anything else is a warning: rules may name
- * prefix lists and groups of others, network ACLs may refuse more, and the addresses of a machine outside the VPC are not known for sure.
+ * Groups only allow: traffic that no rule allows is refused, and a run would fail. Everything else is a warning: rules
+ * may name prefix lists and other groups, network ACLs may refuse more, and the addresses of a machine outside the VPC
+ * are not known for sure.
  */
 export function judgeGroups(groups: Groups, sitePort: number): Finding[] {
   const { instances, isFaithful = true } = groups;
@@ -104,7 +105,7 @@ function judgeApi({ instances, balancer }: Groups): Finding[] {
     ...(sources.some(isAnywhere)
       ? [
           warning(
-            `port ${API_PORT} of the instances is open to everybody (offers are signed, but nobody else needs it)`,
+            `port ${API_PORT} of the instances is open to the world (offers are signed, but only the balancer needs it)`,
             'Allow it from the security group of the balancer only',
           ),
         ]
@@ -121,7 +122,8 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
   const isIn = (range: string): boolean => range.startsWith('pl-') || known.some((address) => isWithin(address, range));
   const isCovered = known.length === 0 ? ranges.length > 0 : ranges.some(isIn);
-  // Another group may be that of a way into the VPC. A default group lets its members in, and this machine is not known to be one.
+  // Another group may be that of a VPN or proxy into the VPC. A default group lets its members in, and this machine is
+  // not known to be one.
   const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;
@@ -130,7 +132,7 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
       ? `no rule of ${namesOf(balancer)} lets this machine (${known.join(', ')}) reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`
       : `no rule of ${namesOf(balancer)} lets this machine reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
   const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`;
-  // A machine in the VPC is known by its groups; and where no source is allowed, this machine is not either.
+  // A machine in the VPC is known by its groups; and with no allowed source at all, this machine is not allowed either.
   return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
 }
 

@@ -1,4 +1,4 @@
-/** What only the user can say of where a run goes. */
+/** The settings of the target that only the user can supply. */
 import { chooseTarget } from '../target.ts';
 import type { Check } from './check.ts';
 import { ok } from './check.ts';
@@ -9,7 +9,7 @@ export const settings: Check = {
   kinds: ['aws', 'dry'],
   alongside: true,
   run({ config, target, environment }) {
-    // Throws with everything that is missing, in a message of its own.
+    // Throws one message with everything that is missing.
     const { region, bucket, endpoint } = chooseTarget(config, target.dryRun, environment);
     const where = target.dryRun && endpoint === null ? 'this machine, in the built-in sandbox' : (endpoint ?? 'AWS');
     return Promise.resolve([ok(`${where}, region ${region}, bucket ${bucket}`)]);

@@ -1,4 +1,4 @@
-/** Subnets in two zones, from which every instance speaks with an address of its own. */
+/** Subnets in two zones, where every instance has its own public address. */
 import type { RouteTable } from '../../cloud/route-tables.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
@@ -30,7 +30,7 @@ export const subnets: Check = {
   },
 };
 
-/** @param isFaithful false for emulators, which may show no gateway though nothing needs one */
+/** @param isFaithful false for emulators, which may show no gateway because none is needed */
 export function judgeSubnets(
   found: readonly SubnetInfo[],
   tables: readonly RouteTable[],

@@ -1,4 +1,4 @@
-/** The user data of this run's instances fits into what EC2 takes. */
+/** Whether the user data of this run's instances fits into EC2's limit. */
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts';
 import type { Check } from './check.ts';
 import { ok } from './check.ts';
 
-/** As long as a real one; its digits do not matter. */
+/** As long as a real hash; its digits do not matter. */
 const SHA256 = '0'.repeat(64);
 /** Stands for a bucket that is not set yet. */
 const NAMELESS = 'b'.repeat(40);
@@ -22,14 +22,14 @@ export const userData: Check = {
   id: 'user-data',
   title: 'user data of the instances',
   kinds: ['aws', 'dry'],
-  // Not the plan: what makes it infeasible has nothing to do with this.
+  // Does not need the plan: what makes a plan infeasible does not affect the user data.
   needs: ['credentials'],
   beforeLaunch: true,
   async run({ config, target, aws, facts }) {
     const deadlineMs = deadlineOf(config);
     const place = aws ?? awsOptions({ region: target.region, endpoint: UNBORN }, true);
     const settings = {
-      // The plan may make the interval longer by a digit or two, which the next check of it, at the launch, sees.
+      // The plan may lengthen the interval by a digit or two; the check at the launch sees that.
       ...settingsOf(config, target, { intervalMs: config.values.site.interval }, VERSION),
       sandbox: null,
       server: { callbackUrl: config.values.server.url ?? UNBORN, callbackListen: '' },
@@ -53,7 +53,7 @@ export const userData: Check = {
     };
     const objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
     try {
-      // Signs the URL of the bundle as a launch does: with the keys of a role it is much longer.
+      // Signs the URL of the bundle as a launch does: with a role's keys it is much longer.
       await checkUserData(run, template, objects, systemClock);
     } finally {
       objects.close();

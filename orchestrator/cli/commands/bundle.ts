@@ -1,4 +1,7 @@
-/** `orchestrator bundle`: makes what instances fetch at boot, to be looked at, kept, or put into the bucket beforehand. */
+/**
+ * `orchestrator bundle`: builds what instances fetch at boot, to inspect it, keep it, or upload it to the bucket
+ * beforehand.
+ */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -22,9 +25,9 @@ import { isLoopback } from '../target.ts';
 export interface BundleCommandOptions {
   configPath: string;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Left out: every architecture in aws.instance_types. */
+  /** Omitted: every architecture in aws.instance_types. */
   architecture: Architecture | undefined;
-  /** Put into aws.bucket. */
+  /** Upload it to aws.bucket. */
   upload: boolean;
   /** Write the archive to this file. */
   out: string | undefined;
@@ -105,7 +108,7 @@ async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {
   }
 }
 
-/** The whole file or none: what is at the path may be in use. */
+/** Writes the whole file or none: the file at the path may be in use. */
 async function write(bundle: Bundle, path: string): Promise<string> {
   const unfinished = `${path}.unfinished`;
   try {

@@ -1,4 +1,4 @@
-/** `orchestrator cancel`: ends a run and throws away what it has; also the rows of a run that is held. */
+/** `orchestrator cancel`: ends a run and discards its results; also the rows of a held run. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -66,7 +66,10 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
   }
 }
 
-/** There is no fleet any more. The wish goes with the move: alone it would stand on a run that somebody publishes instead. */
+/**
+ * There is no fleet any more. The move stores the cancel request too: stored alone it could remain on a run that
+ * another process publishes instead.
+ */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
   const { runs, results } = stores;
   const lock = await takeLock(runs, systemClock);

@@ -1,4 +1,7 @@
-/** `orchestrator cost`: what a run was to cost and what it has cost, or the last ten runs in a table. Reads the database only. */
+/**
+ * `orchestrator cost`: the planned and the actual cost of a run, or the last ten runs in a table. Reads the database
+ * only.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';

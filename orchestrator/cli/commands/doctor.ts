@@ -1,4 +1,4 @@
-/** `orchestrator doctor`: everything that a run stands on, looked at without launching anything. */
+/** `orchestrator doctor`: checks everything that a run depends on, without launching anything. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -15,11 +15,11 @@ import { assumedTarget } from '../target.ts';
 import type { RunOptions } from './run.ts';
 
 export interface DoctorOptions extends Omit<RunOptions, 'yes'> {
-  /** For tests. Left out: all of them. */
+  /** For tests. Omitted: all of them. */
   checks?: readonly Check[];
 }
 
-/** 0 when a run could start, warnings or not; else the code of the failure that counts first. */
+/** 0 when a run could start, warnings or not; else the code of the failure with the highest precedence. */
 export async function doctorCommand(options: DoctorOptions, output: Output): Promise<ExitCode> {
   const results = await examine(options);
   const skipped = results.filter((r) => r.isSkipped === true);
@@ -58,7 +58,7 @@ async function examine(options: DoctorOptions): Promise<CheckResult[]> {
     return [{ check: configuration, findings: [findingOf(error)] }];
   }
   const { dryRun, environment, checks = ALL_CHECKS } = options;
-  // Where the settings do not say it, the check of the settings tells what is missing.
+  // If the settings are incomplete, the check of the settings reports what is missing.
   const target = assumedTarget(config, dryRun, environment);
   const context = openContext({ config, target, environment });
   try {
@@ -72,9 +72,9 @@ async function examine(options: DoctorOptions): Promise<CheckResult[]> {
 
 const INDENT = ' '.repeat(9);
 
-/** One line: a list of what was not looked at must not bury the fault that stopped it. */
+/** One line: a list of skipped checks must not bury the fault that stopped them. */
 function renderSkipped(skipped: readonly CheckResult[]): string {
-  const byCause = Map.groupBy(skipped, ({ findings }) => findings[0]?.text ?? 'not looked at');
+  const byCause = Map.groupBy(skipped, ({ findings }) => findings[0]?.text ?? 'not checked');
   return [...byCause]
     .map(([why, results]) => `${results.map(({ check }) => check.title).join(', ')} (${why})`)
     .join(`\n${INDENT}`);

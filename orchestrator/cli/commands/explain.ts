@@ -1,4 +1,7 @@
-/** `orchestrator explain RUN`: what happened in a run and why, and what the next one would need. Reads the database only. */
+/**
+ * `orchestrator explain RUN`: what happened in a run and why, and what the next one would need. Reads the database
+ * only.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
@@ -17,7 +20,7 @@ import type { Output } from '../output.ts';
 import { plain } from '../trial/terminal-text.ts';
 import type { StatusOptions } from './status.ts';
 
-/** More than any run leaves. */
+/** More than any run stores. */
 const MAX_EVENTS = 100_000;
 
 export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
@@ -67,7 +70,7 @@ function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): stri
   );
 }
 
-/** Time of day, and how long after the start. */
+/** Time of day, and time since the start. */
 function clockOf(run: Pick<RunRecord, 'startedAtMs'>, { atMs }: TimelineEntry): string {
   const after = formatDuration(Math.max(0, atMs - run.startedAtMs));
   return `${new Date(atMs).toISOString().slice(11, 19)}  +${after.padEnd(8)}`;

@@ -1,4 +1,4 @@
-/** `orchestrator extract`: reads one page with a mapping and shows what each field gives, and through which steps. */
+/** `orchestrator extract`: reads one page with a mapping and shows what each field gives, step by step. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';

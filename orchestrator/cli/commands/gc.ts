@@ -16,7 +16,7 @@ export interface GcOptions {
   environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Exit code 1 when something could not be ended, 4 when a wrong clock kept it from trying. */
+/** Exit code 1 when something could not be ended, 4 when a wrong clock stopped gc from trying. */
 export async function gcCommand(options: GcOptions, output: Output): Promise<ExitCode> {
   const { dryRun, environment } = options;
   const config = loadConfig(options.configPath, environment);
@@ -36,7 +36,7 @@ export async function gcCommand(options: GcOptions, output: Output): Promise<Exi
   }
 }
 
-const NO_REGION = 'Neither aws.region nor aws.endpoint is set: there is no cloud to look at.';
+const NO_REGION = 'Neither aws.region nor aws.endpoint is set: there is no cloud to check.';
 
 function renderCloud(report: GcReport): string {
   const { items, owner, refused, dryRun } = report;

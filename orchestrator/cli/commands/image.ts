@@ -1,4 +1,4 @@
-/** `orchestrator image`: makes the image with Chromium that crawls with a browser boot from, once for every run after it. */
+/** `orchestrator image`: makes the image with Chromium that browser crawls boot from, once for all later runs. */
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -31,23 +31,23 @@ export interface ImageOptions {
   configPath: string;
   environment: Readonly<Record<string, string | undefined>>;
   yes: boolean;
-  /** Left out: that of the first type in aws.instance_types that holds a browser. */
+  /** Omitted: that of the first type in aws.instance_types that can hold a browser. */
   architecture: Architecture | undefined;
-  /** The image to build on; left out: the newest Debian 13. */
+  /** The image to build on; omitted: the newest Debian 13. */
   base: string | undefined;
-  /** Only shows this, and makes no call. */
+  /** Only prints this, and makes no call. */
   print: 'recipe' | 'packer' | undefined;
   /** Only lists the images that this command has made. */
   list: boolean;
-  /** Only removes those images that are old and not needed any more. */
+  /** Only removes old images that are not needed any more. */
   prune: boolean;
 }
 
 const BUILDER_TYPE: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };
 
-/** What is on such a disk is about 2 GB; a snapshot of it is billed by what it holds. */
+/** Such a disk holds about 2 GB; a snapshot is billed by its content. */
 const SNAPSHOT_WORD = 'its snapshot of about 2 GB costs some $0.10 a month';
-/** A builder is at work for about five minutes, of which each is billed. */
+/** A builder works for about five minutes and is billed for each. */
 const BUILDER_HOURS = 1 / 6;
 
 /** Exit code 0 when there is an image that runs can use. */
@@ -108,7 +108,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
     output.line(
       [
         `Image ${made.imageId} (Chromium ${made.chromium}) is ready after ${formatDuration(Math.round(made.tookMs / 1_000) * 1_000)}.`,
-        'Runs with site.render: browser or auto take the newest one by themselves. To pin this one:',
+        'Runs with site.render: browser or auto use the newest one automatically. To pin this one:',
         `  aws:\n    image: ${made.imageId}`,
         'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
       ].join('\n'),
@@ -120,7 +120,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
   }
 }
 
-/** Where runs would be launched: the builder needs the same way out to the internet. */
+/** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */
 async function placeOf({ config, aws }: Making): Promise<{ subnetId: string; securityGroupIds: string[] }> {
   const { subnets, security_groups: groups } = config.values.aws;
   const compute = new Ec2Compute(aws);
@@ -170,7 +170,7 @@ async function prune(images: Ec2Images, config: Config, options: ImageOptions, o
   return EXIT.complete;
 }
 
-/** Throws when the database cannot be asked: an image that a run needs cannot be brought back. */
+/** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
 async function neededImages(config: Config): Promise<string[]> {
   const { image } = config.values.aws;
   const database = await openDatabase(config.values.database.url);

@@ -40,7 +40,7 @@ export function initCommand(folder: string, output: Output): ExitCode {
   return EXIT.complete;
 }
 
-/** Folder by folder: on a file system that takes none, such as /proc, Node's own recursion never ends. */
+/** Folder by folder: on a file system that allows none, such as /proc, Node's own recursion never ends. */
 function makeFolder(path: string): void {
   if (existsSync(path)) return void readdirSync(path);
   makeFolder(dirname(path));

@@ -1,4 +1,7 @@
-/** `orchestrator load`: brings the results of a run that lie in the bucket into the database, also of a run that it has lost. */
+/**
+ * `orchestrator load`: loads the results of a run from the bucket into the database, even if the database has lost the
+ * run.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -43,7 +46,7 @@ export interface LoadOptions {
   environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** What a load works with; the lock is held. */
+/** The inputs of a load; the caller holds the lock. */
 interface Loading {
   runId: string;
   config: Config;
@@ -90,12 +93,12 @@ async function loadRun(loading: Loading): Promise<ExitCode> {
   return loadKnown(loading, run);
 }
 
-/** No process has this number: Linux ends at 2^22. */
+/** No process has this pid: Linux ends at 2^22. */
 const GONE_PID = 2 ** 30;
 
 const isFinished = (run: RunRecord): boolean => isRunEnd(run.phase) && run.report !== null;
 
-/** A run without its main server: what the bucket has of it comes in; when its time is over the control loop ends it. */
+/** A run without its main server: loads its results from the bucket; after its deadline the control loop ends it. */
 async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
   const { stores, output, config, lock, interrupts } = loading;
   const loaded = await withRunBucket(run, async (objects) => {
@@ -113,7 +116,7 @@ async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
   return EXIT.complete;
 }
 
-/** A run that only the bucket knows, from its description to its report. A load that died in the middle is taken up. */
+/** A run that only the bucket knows, from its description to its report. Resumes a load that died in the middle. */
 async function rebuild(loading: Loading, objects: ObjectStore, folder: string | null): Promise<ExitCode> {
   const { runId, database, stores, lock, output, config } = loading;
   const description = await readRunDescription(objects, runId);
@@ -153,7 +156,7 @@ function stillAtWork(runId: string, powerOffMs: number, epochs: readonly BucketE
     `run ${runId} is not over: ${closed} of the ${epochs.length} instances that have left something in the bucket have ended`,
     {
       hint:
-        'Without the database nobody can order anything in its name; its instances upload what they have and switch ' +
+        'Without the database no main server can control its instances; they upload what they have and switch ' +
         `themselves off. Load it again after ${new Date(powerOffMs).toISOString()}`,
     },
   );

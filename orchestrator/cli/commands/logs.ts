@@ -1,4 +1,4 @@
-/** `orchestrator logs`: the log of a run in words, from the state folder alone: it works when the database does not. */
+/** `orchestrator logs`: the log of a run in words, from the state folder alone: it works without the database. */
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
@@ -53,7 +53,7 @@ export async function logsCommand(options: LogsOptions, output: Output): Promise
   return EXIT.complete;
 }
 
-/** The log of the named run, or of the newest that has one here: run ids begin with their time. */
+/** The log of the named run, or of the newest with a log here: run ids begin with their time. */
 function findLog(configFile: string, wanted: string | undefined): { runId: string; file: string } {
   const runs = dirname(stateDirOf(configFile).run('x'));
   const known = existsSync(runs) ? readdirSync(runs).filter((id) => existsSync(join(runs, id, 'log.ndjson'))) : [];
@@ -68,15 +68,15 @@ function findLog(configFile: string, wanted: string | undefined): { runId: strin
 }
 
 /**
- * Gives whole lines, block by block; a last line without its end waits for the rest. Begins with the older log, and reads that to its end
- * when the log is moved there meanwhile.
+ * Emits whole lines, block by block; an incomplete last line waits for its rest. Starts with the older log, and after a
+ * rotation reads the rotated log to its end first.
  */
 class LineReader {
   readonly #file: string;
   #at = 0;
   #rest = '';
   #decoder = new StringDecoder('utf8');
-  /** Of the file that was read last; null before. */
+  /** Inode of the file that was read last; null before. */
   #inode: number | null = null;
 
   constructor(file: string) {

@@ -1,4 +1,4 @@
-/** `orchestrator publish`: releases the rows of a held run. */
+/** `orchestrator publish`: publishes the rows of a held run. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
@@ -24,7 +24,7 @@ export async function publishCommand(options: StatusOptions & { force: boolean }
     try {
       lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
-      // Somebody may have released or discarded it while we waited for the lock.
+      // Another process may have published or discarded it while we waited for the lock.
       const { rows } = await publishHeld(core, (await stores.runs.get(run.id))!, options.force);
       const report = { ...(await buildReport(core, run.id)), ...measured(run.report) };
       await stores.runs.setReport(run.id, report, lock.fence);
@@ -40,7 +40,7 @@ export async function publishCommand(options: StatusOptions & { force: boolean }
   }
 }
 
-/** What only the main server of the crawl itself has seen. */
+/** Measurements that only the main server of the crawl itself has. */
 function measured(report: RunReport | null): Partial<Pick<RunReport, 'timings' | 'politeness'>> {
   return report === null ? {} : { timings: report.timings, politeness: report.politeness };
 }

@@ -43,7 +43,10 @@ export async function resumeCommand(options: ResumeOptions, output: Output): Pro
   return (await resume(options, output)).exitCode;
 }
 
-/** What came of it: `finished` is false when it was left again, by a signal, before the run had ended and its instances were gone. */
+/**
+ * Resumes a run; `finished` is false when a signal made this process leave before the run had ended and its instances
+ * were gone.
+ */
 export async function resume(options: ResumeOptions, output: Output): Promise<CarriedOut> {
   const config = loadConfig(options.configPath, options.environment);
   const interrupts = watchInterrupts(LEAVE_WITHIN_MS);
@@ -80,8 +83,8 @@ export interface Resumption {
 }
 
 /**
- * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for one that was
- * rebuilt from the bucket: without its private key nothing can be ordered in its name.
+ * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for a run
+ * rebuilt from the bucket: without its private key, orders to its instances cannot be signed.
  */
 export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const { run, stores, config, interrupts, output } = resumption;
@@ -100,9 +103,9 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
     }),
   );
   if (run.dryRun) await provideBrowser(run.settings.site.render, process.env);
-  // Only a sandbox asks for hashes beforehand. Elsewhere the bundle, which may take the npm registry, waits for a launch: most
-  // of what is taken up is only collected and ended. Claims that were written before are sent as they stand, with the
-  // bundle of the version that wrote them.
+  // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
+  // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the
+  // version that wrote them.
   const bundles =
     run.settings.sandbox === null
       ? []
@@ -170,7 +173,7 @@ async function takeUp(
   }
 }
 
-/** A sandbox was told the hash: what is launched later must be the very same. A failure is not kept. */
+/** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */
 function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => {
@@ -182,7 +185,7 @@ function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The loop asks again and again, and the run goes on with the instances it has: its user is told of the first failure. */
+/** The loop retries, and the run continues with its instances: the user sees only the first failure. */
 function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T> {
   let said = false;
   return async () => {
@@ -190,7 +193,7 @@ function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T
       return await prepare();
     } catch (error) {
       if (!said)
-        output.line(`! no further instance can be launched for now, it is tried again: ${describeError(error)}`);
+        output.line(`! no further instance can be launched for now, the launch is retried: ${describeError(error)}`);
       said = true;
       throw error;
     }
@@ -208,14 +211,14 @@ async function findSandbox(
   const endpoint = sandbox.endpoint ?? aws.endpoint;
   const known: SandboxHandle = { ...sandbox, endpoint };
   const pid = await sandboxPid(known);
-  // Its process may be a later one than the run was stored with.
+  // Its process may be newer than the one stored with the run.
   if (pid !== null) return { ...known, pid };
   output.line('The sandbox of this run is gone, and its instances with it; a new one takes its place.');
   const port = Number(new URL(endpoint).port);
   return startSandbox({ ...options, dataDir: sandbox.dataDir, port, controlToken: sandbox.controlToken });
 }
 
-/** What a sandbox needs beside, when it only stands in for the machines of another endpoint. */
+/** Further options of a sandbox that only provides the machines for another endpoint. */
 function standInOptions({ id, settings }: RunRecord): Pick<SandboxOptions, 'region' | 'standInFor'> {
   const { aws, sandbox } = settings;
   if (sandbox?.endpoint === undefined || aws.endpoint === null) return {};

@@ -14,13 +14,13 @@ import type { RunOptions } from './run.ts';
 import { startRun } from './run.ts';
 
 export interface RetryOptions extends RunOptions {
-  /** The newest ended run without it. */
+  /** Default: the newest ended run. */
   runId: string | undefined;
-  /** Only products that failed for one of these; left out: whatever the reason. */
+  /** Only products that failed for one of these reasons; omitted: any reason. */
   reasons: readonly FailureReason[] | undefined;
 }
 
-/** As `run`, with the configuration as it is now; nothing failed: nothing is planned, exit code 0. */
+/** As `run`, with the current configuration; without failed products it plans nothing, exit code 0. */
 export function retryCommand(options: RetryOptions, output: Output): Promise<ExitCode> {
   return startRun(options, output, {
     async choose(checked) {
@@ -45,7 +45,7 @@ export function retryCommand(options: RetryOptions, output: Output): Promise<Exi
   });
 }
 
-/** Its products would otherwise be asked for at another site, or written to another table, under the old run's name. */
+/** Otherwise its products would be fetched from another site, or written to another table, under the old run's name. */
 function assertSameWork(parent: RunRecord, now: { table: string; productUrl: string }): void {
   const was = { table: parent.settings.results.table, productUrl: parent.settings.site.productUrl };
   const fault =

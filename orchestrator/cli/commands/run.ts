@@ -1,4 +1,4 @@
-/** `orchestrator run`: check, plan, ask; then launch, crawl, publish, report. */
+/** `orchestrator run`: check, plan, confirm; then launch, crawl, publish, report. */
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -38,18 +38,21 @@ export interface RunOptions {
   flags: FlagValue[];
   dryRun: boolean;
   yes: boolean;
-  /** The list of products is right although it has shrunk: it is the new measure. */
+  /** The user confirms that a shorter product list is right: it becomes the new baseline. */
   acceptDrop?: boolean;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Hears the run's ID before the run is stored; what it throws keeps it from being stored. */
+  /** Called with the run's ID before the run is stored; an error it throws prevents that. */
   bindRun?: (runId: string) => Promise<void>;
 }
 
-/** Where the products of a run come from. */
+/** The source of a run's products. */
 export interface RunSource {
-  /** True for products.query: then it may be looked at before `choose`, to tell all failures at once. */
+  /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
-  /** Null when there is nothing to do; what there is to say has been said. Whether they fit the result table is seen afterwards. */
+  /**
+   * Null when there is nothing to do and the user knows why. Whether the products fit the result table is checked
+   * afterwards.
+   */
   choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
 }
 
@@ -63,11 +66,11 @@ export function runCommand(options: RunOptions, output: Output): Promise<ExitCod
   return startRun(options, output, wholeQuery(options.acceptDrop === true));
 }
 
-/** Checks, plans and asks, then carries the run out. The same for `run` and `retry`. */
+/** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
 export async function startRun(options: RunOptions, output: Output, source: RunSource): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
   const { environment, dryRun } = options;
-  // Whatever stops the run on its way is told together with everything else that would.
+  // An error that stops the run is reported together with everything else that would stop it.
   const allAtOnce = <T>(step: Promise<T>, known: NonNullable<FactsOptions['known']> = {}): Promise<T> =>
     step.catch(async (error: unknown) => {
       const place = { config, target: assumedTarget(config, dryRun, environment), environment };
@@ -84,7 +87,7 @@ export async function startRun(options: RunOptions, output: Output, source: RunS
       await takeUpUnfinished({ stores: checked.stores, lock, config, interrupts, output });
       const { database } = checked;
       const { runs } = checked.stores;
-      // The sandbox of a dry run has its own end; everything else may have been left by a main server that is gone.
+      // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
       const cloud = target.kind !== 'sandbox';
       const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
       for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
@@ -101,7 +104,7 @@ export async function startRun(options: RunOptions, output: Output, source: RunS
       };
       const seen = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
       let plan = await planned(seen);
-      // Whatever else is wrong is said before anything is waited for; what robots.txt then says may change the plan.
+      // Report all other problems before waiting for the site; its robots.txt may then change the plan.
       const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
       const robots = await awaitSite(seen, config, dryRun, waiting);
       if (robots !== seen) plan = await planned(robots);

@@ -26,13 +26,14 @@ export async function sandboxCommand(options: SandboxCommandOptions, output: Out
   );
   if (!output.json)
     process.stderr.write(`The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.\n`);
-  // Whether the terminal's Ctrl-C reaches the sandbox by itself depends on how we were started; twice does no harm.
+  // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we were started; a second signal does no
+  // harm.
   const forward = (): void => void child.kill('SIGTERM');
   process.on('SIGTERM', forward);
   process.on('SIGINT', forward);
   const [code] = (await once(child, 'exit')) as [number | null];
   process.off('SIGTERM', forward);
   process.off('SIGINT', forward);
-  // It has said what is wrong; a taken port is a fault of the settings, not of the program.
+  // It has printed what is wrong; a taken port is a configuration error, not an internal one.
   return code === EXIT.complete || code === EXIT.config ? code : EXIT.internal;
 }

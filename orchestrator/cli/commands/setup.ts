@@ -1,4 +1,7 @@
-/** `orchestrator setup`: prints what the account needs, as Terraform or as aws-cli lines. It calls nothing and changes nothing. */
+/**
+ * `orchestrator setup`: prints what the account needs, as Terraform or aws-cli commands. It makes no call and changes
+ * nothing.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -16,7 +19,7 @@ import { setupValues } from '../setup/values.ts';
 export const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
 
 export interface SetupOptions {
-  /** A file that need not be there yet: then everything comes from flags. */
+  /** A file that need not exist yet: then everything comes from flags. */
   configPath: string;
   format: (typeof SETUP_FORMATS)[number];
   /** A folder to write the file to; without it the text goes to stdout. */
@@ -26,7 +29,7 @@ export interface SetupOptions {
 }
 
 const FILES = { terraform: 'crawlfleet.tf', 'aws-cli': 'crawlfleet-setup.sh' };
-/** In the first lines of every file we write; another file of the same name is not ours to replace. */
+/** In the first lines of every file we write; other files of the same name are not replaced. */
 const OURS = 'What crawlfleet needs in an account. Written by: orchestrator setup';
 
 export function setupCommand(options: SetupOptions, output: Output): ExitCode {
@@ -61,7 +64,7 @@ function writeText(folder: string, name: string, text: string): string {
     });
   }
   try {
-    // Not recursive: a mistyped path is told, not made.
+    // Not recursive: a mistyped path is reported, not created.
     if (!existsSync(resolve(folder))) mkdirSync(resolve(folder));
     writeFileSync(path, text, { mode: name.endsWith('.sh') ? 0o755 : 0o644 });
   } catch (error) {
@@ -73,7 +76,7 @@ function writeText(folder: string, name: string, text: string): string {
   return path;
 }
 
-/** What cannot be read cannot be written either, and is told there. */
+/** An unreadable file cannot be written either, and the write reports it. */
 function isForeign(path: string): boolean {
   try {
     return existsSync(path) && !readFileSync(path, 'utf8').slice(0, 200).includes(OURS);
@@ -82,7 +85,7 @@ function isForeign(path: string): boolean {
   }
 }
 
-/** Terraform reads the folder it is in, unless it is told another one. */
+/** Terraform reads the current folder unless given another one. */
 function terraformLine(folder: string): string {
   const from = relative(process.cwd(), folder);
   const chdir = from === '' ? '' : ` -chdir=${quoted(from.startsWith('..') ? folder : from)}`;

@@ -1,4 +1,6 @@
-/** `orchestrator simulate`: plays a run through on a virtual clock, with what may go wrong, as often as asked. Touches nothing. */
+/**
+ * `orchestrator simulate`: simulates a run on a virtual clock, with failures, as often as requested. Touches nothing.
+ */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -22,7 +24,7 @@ import type { Output } from '../output.ts';
 import { readProducts } from '../products.ts';
 
 export interface SimulateOptions {
-  /** Without one `fleet.yaml` is taken if it is there. */
+  /** Default: `fleet.yaml`, if it exists. */
   configPath: string | undefined;
   /** Of the configuration: deadline and cost. */
   flags: readonly FlagValue[];
@@ -30,12 +32,12 @@ export interface SimulateOptions {
   maxCost: number | undefined;
   products: number | undefined;
   intervalMs: number | undefined;
-  /** Plays with this many whatever the plan says. */
+  /** Simulates with this many, whatever the plan says. */
   instances: number | undefined;
   chances: Partial<Chances>;
   runs: number;
   seed: number;
-  /** Boots and pages as on this machine. */
+  /** Boot and page times of this machine. */
   dryRun: boolean;
   environment: Readonly<Record<string, string | undefined>>;
 }
@@ -44,12 +46,12 @@ const DEFAULT_CONFIG = 'fleet.yaml';
 const DEFAULT_PRODUCTS = 30_000;
 const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
 const DEFAULT_INTERVAL_MS = 10_000;
-/** More than a target group takes: a simulation may ask what thousands would do. */
+/** More than a target group takes: a simulation may explore thousands. */
 const MOST_INSTANCES = 5_000;
-/** Seeds of neighbouring runs are far apart. */
+/** Keeps the seeds of neighbouring runs far apart. */
 const SEED_STEP = 1_000_003;
 
-/** Prints what happened; the exit code is that of most of the runs, or the plan's when it cannot be done. */
+/** Prints what happened; the exit code is the most frequent one of the runs, or the plan's when it is infeasible. */
 export async function simulateCommand(options: SimulateOptions, output: Output): Promise<ExitCode> {
   const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
   const config = path === null ? null : loadConfig(path, options.environment, options.flags);
@@ -111,7 +113,7 @@ function planInput(options: SimulateOptions, config: Config | null, products: nu
   };
 }
 
-/** The plan of a run, or with a number of instances the plan of just so many, whether they can do it or not. */
+/** The plan of a run, or with `instances` the plan of exactly that many, whether they suffice or not. */
 function planFor(input: PlanInput, instances: number | undefined): Plan {
   if (instances === undefined) return planRun(input, seededRandom(1));
   const plan = planRun({ ...input, minInstances: instances, maxInstances: instances }, seededRandom(1));
@@ -129,7 +131,7 @@ function rulesOf({ values: { site, run, aws } }: Config): Partial<Rules> {
   };
 }
 
-/** A run of this plan would not begin. */
+/** A run with this plan would not start. */
 function refuse(plan: Plan, output: Output): ExitCode {
   output.line(renderPlan(plan));
   output.document(plan);

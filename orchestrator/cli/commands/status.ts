@@ -71,7 +71,7 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
   }
 }
 
-/** When the crawl of a running run will end, by what its instances have said last; null for one that does not crawl. */
+/** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
 async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: WorkStore): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   const limits = limitsOf(run);
@@ -90,7 +90,7 @@ function renderEnd({ p50Ms, p95Ms }: EndForecast, run: RunRecord): string {
 /** An ID of 2,000 bytes, percent-encoded in its URL, fits. */
 const MAX_CHARS = 10_000;
 
-/** Every failed product with its reason: for people one a line, as they come. */
+/** Every failed product with its reason: as text one per line, as they are read. */
 async function showFailed(run: RunRecord, work: WorkStore, output: Output): Promise<ExitCode> {
   const failed: (Pick<FailedProduct, 'id' | 'reason' | 'detail'> & { url: string })[] = [];
   let count = 0;

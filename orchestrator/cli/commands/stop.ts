@@ -1,4 +1,4 @@
-/** `orchestrator stop`: ends a run early and keeps what it has. */
+/** `orchestrator stop`: ends a run early and keeps its results. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';

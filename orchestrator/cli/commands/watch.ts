@@ -1,4 +1,7 @@
-/** `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends the watcher alone. */
+/**
+ * `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends only the
+ * watcher.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';

@@ -1,4 +1,4 @@
-/** What a fault of a value says, in the words of a user: no schema library shows through. */
+/** The message for a faulty value, in the user's words: the schema library does not show through. */
 import { closest, distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 
@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<string, string>> = {
   record: 'a mapping of keys and values',
 };
 
-/** The error map for `safeParse`: a message that a schema gives itself wins over it. Undefined: zod's own words. */
+/** The error map for `safeParse`: a message set in the schema takes precedence. Undefined: zod's own text. */
 export const plainIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -31,7 +31,7 @@ export const plainIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** The text for a key that does not exist: the known key that was probably meant, else the list of the known ones. */
+/** The message for an unknown key: the known key that was probably meant, else the list of the known ones. */
 export function unknownKey(key: string, known: readonly string[]): string {
   const near = known.length === 0 ? null : closest(key, known);
   if (near !== null && distance(key, near) <= Math.max(1, Math.floor(key.length / 3)))

@@ -1,6 +1,6 @@
 /**
- * Reads the configuration: flag > environment (FLEET_…) > file > default. Every fault is found and listed at once, with
- * its line; nothing is launched on a configuration that has one.
+ * Reads the configuration: flag > environment (FLEET_…) > file > default. Finds and lists all faults at once, each with
+ * its line; a run never starts with a faulty configuration.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { readYaml } from './yaml-source.ts';
 export interface Config {
   values: ConfigValues;
   mapping: Mapping;
-  /** Absolute path of the file; relative paths in it count from its folder. */
+  /** Absolute path of the file; relative paths in it are relative to its folder. */
   file: string;
 }
 
@@ -33,7 +33,7 @@ export interface FlagValue {
   value: string | number;
 }
 
-/** Where a value came from, for the text of a fault. */
+/** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
 export function loadConfig(
@@ -73,7 +73,7 @@ export function loadConfig(
   return { values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } }, mapping, file };
 }
 
-/** A relative SQLite path counts from the folder of the configuration, like every path in it. */
+/** A relative SQLite path is relative to the folder of the configuration, like every path in it. */
 function resolveSqlite(url: string, folder: string): string {
   const path = /^sqlite:(?!\/\/|:memory:)(.+)$/.exec(url)?.[1];
   return path === undefined ? url : `sqlite:${resolve(folder, path)}`;
@@ -104,7 +104,7 @@ export function environmentNames(): Map<string, string[]> {
   return names;
 }
 
-/** The keys of a section, looking through defaults. */
+/** The keys of a section, unwrapping defaults. */
 export function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
   let inner: unknown = schema;
   while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
@@ -128,7 +128,7 @@ function environmentValues(
   return values;
 }
 
-/** Lists and numbers as in YAML; everything else is the text itself. */
+/** Lists and numbers are parsed as YAML; everything else stays text. */
 function readEnvironmentText(text: string): unknown {
   try {
     return parseYamlValue(text);
@@ -192,17 +192,17 @@ function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSo
   }
 }
 
-/** What no single value shows. */
+/** Faults that no single value shows. */
 function findContradictions({ run }: ConfigValues, source: YamlSource): string[] {
   if (run.min_instances <= run.max_instances) return [];
   return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
 }
 
-/** More would scroll the first ones away. */
+/** More would scroll the first ones off the screen. */
 const MAX_FAULTS = 50;
 const MAX_FAULT_CHARS = 1_000;
 
-/** `mappingFaults`: how many of the faults are about the mapping, which has a page of its own. */
+/** `mappingFaults`: how many of the faults are about the mapping, which has its own docs page. */
 function configError(path: string, faults: readonly string[], mappingFaults = 0): AppError {
   const unique = [...new Set(faults)];
   const lines = unique.slice(0, MAX_FAULTS).map((fault) => `  ${plain(fault, MAX_FAULT_CHARS)}`);

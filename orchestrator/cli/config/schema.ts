@@ -1,13 +1,13 @@
 /**
- * Every key of fleet.yaml: its form, default and meaning. docs/configuration.md and the JSON Schema are made
- * from this file. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
+ * Every key of fleet.yaml: its form, default and meaning. docs/configuration.md and the JSON Schema are generated from
+ * this file. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
  */
 import { z } from 'zod';
 import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared/domain/quantity.ts';
 import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import { findCronFault, findTimezoneFault } from '../../schedule/timetable.ts';
 
-/** A text form read by `parse`; null means the text is not of that form. */
+/** A text form parsed by `parse`; null means the text has another form. */
 function quantity(parse: (text: string) => number | null, expected: string) {
   return z.union([z.string(), z.number()], { error: `must be ${expected}` }).transform((value, context) => {
     const parsed = parse(String(value));
@@ -25,7 +25,7 @@ const share = () => quantity(parseShare, 'a share such as 5% or 0.05');
 const text = () => z.string().min(1, 'must not be empty');
 const userAgent = () =>
   text()
-    // Anything else cannot stand in a header: every request would fail, on a fleet that is paid for.
+    // Other characters are invalid in a header: every request would fail, on a fleet that costs money.
     .regex(/^[\x20-\x7e]+$/, 'may have letters, digits and signs of ASCII only')
     .max(500, 'is longer than 500 characters');
 const listenAddress = () =>
@@ -72,19 +72,19 @@ const site = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Who you are, with a link to a page that says what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
+      'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
     ),
   robots: z
     .enum(['respect', 'ignore'])
     .default('respect')
     .describe(
-      "robots.txt of `product_url`'s host, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are asked for, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's leave.",
+      "robots.txt of `product_url`'s host, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's permission.",
     ),
   check: z
     .enum(['on', 'off'])
     .default('on')
     .describe(
-      'Whether the site must answer this machine before anything is launched: `run` waits for its robots.txt up to `run.site_wait` and then ends with 17. An answer of 401, 403 or 451 is one. `off`: where this machine cannot reach the site and instances can.',
+      'Whether the site must answer this machine before anything is launched: `run` waits for its robots.txt up to `run.site_wait` and then ends with 17. A 401, 403 or 451 counts as an answer. `off`: if this machine cannot reach the site but instances can.',
     ),
   timeout: positiveDuration()
     .refine((ms) => ms <= 3_600_000, { error: 'must be at most 1h' })
@@ -95,22 +95,22 @@ const site = z.strictObject({
     .enum(['cool-down', 'replace', 'stop'])
     .default('cool-down')
     .describe(
-      'What becomes of a banned address: it rests for `ban.cool_down` while others crawl its products, another instance takes its place, or the run ends.',
+      'What happens to a banned address: it rests for `ban.cool_down` while others crawl its products, another instance replaces it, or the run ends.',
     ),
   ban: z
     .strictObject({
       statuses: z.array(z.int().min(100).max(999)).max(100).default([]).describe('Statuses that mean a ban.'),
-      redirects: z.array(text()).max(100).default([]).describe("Parts of a redirect's target that mean a ban."),
+      redirects: z.array(text()).max(100).default([]).describe("Parts of a redirect's target URL that mean a ban."),
       patterns: z
         .array(text().max(1_000))
         .max(100)
         .default([])
-        .describe('RE2 patterns that mean a ban when the beginning of a page has one, whatever the case.'),
+        .describe('RE2 patterns that mean a ban when the beginning of a page matches one, ignoring case.'),
       cool_down: positiveDuration().prefault('30m').describe('How long a banned address is left alone.'),
     })
     .prefault({})
     .describe(
-      'Rules of this site beside the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
+      'Rules of this site in addition to the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
     ),
   canaries: z
     .array(
@@ -122,7 +122,7 @@ const site = z.strictObject({
     .max(20, 'must be at most 20: they travel to every instance')
     .default([])
     .describe(
-      'Known products with known values, asked again when in doubt whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`.',
+      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`.',
     ),
   allow_private: z.boolean().default(false).describe('Allow names that resolve to private addresses.'),
   mapping: z
@@ -145,7 +145,7 @@ const results = z.strictObject({
     .nullable()
     .prefault({})
     .describe(
-      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs; `null` publishes whatever comes.',
+      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs; `null` publishes every crawl.',
     ),
 });
 
@@ -160,10 +160,15 @@ const run = z.strictObject({
     .positive()
     .nullable()
     .default(null)
-    .describe('Most that a run may cost, in USD; no cap by default.'),
+    .describe('Maximum cost of a run, in USD; no cap by default.'),
   grace: duration().prefault('10m').describe('After the deadline plus this, every instance powers itself off.'),
   min_instances: z.int().min(1).default(1).describe('Fewest instances.'),
-  max_instances: z.int().min(1).max(1_000).default(100).describe('Most instances; a target group takes 1,000.'),
+  max_instances: z
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(100)
+    .describe('Maximum number of instances; a target group takes 1,000.'),
   site_wait: duration()
     .prefault('10m')
     .describe(
@@ -179,11 +184,11 @@ const aws = z.strictObject({
     .array(text())
     .min(1)
     .default([...DEFAULT_INSTANCE_TYPES])
-    .describe('Allowed types; the cheapest that holds an instance is taken.'),
+    .describe('Allowed types; the plan takes the cheapest that fits an instance.'),
   subnets: z
     .array(text())
     .default([])
-    .describe('Subnets to launch in; the default VPC without it. The balancer needs two, in two zones.'),
+    .describe('Subnets to launch in; without it those of the default VPC. The balancer needs two, in two zones.'),
   security_groups: z
     .array(text())
     .default([])
@@ -202,13 +207,13 @@ const aws = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Name or ARN of an application load balancer of yours: a listener (from port 8800 on) and a target group come and go with the run, the balancer stays as it is. Without it one is made for each run and removed after it.',
+      'Name or ARN of an application load balancer of yours: the run adds a listener (from port 8800 on) and a target group and removes them again, the balancer itself stays unchanged. Without it one is made for each run and removed after it.',
     ),
   balancer_scheme: z
     .enum(['auto', 'internal', 'internet-facing'])
     .default('auto')
     .describe(
-      'Of the balancer that is made. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
+      'Scheme of the balancer that a run makes. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
     ),
   vcpu_quota: z
     .int()
@@ -216,7 +221,7 @@ const aws = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'vCPUs that a run may have. Without it AWS is asked for the quota, and what runs in the region is taken off; set it only where AWS may not be asked, or as a lower limit.',
+      'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
     ),
   owner: z
     .string()
@@ -224,13 +229,13 @@ const aws = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Whose instances and balancers these are (tag `crawlfleet:owner`): `gc` ends those of this owner alone. Without it this machine's host name; set it when the main server may move to another host, and give each main server of an account its own.",
+      "Owner of the instances and balancers (tag `crawlfleet:owner`): `gc` ends only those of this owner. Without it this machine's host name; set it when the main server may move to another host, and give each main server of an account its own.",
     ),
   recycle_every: positiveDuration()
     .nullable()
     .default(null)
     .describe(
-      'Give each slot a fresh address this often: the instance uploads and goes, another one takes its place; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
+      'How often each slot gets a fresh address: the instance uploads its results and ends, another one replaces it; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
     ),
 });
 
@@ -245,7 +250,7 @@ const server = z.strictObject({
     .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),
 });
 
-/** Refused by what a function finds wrong with it. */
+/** Refused if the function finds a fault in it. */
 const checked = (findFault: (text: string) => string | null) =>
   text().superRefine((value, context) => {
     const fault = findFault(value);
@@ -262,13 +267,11 @@ const schedule = z.strictObject({
   if_running: z
     .enum(['skip', 'queue'])
     .default('skip')
-    .describe(
-      'When a run is due while another one is at work: leave it out, or start it after that one. One waits at most.',
-    ),
+    .describe('When a run is due during another one: skip it, or start it after that one. At most one waits.'),
   catch_up: duration()
     .prefault('1h')
     .describe(
-      'A due time that nobody was there for is made up for when it is no older than this; `0s` never. Only the newest one.',
+      'A due time that no daemon handled is made up for if it is no older than this; `0s`: never. Only the newest one.',
     ),
   name: z
     .string()
@@ -306,13 +309,13 @@ export const configSchema = z.strictObject({
         .min(0, 'must not be below 0')
         .default(1)
         .describe(
-          'Fewest products of a run; with fewer it ends with exit code 13 before anything is launched. `0` allows an empty list.',
+          'Minimum number of products of a run; with fewer it ends with exit code 13 before anything is launched. `0` allows an empty list.',
         ),
       max_drop: z
         .union([z.literal('off').transform(() => null), share()], { error: 'must be a share such as 50%, or off' })
         .prefault('50%')
         .describe(
-          'How much shorter than usual the list may be: than the mean of the last five whole runs of this query and site. A list that has shrunk by more ends with exit code 13 before anything is launched, unless `--accept-drop` says that it is right; `off` for lists whose length changes by nature.',
+          'How much shorter the list may be than the mean of the last five whole runs of this query and site. A list that has shrunk by more ends with exit code 13 before anything is launched, unless `--accept-drop` confirms it; `off` for lists whose length changes by nature.',
         ),
     })
     .describe('What to crawl.'),
@@ -329,7 +332,7 @@ export const configSchema = z.strictObject({
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
-  schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs, and whom it tells.'),
+  schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs, and whom it notifies.'),
 });
 
 export type ConfigValues = z.output<typeof configSchema>;

@@ -1,4 +1,4 @@
-/** Faults of `site` that only show when its values are put to use: ban patterns, canaries. */
+/** Faults of `site` that only show when its values are used: ban patterns, canaries. */
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { columnsOf } from '../../../shared/domain/mapping.ts';
@@ -19,7 +19,7 @@ export function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): Si
   ];
 }
 
-/** A rule that fits good pages would ban every address at its first one. */
+/** A rule that matches good pages would ban every address at its first one. */
 function statusFaults(statuses: readonly number[]): SiteFault[] {
   return statuses.flatMap((status, i) =>
     status >= 200 && status < 300
@@ -36,7 +36,7 @@ function redirectFaults(redirects: readonly string[], productUrl: string): SiteF
   );
 }
 
-/** About the least that any page has. */
+/** A minimal page. */
 const PLAIN_PAGE = '<!doctype html><html><head><title>Product</title></head><body><h1>Product</h1></body></html>';
 
 function patternFaults(patterns: readonly string[]): SiteFault[] {

@@ -1,11 +1,11 @@
-/** A YAML text with the line of every key, so that each fault can be named by its place. */
+/** A YAML text with the line of every key, so that each fault can be located. */
 import { LineCounter, isMap, isSeq, parseDocument } from 'yaml';
 
 export interface YamlSource {
   value: unknown;
   /** Syntax errors, one text each, with their line. */
   faults: string[];
-  /** The line of the value at this path, of the nearest parent that exists. */
+  /** The line of the value at this path, or of the nearest existing parent. */
   lineOf(path: readonly PropertyKey[]): number;
 }
 

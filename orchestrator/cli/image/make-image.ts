@@ -1,6 +1,6 @@
 /**
- * Makes an image: a builder installs what the recipe says and stops, an image is made of its disk, and the builder is
- * ended, whatever happens. One that a killed command leaves carries the tags by which gc ends it.
+ * Makes an image: a builder installs what the recipe says and stops, EC2 makes an image of its disk, and the builder is
+ * terminated, whatever happens. A builder that a killed command leaves behind carries the tags by which gc ends it.
  */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -23,13 +23,13 @@ const LOOK_TRIES = 6;
 const EXPIRES_MS = 90 * 60_000;
 const CONSOLE_SHOWN = 1_500;
 
-/** Whose it is and until when, for gc; a builder belongs to a run that no database knows. */
+/** Owner and expiry, for gc; a builder belongs to a run that no database knows. */
 export const PURPOSE_TAG = 'crawlfleet:purpose';
 
 export interface ImageOrder {
   cloud: ImageCloud;
   clock: Clock;
-  /** Aborts when the user wants to leave; the builder is ended first. */
+  /** Aborts when the user wants to leave; the builder is terminated first. */
   signal: AbortSignal;
   onProgress: (text: string) => void;
   owner: string;
@@ -46,7 +46,7 @@ export interface MadeImage {
   tookMs: number;
 }
 
-/** Throws an AppError that says at which step it ended, with the console's end when the recipe failed. */
+/** Throws an AppError that names the failed step, with the end of the console when the recipe failed. */
 export async function makeImage(order: ImageOrder): Promise<MadeImage> {
   const { cloud, clock, onProgress } = order;
   const startedAtMs = clock.now();
@@ -81,7 +81,7 @@ export async function makeImage(order: ImageOrder): Promise<MadeImage> {
   }
 }
 
-/** Until it has stopped and said that it is ready. Chromium's version. */
+/** Waits until it has stopped and reported that it is ready. Returns Chromium's version. */
 async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<string> {
   const { cloud, clock } = order;
   let seen = '';
@@ -90,8 +90,8 @@ async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<stri
   const stopped = await poll(order, BUILD_MS, 'the builder is still at work', NO_IMAGE, async () => {
     const state = await patiently(order, () => cloud.builderState(instanceId), NO_IMAGE);
     if (state === 'terminated' || state === 'shutting-down')
-      throw failed(`somebody ended the builder ${instanceId}`, seen);
-    // Also while it runs: what EC2 shows of a stopped one may lag.
+      throw failed(`the builder ${instanceId} was terminated by another process`, seen);
+    // Also while it runs: EC2 may lag behind for a stopped one.
     await look();
     return state === 'stopped' ? true : null;
   });
@@ -121,7 +121,7 @@ async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
   });
 }
 
-/** What `look` gives in the end; null when the time is over. */
+/** The result of `look` once it is not null; null at the timeout. */
 async function poll<T>(
   order: ImageOrder,
   timeoutMs: number,
@@ -143,7 +143,7 @@ async function poll<T>(
   return null;
 }
 
-/** What to say when the user leaves meanwhile. */
+/** The message when the user leaves early. */
 interface Leaving {
   message: string;
   hint?: string;
@@ -163,7 +163,7 @@ async function pause({ clock, signal }: ImageOrder, { message, hint }: Leaving):
 
 const FINAL: readonly string[] = ['aws-denied', 'aws-invalid', 'aws-capability-missing'];
 
-/** A call that only looks: ten minutes of work are not thrown away because EC2 did not answer one. */
+/** A read-only call: one unanswered call must not discard ten minutes of work. */
 async function patiently<T>(order: ImageOrder, call: () => Promise<T>, left: Leaving): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
@@ -176,7 +176,7 @@ async function patiently<T>(order: ImageOrder, call: () => Promise<T>, left: Lea
   }
 }
 
-/** Never throws: what went wrong before matters more. */
+/** Never throws: the earlier error matters more. */
 async function endBuilder({ cloud, clock, onProgress }: ImageOrder, instanceId: string): Promise<void> {
   for (let tried = 1; ; tried++) {
     try {
@@ -185,7 +185,7 @@ async function endBuilder({ cloud, clock, onProgress }: ImageOrder, instanceId: 
     } catch (error) {
       if (tried === TERMINATE_TRIES) {
         onProgress(
-          `! the builder ${instanceId} could not be ended: ${describeError(error)}. It has stopped or will stop by itself; orchestrator gc ends it, or aws ec2 terminate-instances --instance-ids ${instanceId}`,
+          `! the builder ${instanceId} could not be ended: ${describeError(error)}. It has stopped or will stop on its own; orchestrator gc ends it, or aws ec2 terminate-instances --instance-ids ${instanceId}`,
         );
         return;
       }

@@ -1,21 +1,29 @@
-/** `orchestrator image --prune`: which of the images that the command has made are not needed any more, and their removal. */
+/**
+ * `orchestrator image --prune`: which of the images that the command has made are no longer needed, and their removal.
+ */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-cloud.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../find-run.ts';
 
-/** As many of the newest runs are looked at; an unfinished one is never far back. */
+/** Number of newest runs checked; an unfinished run is never far back. */
 const LOOKED_AT = 50;
 
 export interface Needed {
-  /** Only images of this owner are removed: others belong to somebody else's runs, and the policy covers them no more. */
+  /**
+   * Only images of this owner are removed: others belong to other main servers' runs, and the policy does not cover
+   * them.
+   */
   owner: string;
-  /** `aws.image`, and what runs under way launch from. */
+  /** `aws.image`, and the images of unfinished runs. */
   ids: ReadonlySet<string>;
 }
 
-/** All but the newest that can be launched, of each architecture. Ones that are still being made stay, and those that are needed. */
+/**
+ * All but the newest that can be launched, per architecture. Images that are still being made stay, and so do needed
+ * ones.
+ */
 export function supersededImages(newestFirst: readonly OwnImage[], { owner, ids }: Needed): OwnImage[] {
   const kept = new Set<string>();
   return newestFirst.filter((image) => {
@@ -27,7 +35,7 @@ export function supersededImages(newestFirst: readonly OwnImage[], { owner, ids 
   });
 }
 
-/** Images that stay although a newer one is there, each with the reason. */
+/** Images that stay although a newer one exists, each with the reason. */
 export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Needed): { id: string; why: string }[] {
   const old = supersededImages(
     newestFirst.map((image) => ({ ...image, owner })),
@@ -42,7 +50,7 @@ export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Nee
   });
 }
 
-/** Images that runs which have not ended launch their replacements from: what they pin, and what their claims name. */
+/** Images from which unfinished runs launch their replacements: those they pin, and those their claims name. */
 export async function imagesInUse(
   runs: Pick<RunStore, 'list'>,
   fleet: Pick<FleetStore, 'instances'>,
@@ -64,7 +72,7 @@ export interface Pruned {
   refused: { id: string; why: string }[];
 }
 
-/** Removes one after another; a refusal is told of, and the others are removed all the same. */
+/** Removes one after another; reports a refusal and continues with the others. */
 export async function removeImages(
   cloud: Pick<ImageCloud, 'removeImage'>,
   images: readonly OwnImage[],
@@ -85,7 +93,7 @@ export async function removeImages(
   return pruned;
 }
 
-/** What the command ends with when some could not be removed; null when all were. */
+/** The command's error when some could not be removed; null when all were. */
 export function refusalOf({ refused }: Pruned): AppError | null {
   if (refused.length === 0) return null;
   return new AppError('aws-failed', `${refused.map(({ id }) => id).join(', ')} could not be removed`, {

@@ -1,4 +1,4 @@
-/** Commands that make ready, look after and clear up what runs stand on: files, account, bundle, image. */
+/** Commands that prepare, maintain and clean up what runs depend on: files, account, bundle, image. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import type { SetupFlags } from '../setup/values.ts';
@@ -48,7 +48,7 @@ function addSetup(program: Command): void {
   program
     .command('setup')
     .description(
-      'print what the account needs (bucket, roles, security groups) as Terraform or aws-cli lines; changes nothing',
+      'print what the account needs (bucket, roles, security groups) as Terraform or aws-cli commands; changes nothing',
     )
     .addOption(configFlag())
     .addOption(
@@ -58,7 +58,7 @@ function addSetup(program: Command): void {
     .option('--region <region>', 'instead of aws.region')
     .option('--bucket <name>', 'instead of aws.bucket')
     .option('--owner <name>', 'instead of aws.owner')
-    .option('--name <prefix>', 'what the names of roles, policies and groups begin with (default: crawlfleet)')
+    .option('--name <prefix>', 'prefix of the names of roles, policies and groups (default: crawlfleet)')
     .option('--vpc <id>', 'the VPC of the fleet (default: that of aws.subnets, else the default VPC)')
     .option(
       '--main-server <where>',
@@ -81,7 +81,7 @@ function addSetup(program: Command): void {
 function addDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('look at everything a run stands on: rights, quota, network, database, site; launches nothing')
+    .description('check everything a run depends on: rights, quota, network, database, site; launches nothing')
     .addOption(configFlag())
     .addOption(deadlineFlag())
     .addOption(maxCostFlag())
@@ -130,7 +130,7 @@ function addImage(program: Command): void {
       ]),
     )
     .option('--list', 'only list the images that this command has made')
-    .option('--prune', 'only remove those images that are old and that nothing of ours needs')
+    .option('--prune', 'only remove old images that no run or setting needs')
     .addOption(yesFlag('first'))
     .addOption(jsonFlag())
     .action((flags: ImageFlags) =>
@@ -147,7 +147,7 @@ function addImage(program: Command): void {
 function addGc(program: Command): void {
   program
     .command('gc')
-    .description('find what dead main servers have left at AWS, mark it, and end it on the second sighting')
+    .description('find what dead main servers have left at AWS: a first gc marks it, a later one ends it')
     .addOption(configFlag())
     .option('--dry-run', 'show what it would do, change nothing')
     .addOption(jsonFlag())

@@ -1,4 +1,4 @@
-/** Commands that need nothing but the name of a run. */
+/** Commands that need only the name of a run. */
 import type { Command } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
@@ -12,7 +12,7 @@ interface RunOptions {
   environment: Record<string, string | undefined>;
 }
 
-/** A command on one run that takes no further flags. Its code is loaded when it is called: start-up stays quick. */
+/** A command on one run without further flags. Its code is loaded when it is called, to keep start-up fast. */
 export function addRunCommand(
   program: Command,
   words: { name: string; description: string; run?: string; kind?: 'works' | 'shows' },

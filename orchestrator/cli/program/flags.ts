@@ -1,9 +1,9 @@
-/** Flags that several commands have: declared once, with the same words in every help. */
+/** Flags that several commands share: declared once, with the same text in every help. */
 import { Option } from 'commander';
 import type { FlagValue } from '../config/load-config.ts';
 import { readAmount, readDuration } from './readers.ts';
 
-/** What a command finds among its flags; one that it does not declare is never there. */
+/** All common flags; a flag that a command does not declare is never set. */
 export interface CommonFlags {
   config: string;
   json?: boolean;
@@ -25,7 +25,7 @@ export const deadlineFlag = (): Option =>
   );
 
 export const maxCostFlag = (): Option =>
-  new Option('--max-cost <usd>', 'most that the run may cost').argParser(readAmount);
+  new Option('--max-cost <usd>', 'maximum cost of the run').argParser(readAmount);
 
 export const acceptDropFlag = (): Option =>
   new Option('--accept-drop', 'the product list has shrunk and is right: later runs are compared with it');
@@ -37,7 +37,7 @@ export const yesFlag = (beforeWhat: string): Option => new Option('-y, --yes', `
 export const architectureFlag = (insteadOf: string): Option =>
   new Option('--architecture <name>', `instead of ${insteadOf}`).choices(['x86_64', 'arm64']);
 
-/** Flags that stand for settings, as the configuration takes them: a flag wins over the file. */
+/** Flags that stand for settings, in the form the configuration takes: a flag wins over the file. */
 export function settingsIn(flags: Pick<CommonFlags, 'deadline' | 'maxCost'>): FlagValue[] {
   return [
     ...(flags.deadline === undefined ? [] : [{ path: ['run', 'deadline'], flag: '--deadline', value: flags.deadline }]),

@@ -1,4 +1,4 @@
-/** What stands below the flags in each command's --help: examples to copy, and the page to read on. */
+/** The text below the flags in each command's --help: examples to copy, and the docs page. */
 import type { Command } from 'commander';
 
 interface HelpNote {

@@ -1,10 +1,10 @@
-/** Values of flags: each reader gives what the command takes, or says what the flag must be. */
+/** Values of flags: each reader returns what the command takes, or throws what the flag must be. */
 import { InvalidArgumentError } from 'commander';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { parseDuration, parseShare } from '../../../shared/domain/quantity.ts';
 
-/** A duration, still as text: the configuration reads it again beside its own. */
+/** A duration, still as text: the configuration parses it again like its own values. */
 export function readDuration(text: string): string {
   const ms = parseDuration(text);
   if (ms === null || ms <= 0) throw new InvalidArgumentError('It must be a duration such as 45s, 4h or 1h30m.');
@@ -24,7 +24,7 @@ export function readCount(text: string): number {
   return count;
 }
 
-/** As many as anybody would read; a million would take minutes. */
+/** A limit on printed values; a million would take minutes. */
 export function readFewCount(text: string): number {
   const count = readCount(text);
   if (count > 1_000) throw new InvalidArgumentError('It must be 1,000 at most.');

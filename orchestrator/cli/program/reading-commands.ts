@@ -1,4 +1,4 @@
-/** Commands that look at runs. */
+/** Commands that inspect runs. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -17,7 +17,7 @@ export function addReadingCommands(program: Command): void {
     {
       name: 'watch',
       kind: 'shows',
-      description: 'the progress of a run that another process works on; Ctrl-C ends the watcher alone',
+      description: 'the progress of a run that another process works on; Ctrl-C ends only the watcher',
       run: 'default: the newest unfinished run',
     },
     async () => (await import('../commands/watch.ts')).watchCommand,

@@ -1,4 +1,4 @@
-/** Commands that make a run, end it, or bring its rows in. */
+/** Commands that start a run, end it, or load its results. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
@@ -56,7 +56,7 @@ export function addRunCommands(program: Command): void {
   addSchedule(program);
 }
 
-/** What `plan`, `run` and `retry` need to know of the run that they are about. */
+/** What `plan`, `run` and `retry` need to know of their run. */
 function plannedRun(flags: CommonFlags): {
   configPath: string;
   flags: FlagValue[];
@@ -139,7 +139,7 @@ function addRetry(program: Command): void {
 function addCancel(program: Command): void {
   program
     .command('cancel')
-    .description('end a run and discard what it has; also the rows of a held one')
+    .description('end a run and discard its results; also those of a held run')
     .argument('<run>', 'its name, as `status` lists it')
     .addOption(configFlag())
     .addOption(yesFlag('before discarding'))
@@ -156,7 +156,7 @@ function addCancel(program: Command): void {
 function addPublish(program: Command): void {
   program
     .command('publish')
-    .description('publish the rows of a run that were held back')
+    .description('publish the rows of a held run')
     .argument('[run]', 'default: the newest held run')
     .option('--force', 'also over the rows of a run that began later')
     .addOption(configFlag())

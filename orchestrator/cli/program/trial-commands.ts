@@ -1,4 +1,4 @@
-/** Commands to try things with, before a run: a page, a run on a virtual clock, an AWS endpoint on this machine. */
+/** Commands to test things before a run: a page, a run on a virtual clock, an AWS endpoint on this machine. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { parseDuration } from '../../../shared/domain/quantity.ts';
@@ -66,18 +66,18 @@ function addExtract(program: Command): void {
 function addSimulate(program: Command): void {
   program
     .command('simulate')
-    .description('play a run through on a virtual clock, with what may go wrong; touches nothing')
+    .description('simulate a run on a virtual clock, with failures; touches nothing')
     .addOption(optionalConfigFlag('configuration file; fleet.yaml if it is there'))
-    .option('-n, --products <number>', 'how many products, instead of those of the configuration', readCount)
+    .option('-n, --products <number>', 'number of products, instead of those of the configuration', readCount)
     .addOption(deadlineFlag())
     .option('--interval <duration>', 'start to start of two requests from one address', readDuration)
-    .option('--instances <number>', 'so many, whatever the plan says', readCount)
+    .option('--instances <number>', 'number of instances, whatever the plan says', readCount)
     .addOption(maxCostFlag())
     .option('--losses <share>', 'share of instances that die under way, such as 5%', readShare)
     .option('--bans <share>', 'share of addresses that the site bans', readShare)
     .option('--slow <share>', 'share of instances that keep a tenth of the pace', readShare)
     .option('--boot-failures <share>', 'share of launches that never say hello', readShare)
-    .option('--runs <number>', 'how many runs; a single one tells its story', readCount, 20)
+    .option('--runs <number>', 'number of runs; a single one prints its timeline', readCount, 20)
     .option('--seed <number>', 'the same seed gives the same runs', readSeed, 1)
     .addOption(dryRunFlag())
     .addOption(jsonFlag())

@@ -1,4 +1,4 @@
-/** What the account needs as lines for bash and the aws command. */
+/** What the account needs, as bash lines with the aws command. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
@@ -22,7 +22,7 @@ account=$(aws sts get-caller-identity --query Account --output text)
 `;
 
 function bucket({ bucket: name, region, keepDays }: SetupValues): string {
-  // us-east-1 is the one region that refuses its own name here.
+  // us-east-1 is the one region whose own name is refused here.
   const place = region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`;
   const lifecycle = {
     Rules: [
@@ -119,7 +119,7 @@ function controller(values: SetupValues): string {
   ].join('\n');
 }
 
-/** Not quoted, so that the shell puts the account's number in; nothing else in a policy means anything to it. */
+/** Unquoted, so that the shell inserts the account number; nothing else in a policy has a meaning for the shell. */
 const document = (text: string): string => `cat << POLICY
 ${text}
 POLICY`;

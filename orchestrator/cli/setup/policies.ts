@@ -11,7 +11,7 @@ export type PolicyName = keyof typeof POLICIES;
 
 /**
  * A policy as JSON text.
- * @param account what stands for the account's number: an expression of Terraform or of the shell, or the number itself
+ * @param account what stands for the account number: an expression of Terraform or of the shell, or the number itself
  */
 export function policyText(name: PolicyName, values: SetupValues, account: string): string {
   const names: Record<string, string> = {

@@ -1,4 +1,4 @@
-/** What the account needs, in words: the same list whatever it is written in. */
+/** What the account needs, in words: the same list for every output format. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import type { SetupValues } from './values.ts';
 import { CANARY_PORT } from './values.ts';
@@ -9,7 +9,7 @@ export interface Resource {
   why: string;
 }
 
-/** In the order in which they are made. */
+/** In the order of creation. */
 export function resourcesOf(values: SetupValues): Resource[] {
   const { bucket, keepDays, instanceProfile, name, mainServer, callbackPort, controllerUser, owner, canary } = values;
   const inVpc = mainServer.kind === 'vpc';
@@ -58,7 +58,7 @@ export function resourcesOf(values: SetupValues): Resource[] {
   ];
 }
 
-/** The sections of fleet.yaml that go with it. */
+/** The matching sections of fleet.yaml. */
 export function fleetLines(values: SetupValues): string {
   const host = values.mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(values.mainServer.cidr);
   return [
@@ -74,7 +74,10 @@ export function fleetLines(values: SetupValues): string {
   ].join('\n');
 }
 
-/** Without them a run goes to the default VPC, where none of these groups are; which to take in another one only its owner knows. */
+/**
+ * Without them a run goes to the default VPC, which has none of these groups; in another VPC only its owner can choose
+ * the subnets.
+ */
 function subnetLines({ subnets, vpcId }: SetupValues): string[] {
   if (subnets.length > 0) return [`  subnets: [${subnets.join(', ')}]`];
   return vpcId === null ? [] : [`  subnets: [SUBNET-OF-${vpcId}-IN-ONE-ZONE, SUBNET-OF-${vpcId}-IN-ANOTHER-ZONE]`];

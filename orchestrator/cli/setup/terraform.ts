@@ -1,4 +1,4 @@
-/** What the account needs as Terraform, in the form that `terraform fmt` gives it. */
+/** What the account needs as Terraform, formatted as `terraform fmt` does. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
@@ -8,7 +8,7 @@ import { CANARY_PORT } from './values.ts';
 const FROM_INSTANCES = 'referenced_security_group_id = aws_security_group.instance.id';
 const ACCOUNT = '${data.aws_caller_identity.current.account_id}';
 
-/** One file; `terraform validate` accepts it. Nothing in it is shared with what a run makes for itself. */
+/** One file that `terraform validate` accepts. It shares nothing with what a run makes for itself. */
 export function terraformText(values: SetupValues): string {
   const inVpc = values.mainServer.kind === 'vpc';
   return [
@@ -90,7 +90,7 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "fleet" {
   }
 }
 
-# bundles/ has no rule: a bundle is put once and used every night, and one that went in the middle of a run would be missed.
+# bundles/ has no rule: a bundle is put once and used every night, and one deleted in the middle of a run would be missing.
 resource "aws_s3_bucket_lifecycle_configuration" "fleet" {
   bucket = aws_s3_bucket.fleet.id
   rule {
@@ -170,7 +170,7 @@ const group = (role: string, name: string, description: string): string => `reso
 }
 `;
 
-/** `from`: the line that says from where; terraform fmt aligns the others with it. */
+/** `from`: the line with the source; terraform fmt aligns the others with it. */
 function ingress(role: string, port: number, from: string, name = role): string {
   const width = from.indexOf('=') - 1;
   const line = (key: string, value: string | number): string => `  ${key.padEnd(width)} = ${value}`;

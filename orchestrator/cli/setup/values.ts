@@ -1,24 +1,24 @@
-/** What `setup` writes for: names and places from flags first, then from fleet.yaml, then the defaults. */
+/** The values that `setup` writes: names and locations from flags first, then from fleet.yaml, then the defaults. */
 import { hostname } from 'node:os';
 import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ConfigValues } from '../config/schema.ts';
 import { portOf } from '../url-port.ts';
 
-/** Where the main server stands, as the security groups see it. */
+/** Where the main server is, from the view of the security groups. */
 export type MainServer =
-  /** In the fleet's VPC: a security group of its own is made for it. */
+  /** In the fleet's VPC: it gets its own security group. */
   | { kind: 'vpc' }
   /** Elsewhere: it comes from these addresses. */
   | { kind: 'outside'; cidr: string };
 
 export interface SetupValues {
   region: string;
-  /** `aws`, or `aws-cn`, `aws-us-gov` in the regions apart. */
+  /** `aws`, or `aws-cn`, `aws-us-gov` in the separate partitions. */
   partition: string;
   bucket: string;
   owner: string;
-  /** Names of what is made begin with it. */
+  /** Prefix of the names of everything created. */
   name: string;
   /** The instance profile; its role has the same name. */
   instanceProfile: string;
@@ -28,11 +28,14 @@ export interface SetupValues {
   mainServer: MainServer;
   /** Port of the callback listener. */
   listenPort: number;
-  /** Port that instances call back at: another one where something on the main server stands before the listener. */
+  /**
+   * Port that instances call back at: differs if a proxy or port forwarding on the main server is in front of the
+   * listener.
+   */
   callbackPort: number;
-  /** An existing IAM user that is to be the controller; null: none. */
+  /** An existing IAM user that becomes the controller; null: none. */
   controllerUser: string | null;
-  /** Objects under `runs/` go after so many days. */
+  /** Days until objects under `runs/` are removed. */
   keepDays: number;
   /** With the rights of `orchestrator image`. */
   image: boolean;
@@ -57,10 +60,10 @@ export interface SetupFlags {
 const DEFAULT_NAME = 'crawlfleet';
 const DEFAULT_KEEP_DAYS = 30;
 const DEFAULT_CALLBACK_PORT = 8700;
-/** Where `npm run canary` serves its pages unless told otherwise. */
+/** Where `npm run canary` serves its pages by default. */
 export const CANARY_PORT = 8780;
 
-/** All text goes into policies, HCL and shell lines, so each has the letters that its AWS name may have, and no others. */
+/** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
   ['region', /^[a-z]{2}(-[a-z]+)+-\d$/, 'must be a region such as ap-northeast-1'],
   ['bucket', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be a bucket name: 3 to 63 small letters, digits, . or -'],
@@ -73,8 +76,8 @@ const FORMS: [keyof SetupFlags, RegExp, string][] = [
 const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = { controllerUser: '--controller-user' };
 
 /**
- * Fills in what neither flags nor configuration say. Throws `usage` for what cannot be guessed, all of it at once.
- * @param config null where there is no fleet.yaml yet
+ * Fills in what neither flags nor configuration set. Throws one `usage` error for all values without a default.
+ * @param config null without a fleet.yaml
  */
 export function setupValues(
   flags: SetupFlags,
@@ -132,7 +135,7 @@ const formFaults = (values: SetupFlags): string[] =>
     return value === undefined || form.test(String(value)) ? [] : [`${FLAG_NAMES[key] ?? `--${key}`} ${must}`];
   });
 
-/** Of the callback URL: a public address is outside; a private one or a name is taken to be in the VPC. */
+/** From the callback URL: a public address is outside; a private one or a name is assumed to be in the VPC. */
 function mainServerOf(flag: string | undefined, serverUrl: string | null): MainServer | null {
   if (flag === 'vpc') return { kind: 'vpc' };
   if (flag !== undefined) {

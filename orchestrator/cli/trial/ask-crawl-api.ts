@@ -1,6 +1,6 @@
 /**
- * Has one page read by the code that instances run. The main server never imports it, so it is started as a process of its own:
- * one JSON document in on stdin, one out on stdout.
+ * Reads one page with the code that instances run. The main server never imports that code, so it runs as a separate
+ * process: one JSON document in on stdin, one out on stdout.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -13,9 +13,9 @@ import { trialAnswerSchema } from '../../../shared/wire/page-trial.ts';
 
 export type PageReading = Exclude<TrialAnswer, { outcome: 'error' }>;
 
-/** For starting the program and a browser, beside the time that the requests may take. */
+/** Time to start the program and a browser, in addition to the time limits of the requests. */
 const START_MS = 60_000;
-/** Rows of a large page with the way of each field; more than that is no answer. */
+/** Enough for the rows of a large page with the trace of each field. */
 const MAX_ANSWER_BYTES = 200_000_000;
 
 /** Throws the AppError of the program, or `internal` when it ends without an answer. */
@@ -28,7 +28,7 @@ export async function askCrawlApi(trial: PageTrial): Promise<PageReading> {
   if (!parsed.success)
     throw new AppError(
       'internal',
-      `the page reader has given no answer: ${stderr.trim().slice(-2_000) || 'it ended without a word'}`,
+      `the page reader has given no answer: ${stderr.trim().slice(-2_000) || 'it ended without output'}`,
     );
   const answer = parsed.data;
   if (answer.outcome !== 'error') return answer;
@@ -48,7 +48,7 @@ function parseJson(text: string): unknown {
 }
 
 function runProgram(input: string, timeoutMs: number): Promise<{ stdout: string; stderr: string }> {
-  // In the checkout this file is TypeScript, in the installed package it is compiled, and so is the program.
+  // In the checkout this file and the program are TypeScript, in the installed package both are compiled.
   const here = fileURLToPath(import.meta.url);
   const program = path.resolve(path.dirname(here), '../../../crawl-api', `extract-page${path.extname(here)}`);
   return new Promise((resolve, reject) => {
@@ -68,7 +68,7 @@ function runProgram(input: string, timeoutMs: number): Promise<{ stdout: string;
       reject(new AppError('internal', `cannot start the page reader: ${cause.message}`, { cause })),
     );
     child.on('close', () => resolve({ stdout, stderr }));
-    // It may end before it has read everything; its answer, or the lack of one, says why.
+    // It may end before it has read everything; its answer, or the lack of one, shows why.
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
   });

@@ -1,4 +1,4 @@
-/** A trial as text for people: every field with its value, and how each step came to it. */
+/** A trial as text for the user: every field with its value, and the steps that led to it. */
 import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
 import { plain, quote } from './terminal-text.ts';
 import type { FieldReport, TrialReport } from './trial-report.ts';
@@ -69,7 +69,7 @@ function describeValues(count: number, values: readonly unknown[]): string {
   return `${shown.join('  ')}${count > shown.length ? `  … ${count} values` : ''}`;
 }
 
-/** A number that can be read in two ways as a sentence. */
+/** A value as text; a number with two possible readings as a sentence. */
 function show(value: unknown, maxChars: number): string {
   if (!isUnread(value)) return quote(value, maxChars);
   const readings = readingsOf(value);
@@ -95,7 +95,7 @@ function describeOutcome({ outcome, reason, detail, rows }: TrialReport): string
   return `The product would be failed(${reason}): ${plain(detail ?? '')}.`;
 }
 
-/** The commonest reason for a missing value: a script puts it there. */
+/** The most common reason for a missing value: a script fills it in. */
 function adviseBrowser({ by, reason, mapping }: TrialReport): string[] {
   if (by !== 'http' || reason !== 'parse' || mapping === null) return [];
   return ['If a browser shows the value, try --render browser.'];

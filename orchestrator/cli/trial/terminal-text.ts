@@ -1,6 +1,6 @@
-/** Text that comes from elsewhere, safe to print: it may hold control sequences that would speak to the terminal. */
+/** Makes text from outside safe to print: it may hold terminal control sequences. */
 
-/** As JSON, with every control and invisible formatting character written out. */
+/** As JSON, with every control and invisible formatting character escaped. */
 export function quote(value: unknown, maxChars = 120): string {
   const text = JSON.stringify(value) ?? 'null';
   const shown =
@@ -13,12 +13,12 @@ export function plain(text: string, maxChars = 300): string {
   return escapeControls(text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}…` : text);
 }
 
-/** The text with its lines and tabs; every other control and invisible formatting character written out. */
+/** The text with its lines and tabs; every other control and invisible formatting character escaped. */
 export function printable(text: string): string {
   return text.replaceAll(/[^\n\t]+/g, escapeControls);
 }
 
-/** The text on one line, uncut: what a stranger may have put a line end into must not pass for a line of ours. */
+/** The text on one line, uncut: a line break in text from outside must not fake a line of ours. */
 export function oneLine(text: string): string {
   return escapeControls(text);
 }

@@ -1,4 +1,4 @@
-/** What `orchestrator extract` is asked for, from its flags and, where one is named or needed, the configuration. */
+/** The input of `orchestrator extract`, from its flags and, if one is named or needed, the configuration. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -19,14 +19,14 @@ export interface ExtractFlags {
   field: string | undefined;
   render: 'http' | 'browser' | undefined;
   userAgent: string | undefined;
-  /** The browser to use; without it one is looked for. */
+  /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Readonly<Record<string, string | undefined>>;
 }
 
 export interface TrialInput {
   trial: PageTrial;
-  /** How the page and the mapping are called in what is printed. */
+  /** Names of the page and the mapping in the output. */
   pageName: string;
   mappingName: string;
 }
@@ -36,7 +36,7 @@ const UNKNOWN_PAGE = 'https://page.invalid/';
 
 const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
 
-/** Throws `usage` for flags that do not go together, and what reading the files throws. */
+/** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags): TrialInput {
   const page = readPage(flags);
   const config = flags.configPath !== undefined || flags.mapping === undefined ? readConfig(flags) : null;
@@ -116,7 +116,7 @@ function openMapping(path: string): MappingFile {
   }
 }
 
-/** Without its address nobody can say which mapping a file is for. */
+/** Without the file's address it is unknown which mapping applies. */
 function checkPatterns(mapping: Mapping, { file, urlOf }: ExtractFlags): void {
   if (file === undefined || urlOf !== undefined) return;
   if (mapping.pages.every((page) => page.urlPatterns.length > 0))

@@ -1,4 +1,4 @@
-/** What `orchestrator extract` tells: the document of --json, made from the answer of the page reader. */
+/** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
 import { fieldType } from '../../../shared/domain/mapping.ts';
 import type { Field, FieldType, FieldValue, PageMapping } from '../../../shared/domain/mapping.ts';
@@ -10,26 +10,26 @@ export interface FieldReport {
   name: string;
   type: FieldType;
   required: boolean;
-  /** With rows that of the first record, cut short like those of the steps. */
+  /** With rows that of the first record, truncated like the values of the steps. */
   value: FieldValue;
-  /** What each step left, from the page to the value; empty when the page was not looked at for it. */
+  /** What each step left, from the page to the value; empty when the page was not read for this field. */
   steps: StepTrace[];
 }
 
 export interface TrialReport {
   url: string;
-  /** How the page was got. */
+  /** How the page was fetched. */
   by: 'http' | 'browser' | 'file';
   requests: { url: string; status: number | null }[];
-  /** What would become of the product in a run. */
+  /** The outcome of the product in a run. */
   outcome: 'stored' | 'gone' | 'failed';
-  /** Of a failed one, as in the ledger. */
+  /** Of a failed product, as in the ledger. */
   reason: string | null;
   detail: string | null;
   kind: 'html' | 'xml' | 'json' | null;
   /** Name of the mapping that was used. */
   mapping: string | null;
-  /** Steps that need the whole page as a tree, with the field they are in; empty when it is read as it streams. */
+  /** Steps that need the whole page as a tree, with their field; empty when the page is parsed as a stream. */
   dom: string[];
   fields: FieldReport[];
   /** Null for a mapping without rows. */
@@ -37,7 +37,7 @@ export interface TrialReport {
   links: string[];
 }
 
-/** With `field` only that one is reported; what becomes of the product counts all of them. */
+/** With `field` only that field is reported; the outcome still considers all of them. */
 export function reportTrial(trial: PageTrial, answer: PageReading, field?: string): TrialReport {
   const { url, mapping } = trial;
   const base = {
@@ -82,7 +82,8 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
 
 function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }): FieldReport {
   const steps = answer.trace.find((trace) => trace.field === field.name)?.steps ?? [];
-  // The first record may have been left out, and a page that lacks a required value gives no row: the way still shows the value.
+  // The first record may have been dropped, and a page without a required value gives no row: the steps still show the
+  // value.
   const value = inRows ? null : answer.rows?.[0]?.row[field.name];
   return {
     name: field.name,
@@ -108,7 +109,7 @@ function describeMissing(missing: string, page: PageMapping | null): string {
     : 'the page has no record; rows.empty can say what a page that rightly has none looks like';
 }
 
-/** Each step that needs a tree, with its place. */
+/** Each step that needs a tree, with its field. */
 export function findDomSteps(page: PageMapping): string[] {
   const chains = [
     ...page.fields.map(({ name, steps }) => ({ name, steps })),

@@ -1,12 +1,12 @@
-/** What the body of a callback says. */
+/** Parses and classifies the bodies of callbacks. */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { openIncident } from '../decide/ban-policy.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 
 /**
- * True when an instance says no more than that it goes on crawling: most heartbeats of a run. What the loop last saw is good enough for
- * the reply then, and the loop need not look; a large fleet speaks hundreds of times a second.
+ * True when a heartbeat only reports that the instance goes on crawling, as most do. Then the last observed world is
+ * good enough for the reply, and the loop need not wake up; a large fleet sends hundreds of heartbeats a second.
  */
 export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
   const { progress, offered, transferred, parts, incident, problem } = heartbeat;
@@ -14,7 +14,7 @@ export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'ph
   return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
 }
 
-/** The body as its schema has it, or what is wrong with it. */
+/** The body parsed by its schema, or what is wrong with it. */
 export function parseBody<T>(
   schema: { parse(value: unknown): T },
   body: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Hello, heartbeat and completion: who may say them, and what they change. Every change is one conditional update, so a
- * repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
+ * Hello, heartbeat and completion: who may send them, and what they change. Every change is one conditional update, so
+ * a repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
  */
 import type { KeyObject } from 'node:crypto';
 import { manifestKey } from '../../../shared/domain/keys.ts';
@@ -40,9 +40,9 @@ export interface Callback {
   /** Null for hello. */
   counter: number | null;
   signature: string;
-  /** Reads the exact bytes, because they are what was signed; asked for only once the headers name a claim. May reject. */
+  /** Reads the exact bytes that were signed; called only once the headers name a claim. May reject. */
   body: () => Promise<Uint8Array>;
-  /** The address it came from, as the listener saw it. */
+  /** Source address as the listener saw it. */
   source?: string;
 }
 
@@ -55,14 +55,14 @@ export interface CallbackReply {
 
 /** What the handlers share with the loop. */
 export interface LoopLink {
-  /** The last world seen; null before the first. */
+  /** The last observed world; null before the first. */
   world(): World | null;
   wake(): void;
 }
 
-/** To every stranger the same: whether a run, slot or epoch exists is for those to know who can sign. */
-const NOT_PROVED = 'unknown, or not rightly signed; an instance that was only just claimed may try again';
-/** Between two alarms about the same kind of refused callback. */
+/** The same for every unauthenticated caller: it must not reveal whether a run, slot or epoch exists. */
+const NOT_PROVED = 'unknown caller or invalid signature; an instance that was claimed a moment ago may try again';
+/** Minimum time between two alarms about the same kind of refused callback. */
 const QUIET_MS = 60_000;
 
 export class Callbacks {
@@ -73,7 +73,7 @@ export class Callbacks {
   readonly #transfers: Transfers;
   readonly #callers: CallerKeys;
   readonly #sources = new Sources();
-  /** A product that the fleet has stored; null before it was looked for. */
+  /** A product that the fleet has stored; null until one is found. */
   #canaryPage: string | null = null;
   /** Until when a refusal of this kind raises no further alarm. */
   readonly #quietUntilMs = new Map<string, number>();
@@ -102,8 +102,8 @@ export class Callbacks {
     if (!hello.ok) return refuse(400, hello.error);
     const record = await core.fleet.get(core.runId, slot, epoch);
     if (!record) return refuse(404, 'no such slot and epoch');
-    // RunInstances may still be on its way back to us while the instance is up already.
-    if (record.instanceId === null) return refuse(425, 'this instance is not known yet; say hello again');
+    // The instance may be up before the reply of RunInstances arrives.
+    if (record.instanceId === null) return refuse(425, 'this instance is not known yet; send hello again');
     let publicKey: KeyObject;
     try {
       publicKey = importPublicKey(hello.value.publicKey);
@@ -144,7 +144,7 @@ export class Callbacks {
       case 'repeated':
         return this.#answer(HELLO_PATH, callback, { ok: true });
       case 'unknown':
-        return refuse(425, 'this instance is not known yet; say hello again');
+        return refuse(425, 'this instance is not known yet; send hello again');
       case 'other-key':
       case 'other-instance':
         await this.#alarmOfForgery(callback, `a second hello with the same token (${result})`);
@@ -154,20 +154,25 @@ export class Callbacks {
     }
   }
 
-  /** Its token may have been read from the user data by another machine. Behind a NAT all come from one address, and one alarm is enough. */
+  /**
+   * Another machine may have read the token from the user data. Behind a NAT all hellos come from one address: one
+   * alarm is enough.
+   */
   async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
     const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
     const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
     const foreign = foreignSource(source, shown);
     if (foreign === null) return;
     const known = [shown.public, shown.private].filter((one) => one !== null).join(' and ');
-    const detail = `the hello of ${instanceId} came from ${foreign}, but EC2 shows ${known} for it; right where a NAT or proxy stands between, else another machine has its user data`;
+    const detail = `the hello of ${instanceId} came from ${foreign}, but EC2 shows ${known} for it; expected behind a NAT or a proxy, otherwise another machine has its user data`;
     await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
   }
 
-  /** The address it is known under from now on; those of others are put right when this one shows how. */
+  /**
+   * The address to record for the instance; also corrects those of others once this hello shows which source to trust.
+   */
   async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
-    // After the first hello the record holds what that has shown, not EC2's word: nothing to learn from.
+    // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
     if (record.publicKey !== null) return record.address ?? own;
     const { fleet, runId, fence } = this.#core;
     const { address, corrected } = this.#sources.hello(callback, {
@@ -194,7 +199,7 @@ export class Callbacks {
     const run = routine ? world?.run : await this.#freshRun(world);
     if (!world || !run) return refuse(503, 'the main server is starting');
     const superseded = world.instances.some((i) => i.slot === slot && i.epoch > epoch);
-    // What a fenced epoch says of itself is of no interest to anybody: it gets the word that it is, and leaves no trace.
+    // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
     if (superseded || !(isServing(checked.phase) || checked.phase === 'done'))
       return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, checked, heartbeat));
     const beat = { counter: callback.counter!, progress: heartbeat.progress, problem: heartbeat.problem };
@@ -208,11 +213,11 @@ export class Callbacks {
     const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, callback, p));
     const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
     if (serving) await core.results.register(core.runId, slot, epoch, own, core.fence);
-    // Numbers may have gaps: after damage to its journal an instance goes on with much higher ones.
+    // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
     const partsAck = serving ? Math.max(-1, ...own.map((p) => p.seq)) : -1;
-    // Before anything is granted: what it gave back is no longer its own.
+    // Before any grant: transferred chunks are no longer its own.
     if (serving) await this.#transfers.take(record, heartbeat.transferred);
-    // An address with an open incident crawls nothing: what it has just been offered goes to others.
+    // An address with an open incident does not crawl: chunks just offered to it go to other instances.
     const granted = serving && !isUnavailable(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
     const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
     const current = { ...world, run, work, nowMs: core.clock.now() };
@@ -243,14 +248,17 @@ export class Callbacks {
     return this.#answer(HEARTBEAT_PATH, callback, orders);
   }
 
-  /** For an instance that has stored nothing: a page of another one, so that it need not take an odd page for a ban. */
+  /**
+   * For an instance that has stored nothing: a page stored by another one, so that it does not mistake an odd page for
+   * a ban.
+   */
   async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
     this.#canaryPage ??= await this.#core.work.anyStored(this.#core.runId);
     return this.#canaryPage;
   }
 
-  /** The run as it is now, with what only the loop measures. */
+  /** The current row of the run, with the tail that only the loop measures. */
   async #freshRun(world: World | null): Promise<World['run'] | null> {
     const run = await this.#core.runs.get(this.#core.runId);
     return run === null || world === null ? null : { ...run, measuredTailMs: world.run.measuredTailMs };
@@ -267,7 +275,7 @@ export class Callbacks {
     if (parsed.value.manifestKey !== manifestKey(core.runId, slot, epoch))
       return refuse(400, 'manifestKey is not the key of this epoch');
     if (isServing(checked.phase) && checked.manifestKey === null) {
-      // Given up meanwhile: then only `close` may say that the epoch is closed.
+      // If it has been given up since, only `close` may close the epoch.
       await core.fleet.noteManifest(core.runId, slot, epoch, parsed.value, core.fence);
       this.#loop.wake();
     }
@@ -308,14 +316,14 @@ export class Callbacks {
       await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
       return refuse(401, NOT_PROVED);
     }
-    // Only now, for one who is who he says: this costs the database something.
+    // Only for an authenticated caller: this queries the database.
     const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
     if (!record) return refuse(404, 'no such slot and epoch');
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
     return { record, body };
   }
 
-  /** Strangers can be refused as often as they like; that must not fill the log and the database. */
+  /** Unauthenticated callers must not be able to fill the log and the database. */
   async #alarmOfForgery({ slot, epoch }: Callback, what: string): Promise<void> {
     const detail = `${what} was refused for slot ${slot} epoch ${epoch}`;
     const now = this.#core.clock.now();

@@ -1,7 +1,7 @@
 /**
- * Who a callback claims to come from, as far as possible without the database: anybody who reaches the port can forge
- * as fast as he likes, and that must cost the run's own work nothing. A claim's token never changes, nor does a key once it
- * is bound, so what was read once is good for the whole run.
+ * The keys to check a callback's sender with, as far as possible without the database: unauthenticated callers must not
+ * be able to load it. A claim's token never changes, nor does a key once it is bound, so both are cached for the whole
+ * run.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { KeyObject } from 'node:crypto';
@@ -10,7 +10,7 @@ import type { Core } from '../model/core.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
-/** What a callback of a slot and epoch is checked with. */
+/** The keys that callbacks of a slot and epoch are checked with. */
 export interface Credentials {
   readonly token: string;
   /** Null until hello has bound one. */
@@ -23,9 +23,11 @@ export interface CallerId {
   epoch: number;
 }
 
-/** Look-ups for callers that nobody knows yet: half of the pool's connections stay for those whose signature was right. */
+/** Maximum concurrent look-ups for unknown callers: half of the connection pool stays free for authenticated ones. */
 const MAX_LOOKUPS = 4;
-/** The loop sees each new claim within a heartbeat, so only what is younger has to be looked up, and that is little. */
+/**
+ * Maximum look-ups per second: the loop sees each new claim within a heartbeat, so only younger ones need a look-up.
+ */
 const MAX_LOOKUPS_A_SECOND = 50;
 
 export class CallerKeys {
@@ -42,8 +44,9 @@ export class CallerKeys {
   }
 
   /**
-   * From memory, then from the last world, and only then, a few at a time, from the database. Null: there is no such claim, or
-   * too many strangers ask just now, and an honest caller comes again. With `withKey`, memory counts only when the key is in it.
+   * From memory, then from the last observed world, and only then, a few at a time, from the database. Null: there is
+   * no such claim, or too many unknown callers just now; an honest caller retries. With `withKey`, memory counts only
+   * if it has the key.
    */
   async find(place: CallerId, withKey: boolean): Promise<Credentials | null> {
     if (place.run !== this.#core.runId) return null;
@@ -59,7 +62,7 @@ export class CallerKeys {
     }
   }
 
-  /** After a hello was taken: its key is the instance's from now on. */
+  /** Binds the key of an accepted hello to the instance. */
   bound(place: CallerId, publicKey: KeyObject): void {
     const known = this.#remembered(place);
     if (known) known.publicKey ??= publicKey;

@@ -1,4 +1,4 @@
-/** From a heartbeat and the world around it to what the orders depend on. Pure. */
+/** Derives the input of the orders from a heartbeat and the observed world. Pure. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
@@ -11,17 +11,17 @@ export interface HeardHeartbeat extends Pick<
   OrderInput,
   'granted' | 'partsAck' | 'superseded' | 'transfer' | 'maxProducts' | 'canaryPage'
 > {
-  /** The sender as it is since this heartbeat. */
+  /** The sender's record, updated by this heartbeat. */
   record: InstanceRecord;
   heartbeat: Heartbeat;
-  /** False for one that is given up or superseded: it gets no more than the word that it is. */
+  /** False for an instance that is given up or superseded: its reply only reports that. */
   serving: boolean;
   robots: RobotsPolicy | null;
-  /** True while the fleet is uneven enough for this one to be given something. */
+  /** True while the fleet is uneven enough for this instance to receive chunks. */
   awaited: boolean;
 }
 
-/** @param world as last seen, with the run, the work and the time of this moment */
+/** @param world as last observed, with the current run, work and time */
 export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
   const { serving, awaited, record, ...rest } = heard;
   const current = { ...world, instances: withCurrent(world.instances, record) };
@@ -39,13 +39,13 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
   };
 }
 
-/** The list with this row in place of the one of an earlier look; the very list when that is in it, with all that is known of it. */
+/** The list with this row in place of an older one; the same list, with its cached results, if the row is in it. */
 function withCurrent(instances: InstanceRecord[], record: InstanceRecord): InstanceRecord[] {
   const at = instances.findIndex((i) => i.slot === record.slot && i.epoch === record.epoch);
   return at === -1 || instances[at] === record ? instances : instances.with(at, record);
 }
 
-/** The reply to an epoch that is given up or superseded: nothing is its own, and it is to go. */
+/** The reply to an epoch that is given up or superseded: it owns nothing and has to end. */
 export function fencedOrders(world: World, record: InstanceRecord, heartbeat: Heartbeat): Orders {
   const none = {
     granted: [],

@@ -1,4 +1,4 @@
-/** What a heartbeat says of the sender's incident, into the database. */
+/** Records the incident that a heartbeat reports. */
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Heartbeat, Incident } from '../../../shared/wire/callbacks.ts';
 import { openIncident } from '../decide/ban-policy.ts';
@@ -9,7 +9,9 @@ const MAX_URL = 2_000;
 const MAX_HEADERS = 40;
 const MAX_HEADER = 500;
 
-/** What of the record the heartbeat has changed. Writes only when the incident began, turned into a ban, or ended. */
+/**
+ * Returns what the heartbeat changes in the record. Writes only when the incident began, turned into a ban, or ended.
+ */
 export async function recordIncident(
   core: Core,
   record: InstanceRecord,
@@ -31,7 +33,7 @@ export async function recordIncident(
   if (incident?.verdict === 'suspect')
     await core.alarm(
       `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
-        'whether it is banned or the site has changed, the other addresses tell',
+        'the other addresses will show whether it is banned or the site has changed',
       record,
     );
   const after = await core.fleet.get(core.runId, record.slot, record.epoch);
@@ -47,7 +49,7 @@ function toReport(incident: Incident, nowMs: number): IncidentReport {
   };
 }
 
-/** An instance may send as much as a callback holds; a proof needs less. */
+/** An instance may send as much as a callback holds; evidence needs less. */
 function trim(evidence: Evidence): Evidence {
   const headers = Object.entries(evidence.headers)
     .slice(0, MAX_HEADERS)

@@ -1,4 +1,4 @@
-/** The orders in the reply to a heartbeat. Pure, so that they are the same whatever brought the heartbeat here. */
+/** The orders in the reply to a heartbeat. Pure, so that they do not depend on how the heartbeat arrived. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
@@ -11,9 +11,9 @@ export interface OrderInput {
   run: RunRecord;
   record: InstanceRecord;
   heartbeat: Heartbeat;
-  /** Chunks of the heartbeat that are its own now. */
+  /** Chunks offered in the heartbeat that it now owns. */
   granted: string[];
-  /** Chunks of the run that nobody owns, after the grants. */
+  /** Chunks of the run without an owner, after the grants. */
   waiting: number;
   /** True while an address with an open incident, or a slow one, still holds products that may come back. */
   returning: boolean;
@@ -21,23 +21,26 @@ export interface OrderInput {
   /** True when a newer epoch has the slot. */
   superseded: boolean;
   robots: RobotsPolicy | null;
-  /** By how much every interval is longer, because the site is down. */
+  /** Factor by which every interval is longer, because the site is down. */
   slowdown: number;
-  /** True when a banned instance is to give its products back and keep its place. */
+  /** True when a banned instance has to return its products and keep its slot. */
   returnProducts: boolean;
   /** Chunks that others could crawl sooner. */
   transfer: string[];
-  /** Products it is to hold at most; null while shares are equal. */
+  /** Maximum products it may hold; null while shares are equal. */
   maxProducts: number | null;
-  /** True when an instance makes room for another address, because its own is banned or to be rotated: it uploads, closes and goes. */
+  /**
+   * True when its address is replaced, because it is banned or rotated: the instance uploads, closes its epoch and
+   * ends.
+   */
   rotate: boolean;
   verdict: Orders['verdict'];
   canaryPage: Orders['canaryPage'];
 }
 
 /**
- * Sealed = the shard is complete: nothing waits for an owner or may come back, and all that this instance holds is
- * crawled. Before that an instance stays open, so that it can take what comes back from a lost, banned or slow one.
+ * Sealed = the shard is complete: no chunk waits for an owner or may come back, and this instance has crawled all it
+ * holds. Before that an instance stays open, so that it can take products of a lost, banned or slow one.
  */
 export function isShardComplete(
   input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'rotate'>,

@@ -1,6 +1,6 @@
 /**
- * Fresh addresses while the run goes on (`aws.recycle_every`): an instance stops, uploads and goes, and its slot gets another one
- * under the next epoch. A few at a time, and never where it would cost the run more than it brings. Pure.
+ * Address rotation during a run (`aws.recycle_every`): an instance stops, uploads and ends, and its slot gets another
+ * one under the next epoch. A few at a time, and never where it would cost the run more than it gains. Pure.
  */
 import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address-rotation.ts';
 import type { Action } from '../model/actions.ts';
@@ -15,7 +15,7 @@ import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
 
-/** Asks the instances whose address is old enough to make room, as far as the fleet can spare them now. */
+/** Rotates the addresses that are old enough, as far as the fleet can spare their instances now. */
 export function rotations(world: World): Action[] {
   const everyMs = world.run.settings.aws.recycleEveryMs ?? null;
   if (everyMs === null || !isGoodTime(world)) return [];
@@ -49,12 +49,12 @@ const noteWait = (): Action => ({ kind: 'note', note: WAIT_NOTE, alarm: true });
 const WAIT_NOTE: Note = {
   key: 'rotations wait',
   event: 'decision',
-  detail: `addresses that are due under aws.recycle_every are not rotated while launches are put off, as after a refusal for the account's quota`,
+  detail: `addresses due under aws.recycle_every are not rotated while launches are delayed, for example after a refusal for the account's quota`,
 };
 
 /**
- * The run has time for it, EC2 has not refused for good, and the site has no quarrel with anybody: while it bans, a fresh address
- * would be one more that it gets to know. A run that would be late by it keeps its hands on what it has.
+ * The run has time for it, EC2 has not refused permanently, and no address has an open incident or a recent ban: while
+ * the site bans, a fresh address would only be exposed to it. A run that would be late because of it does not rotate.
  */
 function isGoodTime(world: World): boolean {
   const { forecast } = world;
@@ -62,18 +62,18 @@ function isGoodTime(world: World): boolean {
   if (recentBans(world).banned.length > 0) return false;
   if (world.instances.some((r) => !isGivenUp(r) && openIncident(r) !== null)) return false;
   const p95Ms = forecast?.end.p95Ms ?? null;
-  // Those that are rotated at once lose the same minutes, each on its own: what they have waits for their successors.
+  // Instances that are rotated together each lose the same minutes: their products wait for their successors.
   return p95Ms !== null && p95Ms + costMs(world) <= drainAtMs(world.run);
 }
 
-/** Nobody crawls in the slot, but somebody is to: a rotation under way, a boot, or a loss that is being made good. */
+/** No instance crawls in the slot, but one will: a rotation is under way, a boot, or the replacement of a loss. */
 function isMissing(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   if (record === undefined || isGivenUp(record)) return world.work.waiting > 0 && canFill(world, slot, record);
   const { phase } = record;
   return record.rotateAtMs !== null || phase === 'claimed' || phase === 'pending' || phase === 'booting';
 }
 
-/** It crawls, and nobody has asked it to stop. One without products asks nothing of the site: its address may grow old. */
+/** It crawls and has no order to stop. Without products it sends no requests: its address may grow old. */
 const isRenewable = (record: InstanceRecord): boolean =>
   record.phase === 'crawling' && !record.sealed && !isUnavailable(record) && (record.progress?.pending ?? 0) > 0;
 
@@ -84,7 +84,7 @@ function isWorthwhile(world: World, { slot, epoch }: InstanceRecord): boolean {
   return nextPool(world, slot).kind === 'pool';
 }
 
-/** Before the slot's first rotation there is no epoch that ended by one: then the waves of the fleet count. */
+/** True before the slot's first rotation: then the waves of the fleet determine its time. */
 const isFirst = ({ instances }: World, { slot, epoch }: InstanceRecord): boolean =>
   epoch === 1 || !instances.some((r) => r.slot === slot && r.epoch < epoch && r.instanceId !== null);
 

@@ -1,5 +1,5 @@
 /**
- * What the main server makes of addresses that stopped by themselves: who gives products back, who is replaced, what a
+ * How the main server handles addresses that stopped on their own: which return products, which are replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
 import { perFleet } from '../per-fleet.ts';
@@ -16,7 +16,10 @@ export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressI
   return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
 }
 
-/** True while it takes no products: it has an open incident or makes room for another, or what it held is still being taken back. */
+/**
+ * True while it takes no products: it has an open incident, its address is rotated, or its products are still to be
+ * reassigned.
+ */
 export function isUnavailable(record: InstanceRecord): boolean {
   return record.phase === 'banned' || openIncident(record) !== null || record.rotateAtMs !== null;
 }
@@ -25,7 +28,7 @@ function isBanned(record: InstanceRecord): boolean {
   return openIncident(record)?.verdict === 'banned';
 }
 
-/** True when its slot gets another address as soon as it has uploaded what it has. */
+/** True when its slot gets another address as soon as it has uploaded its results. */
 export function isBeingReplaced(world: BanWorld, record: InstanceRecord): boolean {
   return (
     world.run.settings.site.onBan === 'replace' &&
@@ -35,25 +38,28 @@ export function isBeingReplaced(world: BanWorld, record: InstanceRecord): boolea
   );
 }
 
-/** True when its slot gets another address, because this one is banned or old enough: what it has not crawled waits for that one. */
+/**
+ * True when its slot gets another address, because this one is banned or old enough: its uncrawled products wait for
+ * that one.
+ */
 export function isRotatingAddress(world: BanWorld, record: InstanceRecord): boolean {
   return (record.rotateAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
 }
 
-/** True when it is to give back what it has not crawled, and has not done so. */
+/** True when it must return its uncrawled products and has not done so. */
 export function mustReturnProducts(world: BanWorld, record: InstanceRecord): boolean {
   if (record.incident?.verdict !== 'banned' || record.incident.returnedAtMs !== null) return false;
   return (isBanned(record) || record.phase === 'banned') && !isBeingReplaced(world, record);
 }
 
-/** True when it has forgotten what it did not crawl, so that others may have it. */
+/** True when it has dropped its uncrawled products, so that others may have them. */
 export function canReassign(world: BanWorld, record: InstanceRecord): boolean {
   return record.phase === 'banned' && mustReturnProducts(world, record) && record.progress?.pending === 0;
 }
 
 /**
- * True when a banned instance crawls again. The order to give its products back may have crossed the end of its
- * cool-down: one that still holds some is believed to have kept them only after a while.
+ * True when a banned instance crawls again. The order to return its products may have crossed the end of its cool-down:
+ * if it still holds some, it counts as having kept them only after `lostMs`.
  */
 export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
   const { incident } = record;
@@ -63,12 +69,12 @@ export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
 }
 
 /**
- * True while products may still come back from an address with an open incident: nobody is to go home before that. On a site that
- * bans, everybody who is being crawled with may be the next one; then those without work stay as a reserve.
+ * True while an address with an open incident may still return products: no instance is sealed before that. On a site
+ * that bans, any crawling address may be the next one, so idle instances stay as a reserve.
  */
 export function isReturnExpected(world: BanWorld): boolean {
   const hasBanned = world.instances.some((r) => r.incident?.verdict === 'banned');
-  // Not by slot, which every heartbeat would have to sort anew: an epoch is given up before the next one is claimed.
+  // Not by slot, which would cost a sort per heartbeat: an epoch is given up before the next one is claimed.
   return world.instances.some((r) => {
     if (isGivenUp(r)) return false;
     const busy = (r.progress?.pending ?? 0) > 0;
@@ -76,7 +82,7 @@ export function isReturnExpected(world: BanWorld): boolean {
   });
 }
 
-/** When it last got a page that was right, by the main server's clock; null when it never did. */
+/** When it last got a right page, by the main server's clock; null when it never did. */
 function lastRightMs(record: InstanceRecord): number | null {
   const okAgoMs = record.progress?.okAgoMs ?? null;
   return okAgoMs === null || record.lastHeartbeatAtMs === null ? null : record.lastHeartbeatAtMs - okAgoMs;
@@ -90,8 +96,8 @@ const servingOf = perFleet((instances): readonly InstanceRecord[] =>
 );
 
 /**
- * The word on a suspicious address. `banned`: the site still serves others, or nobody could tell in time. null: wait;
- * or the site has changed, which `haltReason` says of the run as a whole.
+ * The verdict on a suspect address. `banned`: the site still serves others, or no other address could settle it in
+ * time. null: wait; or the site has changed, which `haltReason` decides for the run as a whole.
  */
 export function judgeSuspicion(
   world: BanWorld & Pick<World, 'loopStartedAtMs'>,
@@ -102,16 +108,16 @@ export function judgeSuspicion(
   const others = serving(world).filter((r) => r.slot !== record.slot);
   if (others.some((r) => (lastRightMs(r) ?? -Infinity) > incident.atMs)) return 'banned';
   if (isSiteChanged(world)) return null;
-  // Nobody is left who could tell: a ban stops less than a changed site would.
+  // No address is left to settle it: a ban stops less than a changed site would.
   if (!isHelpOnItsWay(world) && others.every((r) => isBanned(r)) && isOneOfMany(world)) return 'banned';
-  // While no main server listened, nobody could tell it of right pages.
+  // Right pages could not be reported while no main server was listening.
   const sinceMs = Math.max(incident.atMs, world.loopStartedAtMs);
   return world.nowMs - sinceMs > world.limits.lostMs ? 'banned' : null;
 }
 
 /**
- * Every address sees only bad pages, known ones too, and no other is on its way that could tell. One address proves it only in a
- * fleet of one: the last of many may be the one that the site has had enough of.
+ * Every address sees only bad pages, canary pages too, and no other address that could settle it is on its way. One
+ * address proves it only in a fleet of one: the last of many may be the one that the site has banned.
  */
 function isSiteChanged(world: BanWorld): boolean {
   const all = serving(world);
@@ -123,7 +129,10 @@ function isSiteChanged(world: BanWorld): boolean {
 
 const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
 
-/** Another address will soon be there: EC2 has given it or is being asked (also again, after a throttle, but not after the quota was refused), or a slot is about to be filled again. */
+/**
+ * Another address will soon be up: its instance is launched, or its launch is tried (again after throttling, but not
+ * after a quota refusal), or a slot is about to be filled again.
+ */
 function isHelpOnItsWay(world: BanWorld): boolean {
   return [...latestBySlot(world.instances).values()].some((r) => {
     if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
@@ -132,17 +141,17 @@ function isHelpOnItsWay(world: BanWorld): boolean {
   });
 }
 
-/** Part of the fleet that may be banned within the window before the circuit opens. */
+/** Share of the fleet that may be banned within the window before the circuit breaker opens. */
 const CIRCUIT_SHARE = 1 / 3;
-/** One address says nothing about another. */
+/** Minimum number of banned addresses that open the circuit breaker: one says nothing about another. */
 const CIRCUIT_ADDRESSES = 2;
 
-/** Bans count together when they began within so long: ten minutes, less on a short run. */
+/** Bans that began within this time count together: ten minutes, less on a short run. */
 export function circuitWindowMs(run: Pick<World['run'], 'startedAtMs' | 'deadlineAtMs'>): number {
   return Math.min(600_000, Math.max(5_000, (run.deadlineAtMs - run.startedAtMs) / 24));
 }
 
-/** The addresses that were banned within the window, over or not, and how many the fleet has with them. */
+/** The addresses that were banned within the window, over or not, and the size of the fleet including them. */
 export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
   const banned = world.instances.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
@@ -150,19 +159,22 @@ export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: 
   return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
-/** Not one that got only missing pages: its products may really be gone, and others look at them again. */
+/**
+ * False for an address that got only missing pages: its products may really be gone, and other instances check them
+ * again.
+ */
 function isDefiniteBan(record: InstanceRecord): boolean {
   return record.incident?.verdict === 'banned' && record.incident.rule !== ALL_GONE;
 }
 
-/** The rule of an instance that never had a page that was right, only missing ones. */
+/** The rule of an instance that never got a right page, only missing ones. */
 export const ALL_GONE = 'all-gone';
 
 /**
- * Why crawling must stop for good, or null. `banned`: the circuit is open, because the site has banned two addresses and more than a
- * third of the fleet within ten minutes, or refuses every address that is up (with `stop`: one); a request more would only be one
- * against its will. A single address that is left rests instead, when its cool-down leaves time to crawl on. `site-changed`: known
- * pages are unreadable from everywhere, so nothing that is crawled can be believed.
+ * Why crawling must stop permanently, or null. `banned`: the circuit breaker is open, because the site has banned two
+ * addresses and more than a third of the fleet within ten minutes, or refuses every running address (with `stop`: one);
+ * any further request would be against the site's will. A single remaining address cools down instead if that leaves
+ * time to crawl. `site-changed`: canary pages are unreadable from every address, so no crawled page can be trusted.
  */
 export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
   if (isDraining(world)) return null;
@@ -177,7 +189,7 @@ export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
   if (!open || banned.length === 0 || banned.length < all.length || isHelpOnItsWay(world)) return null;
   if (world.run.settings.site.onBan === 'cool-down')
     return banned.length > 1 || !canRest(world, banned[0]!) ? 'banned' : null;
-  // One address says nothing about another: a fleet of one is given a second before the site's word is taken as final.
+  // One address says nothing about another: a fleet of one gets a second one before the ban counts as final.
   const addresses = world.instances.filter((r) => r.incident?.verdict === 'banned').length;
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
 }

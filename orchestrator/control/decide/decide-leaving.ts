@@ -1,4 +1,4 @@
-/** What to do about an instance that is given up or through, until EC2 shows that its machine has ended. Pure. */
+/** What to do about an instance that is given up or done, until EC2 shows that its machine has ended. Pure. */
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { Action } from '../model/actions.ts';
 import { move } from './instance-moves.ts';
@@ -10,7 +10,7 @@ import { wasNeverLaunched } from '../model/world.ts';
 /** EC2 may not show an instance for a while after it was launched (AWS: eventual consistency). */
 export const VISIBLE_AFTER_MS = 60_000;
 
-/** Closes what is given up, ends its machine, and says when that is over. */
+/** Closes its epoch, terminates its machine, and records when EC2 shows it as ended. */
 export function decideLeaving(
   world: World,
   record: InstanceRecord,
@@ -20,7 +20,7 @@ export function decideLeaving(
   const actions: Action[] = [];
   if (record.manifestKey === null) actions.push({ kind: 'close', ...at });
   if (record.phase === 'terminated') {
-    // It was taken for gone, or for never launched, and is there after all.
+    // It was assumed gone, or never launched, and exists after all.
     if (cloudInstance && !isEnding(cloudInstance))
       actions.push({ kind: 'terminate', ...at, instanceId: cloudInstance.id });
     return actions;
@@ -37,7 +37,7 @@ export function decideLeaving(
       actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
     return actions;
   }
-  // What has ended by itself need not be ended, and perhaps may not be: then the call would fail for ever.
+  // A machine that has ended on its own needs no terminate call, which might be denied and then fail for ever.
   if (cloudInstance?.state === 'terminated') actions.push(move(record, 'terminated'));
   else actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
   return actions;
@@ -45,20 +45,23 @@ export function decideLeaving(
 
 const isEnding = ({ state }: CloudInstance): boolean => state === 'shutting-down' || state === 'terminated';
 
-/** A look from long enough after it was given up does not show it; or, when EC2 does not answer, it would have switched itself off. */
+/**
+ * EC2 does not show it long enough after it was given up; or, without an answer of EC2, it would have powered itself
+ * off.
+ */
 function isNeverSeen(world: World, record: InstanceRecord): boolean {
   if (world.nowMs > powerOffAtMs(world.run)) return true;
   return world.cloud !== null && world.cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;
 }
 
-/** EC2 shows it as it was, after it was told to end; or does not show it, and we have waited for long. */
+/** EC2 shows it unchanged after the terminate call; or does not show it, and `terminateMs` have passed. */
 function isToldInVain(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
   if (cloudInstance && isEnding(cloudInstance)) return false;
   if (cloudInstance && world.cloud !== null && world.cloud.seenAtMs > record.phaseAtMs) return true;
   return world.nowMs - record.phaseAtMs > world.limits.terminateMs;
 }
 
-/** EC2 shows that the machine has ended or is ending, without our asking. */
+/** The loss reason when EC2 shows that the machine has ended or is ending without our call. */
 export function goneReason(
   world: World,
   record: InstanceRecord,
@@ -72,11 +75,11 @@ export function goneReason(
 function isGoneFromEc2(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
   if (cloudInstance) return cloudInstance.state === 'terminated';
   if (world.cloud === null || record.instanceId === null) return false;
-  // A look that was on its way while EC2 answered the launch has not seen it yet: only one from after the last move counts.
+  // A poll in flight during the launch may not have seen it yet: only one from after the last move counts.
   if (world.cloud.seenAtMs <= record.phaseAtMs) return false;
   // Absence counts only when it was seen after the window in which a young instance may be invisible.
   if (world.cloud.seenAtMs - (record.launchedAtMs ?? record.claimedAtMs) < VISIBLE_AFTER_MS) return false;
   if (record.phase !== 'terminating' || record.cloudState === 'shutting-down') return true;
-  // EC2 shows what has ended for about an hour: missing just after the call, it may still be running.
+  // EC2 shows an ended instance for about an hour: missing just after the call, it may still be running.
   return world.cloud.seenAtMs - record.phaseAtMs > world.limits.terminateMs;
 }

@@ -25,23 +25,24 @@ import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isRefused, wasNeverLaunched } from '../model/world.ts';
 
-/** Unanswered calls for one claim; the wait doubles up to two heartbeats. A throttled one goes on for as long as there is time. */
+/**
+ * Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls are retried while
+ * there is time.
+ */
 const MAX_ATTEMPTS = 12;
 
-/** A claim that EC2 was not asked for is used for so long. */
+/** Maximum age of a claim before its first RunInstances call. */
 const STALE_CLAIM_MS = 600_000;
-const OLD_KEYS =
-  'its address of the bundle was signed with keys that AWS has refused since; the next claim has a fresh one';
-const STALE =
-  'EC2 was not asked for it within ten minutes of the claim; the next claim has a fresh address of the bundle';
+const OLD_KEYS = 'its bundle URL was signed with keys that AWS has refused since; the next claim has a fresh one';
+const STALE = 'it was not launched within ten minutes of the claim; the next claim has a fresh bundle URL';
 
-/** Actions for the slot's newest epoch, or with `old` for an epoch that is only to be wound up. */
+/** Actions for the slot's newest epoch, or with `old` for an epoch that only has to be closed. */
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
   if (!record) return decideClaim(world, slot, undefined);
   const at = { slot, epoch: record.epoch };
   const cloudInstance = findCloudInstance(world, record);
   const actions: Action[] = [];
-  // `claimed` has an ID only when the second half of taking it in failed: it is done again, whatever state EC2 shows.
+  // `claimed` with an ID means that the second half of `adopt` failed: repeat it, whatever state EC2 shows.
   if (
     cloudInstance &&
     (cloudInstance.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed')
@@ -52,10 +53,10 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
   return actions;
 }
 
-/** The next claim of an empty slot. Whether the money is there is for all claims of a round to share: `admitLaunches`. */
+/** The next claim of an empty slot. `admitLaunches` checks the budget for all claims of a round together. */
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
   if (world.work.waiting === 0 || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
-  // Until EC2 shows the old machine ended, it is counted beside its successor: that is no want of money.
+  // Until EC2 shows the old machine as ended, its cost adds to its successor's: that is no lack of budget.
   if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
   const next = nextPool(world, slot);
   return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: (record?.epoch ?? 0) + 1, pool: next.pool }] : [];
@@ -90,12 +91,12 @@ function decideFirstCall(world: World, record: InstanceRecord): Action[] {
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   if (isHopeless(world)) return [lose(record, LOSS.refused)];
   const gate = launchGate(world);
-  // What is left of the claims that were put off may find that the others have taken everything.
+  // Other instances may have taken all the work while this claim was delayed.
   if (gate !== 'open' && (world.work.waiting === 0 || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
   if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
   if (isSignedByOldKeys(world, record)) return [lose(record, LOSS.notNeeded, OLD_KEYS)];
   if (gate === 'held') return [];
-  // Another slot was refused there meanwhile: this one goes to the next pool without asking.
+  // EC2 has refused another slot in this pool since: go to the next pool without a call.
   if (isClosedPool(world, record.request)) return [lose(record, LOSS.poolDry)];
   const dryMs = dryUntilMs(world, record.request);
   if (world.pools && dryMs !== null && dryMs > world.nowMs) return [lose(record, LOSS.poolDry)];
@@ -103,15 +104,15 @@ function decideFirstCall(world: World, record: InstanceRecord): Action[] {
 }
 
 /**
- * The address of the bundle in its user data ends with the credentials that made it, which a role has for an hour or so. Its
- * token is unused, so another claim may take its place. One that this very loop has queued is on its way to EC2.
+ * The bundle URL in its user data expires with the credentials that signed it, for a role after about an hour. Its
+ * token is unused, so another claim may replace it. A claim that this loop has queued is on its way to EC2.
  */
 function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: LaunchGate): boolean {
   const waits = gate !== 'open' || claimedAtMs < world.loopStartedAtMs;
   return waits && world.nowMs - claimedAtMs > STALE_CLAIM_MS;
 }
 
-/** The keys were refused since it was written: the address of the bundle in it dies with them. Its token is unused. */
+/** AWS has refused the keys since the claim was written, so its bundle URL no longer works. Its token is unused. */
 const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): boolean =>
   rights?.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
 
@@ -121,9 +122,9 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
   const refused = isRefused(record);
   if (refused && wasNeverLaunched(record)) return [lose(record, LOSS.refused)];
   if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
-  // After a call that may have launched, the tag look-up comes first: only an answer from after the call shows what it did.
+  // After a call that may have launched, look up the tags first: only an answer from after the call is conclusive.
   if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
-  // It will not be asked for again. Either the tags turn up, or the next epoch gets a token of its own.
+  // This token is not used again. Either the tags turn up, or the next epoch gets a token of its own.
   if (refused || (answer?.kind === 'unknown' && answer.tokenUsed === true))
     return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS
       ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)]
@@ -135,7 +136,7 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
   return world.nowMs >= calledMs + retryMs(world, record) ? [launchOf(record)] : [];
 }
 
-/** Doubles from half a second to two heartbeats; from half of that to all of it, by slot, so that slots do not call in step. */
+/** Doubles from half a second to two heartbeats; 50 to 100 % of that, by slot, so that slots do not call in step. */
 function retryMs(world: World, { slot, attempts }: InstanceRecord): number {
   const fullMs = Math.min(world.limits.heartbeatMs * 2, 500 * 2 ** Math.min(attempts - 1, 10));
   const jitter = ((slot * 7_919 + attempts * 104_729) % 1_000) / 1_000;
@@ -150,14 +151,14 @@ function decideBooting(world: World, record: InstanceRecord, cloudInstance: Clou
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
-  // While no main server listened, nobody could say hello to it.
+  // No hello could arrive while no main server was listening.
   const waitingSinceMs = Math.max(record.launchedAtMs ?? record.claimedAtMs, world.loopStartedAtMs);
   if (world.nowMs - waitingSinceMs > world.limits.bootMs) return [lose(record, LOSS.noHello)];
   if (record.phase === 'pending' && cloudInstance?.state === 'running') return [move(record, 'booting')];
   return [];
 }
 
-/** EC2's own words for its end, for the event. */
+/** EC2's reason for the end of the instance, for the event. */
 function wordsOf(cloudInstance: CloudInstance | undefined): string | undefined {
   return cloudInstance?.stateReason ? stateReasonText(cloudInstance.stateReason) : undefined;
 }
@@ -168,7 +169,7 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
   if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];
-  // A part in the bucket is a sign of life, too, when the callbacks do not get through.
+  // A part in the bucket is a sign of life too, when callbacks do not get through.
   const heardMs = Math.max(
     heardByMs(world, record.lastHeartbeatAtMs ?? record.phaseAtMs),
     world.loopStartedAtMs,
@@ -194,15 +195,15 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   return actions;
 }
 
-/** How long it may be silent while EC2 shows it running. A balancer that finds it healthy has an answer from it: it is slow, not dead. */
+/** How long an instance may be silent while EC2 shows it running. With passing health checks it is slow, not dead. */
 function silenceMs({ limits, targets }: World, { instanceId }: InstanceRecord): number {
   const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy';
   return isHealthy ? 2 * limits.lostMs : limits.lostMs;
 }
 
 /**
- * A time from before the clock was set back says nothing. But a small step, which the observer takes for drift, must not make
- * every heartbeat one of the future: that is now.
+ * A time in the future is from before the clock was set back and proves nothing. Up to a heartbeat ahead it is drift
+ * and counts as now.
  */
 const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
   atMs <= nowMs + limits.heartbeatMs ? Math.min(atMs, nowMs) : -Infinity;
@@ -211,7 +212,7 @@ const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
 const isThrough = (record: InstanceRecord): boolean =>
   record.phase !== 'uploading' && record.sealed && record.progress?.pending === 0;
 
-/** Since when it has been asked to upload and give back what is left; null when it has not. */
+/** Since when it has orders to upload and return its remaining products; null when it has none. */
 function drainedSinceMs(world: World, record: InstanceRecord): number | null {
   if (isDraining(world)) return Math.min(world.requestSeenAtMs ?? Infinity, drainAtMs(world.run));
   if (record.rotateAtMs !== null) return record.rotateAtMs;
@@ -228,17 +229,20 @@ function decideIncident(world: World, record: InstanceRecord): Action[] {
   if (canReassign(world, record)) return [{ kind: 'reassign', slot: record.slot, epoch: record.epoch }];
   if (!isBanOver(world, record)) return [];
   const assigned = record.progress?.assigned ?? 0;
-  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address is let in again')];
+  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address may crawl again')];
 }
 
-/** Said hello long ago and got no product, because the balancer has always found it unfit while it serves others. */
+/**
+ * Said hello long ago but got no product, because the balancer has always found it unhealthy while other targets were
+ * healthy.
+ */
 function isNeverHealthy(world: World, record: InstanceRecord): boolean {
   if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isUnavailable(record))
     return false;
   if (world.onceHealthy?.has(record.instanceId)) return false;
   const health = world.targets.get(record.instanceId);
   if (health !== 'unhealthy' && health !== 'unused') return false;
-  // Before others have work, the balancer itself may be what is not ready.
+  // Until other instances have work, the balancer itself may not be ready.
   const othersMs = world.instances
     .filter((r) => r.phase === 'crawling' && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
     .map((r) => r.phaseAtMs);
@@ -246,7 +250,7 @@ function isNeverHealthy(world: World, record: InstanceRecord): boolean {
   return world.nowMs - sinceMs > world.limits.healthyMs;
 }
 
-/** What to say of an instance that has another one's address; null for one that has its own. */
+/** The detail for an instance that shares the address of another; null for all others. */
 function sharedDetail(world: World, record: InstanceRecord): string | null {
   const other = sharesAddressWith(world.instances, record);
   return (

@@ -1,6 +1,6 @@
 /**
- * The heart of the control loop: from what is known to what should be done. Pure: no clock, no chance, no
- * database. The states and their moves stand in shared/domain/states.ts; every wait here ends by a time limit.
+ * The core of the control loop: from the observed world to the actions to take. Pure: no clock, no randomness, no
+ * database. The states and their transitions are in shared/domain/states.ts; every wait here has a time limit.
  */
 import { dueChunks } from '../../../shared/domain/sharing.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
@@ -31,7 +31,7 @@ import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';
 
-/** Everything that should be done now. An empty list means: wait for something to change, or for time to pass. */
+/** Everything to do now. An empty list means: wait for something to change, or for time to pass. */
 export function decide(world: World): Action[] {
   switch (world.run.phase) {
     case 'planned':
@@ -100,7 +100,7 @@ function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecor
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
-/** How many chunks one slot may hold now: even shares over the slots that can still take any. */
+/** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
 export function chunkLimit(
   world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
 ): number {
@@ -112,9 +112,9 @@ export function chunkLimit(
   let granted = 0;
   for (let slot = 0; slot < count; slot++) {
     const record = latest.get(slot);
-    // What EC2 will not give for a while (dry pools, quota, money) must not keep products from those that are there.
+    // Slots that cannot be launched for now (dry pools, quota, budget) must not keep products from running instances.
     const takes = record && !isGivenUp(record) ? isFilled(world, record) : isFilledSoon(world, slot, record);
-    // What a lost one leaves goes to those that are up at once; its successor takes what they cannot do in time.
+    // Products of a lost instance go to running ones at once; its successor takes what those cannot finish in time.
     if (!takes || (isEmptyNow(record) && bereft.has(slot))) continue;
     // A banned address takes nothing; the share of one that is being replaced or rotated waits for its successor.
     const closed = record && !isGivenUp(record) && (record.sealed || isUnavailable(record));
@@ -125,7 +125,9 @@ export function chunkLimit(
   return dueChunks(granted + world.work.waiting, slots, granted);
 }
 
-/** Slots that have lost an instance which could have held products. A banned or rotated one is another matter: its share waits. */
+/**
+ * Slots that lost an instance which may have held products. Banned and rotated ones do not count: their share waits.
+ */
 const slotsOfLost = perFleet(
   (instances): ReadonlySet<number> =>
     new Set(
@@ -135,10 +137,10 @@ const slotsOfLost = perFleet(
     ),
 );
 
-/** It went so that another address might take its place. */
+/** It was given up so that another address can take its place. */
 const isSucceeded = (reason: string): boolean => reason === LOSS_REASON.banned || reason === LOSS_REASON.rotated;
 
-/** Nobody is up in the slot, or not yet. */
+/** No instance is up in the slot, or not yet. */
 function isEmptyNow(record: InstanceRecord | undefined): boolean {
   if (record === undefined || isGivenUp(record)) return true;
   return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
@@ -146,19 +148,22 @@ function isEmptyNow(record: InstanceRecord | undefined): boolean {
 
 type LimitWorld = WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>;
 
-/** How many chunks this slot may own now. */
+/** Maximum chunks this slot may own now. */
 export function slotLimit(world: LimitWorld, slot: number): number {
   const share = shareNow(world);
   return typeof share === 'number' ? share : (share.maxChunks.get(slot) ?? 0);
 }
 
-/** The same where shares go by time; null while they are equal. */
+/** The same while shares are balanced by time; null while they are equal. */
 export function maxChunksByTime(world: LimitWorld, slot: number): number | null {
   const byTime = limitsByTime(world, () => chunkLimit(world));
   return byTime && (byTime.maxChunks.get(slot) ?? 0);
 }
 
-/** The most that any slot that is up may own; 0 when what waits is for those that are to come. Each knows its own limit. */
+/**
+ * The highest limit of any running slot; 0 when the waiting chunks are for instances still to come. Each knows its own
+ * limit.
+ */
 function offerLimit(world: LimitWorld): number {
   const share = shareNow(world);
   return typeof share === 'number' ? share : share.maxOfServing;
@@ -178,12 +183,12 @@ function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boole
   );
 }
 
-/** Nobody crawls any more and nobody will: every epoch is closed and no slot is to be filled again. */
+/** No instance crawls, and none will: every epoch is closed and no slot will be filled again. */
 function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecord>): boolean {
   if (isClosingOver(world)) return true;
-  // Every machine has switched itself off by now; what AWS cannot be asked any more must not keep the results back. But what
-  // they put into the bucket while nobody looked counts: whoever has served is closed first, as far as the bucket lets us.
-  // Without keys or rights neither is the bucket asked again, nor EC2.
+  // Every machine has powered itself off by now, so an AWS that does not answer must not delay the results. But parts
+  // that were uploaded unobserved count: each epoch that has served is closed first, if the bucket allows it. Without
+  // keys or rights neither the bucket nor EC2 can be queried.
   if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
     return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
   if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
@@ -208,7 +213,7 @@ function endReason(world: World): FailureReason | null {
   if (request === 'no-balancer') return 'lost-instance';
   if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallFacts(request).rest;
   if (request !== null) return 'cancelled';
-  // Nobody was allowed to crawl: more time would not have helped.
+  // No instance was allowed to crawl: more time would not have helped.
   if (isDraining(world) && world.robots?.access === 'none') return 'robots';
   if (world.work.waiting > 0 && isShortOfMoney(world)) return 'budget';
   if (isDraining(world)) return 'deadline';
@@ -221,14 +226,14 @@ function decideLoading(world: World): Action[] {
 
 function decideRelease(world: World): Action[] {
   const actions = decideFleetEnd(world);
-  // The results need not wait for the last second of an instance that is leaving, nor past the deadline for EC2 to
-  // show it: every epoch is closed.
+  // Every epoch is closed, so the results wait neither for an instance to finish terminating nor, past the deadline,
+  // for EC2 to show it.
   const released = world.instances.every((r) => isLeaving(r) || isOverdue(world, r)) || isReleaseOver(world);
   if (released) actions.push({ kind: 'move-run', from: 'releasing', to: 'loading', reason: world.run.reason });
   return actions;
 }
 
-/** EC2 will perhaps never end it: it is told again, and nobody takes anything more from it. */
+/** EC2 may never end it: TerminateInstances is retried, and no further result is accepted from it. */
 function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
   return record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
 }
@@ -243,7 +248,7 @@ function decideFleetEnd(world: World): Action[] {
 
 function decideEnd(world: World): Action[] {
   const actions = [...decideFleetEnd(world), ...decideLoading(world)];
-  // A run that is taken up long after its time has parts that nobody has tried to load.
+  // A run resumed long after its deadline has parts that no main server has tried to load.
   const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs ?? Infinity;
   const since = Math.max(Math.min(powerOffAtMs(world.run), lostSinceMs), world.loopStartedAtMs);
   const late = world.nowMs > since + world.limits.uploadMs;

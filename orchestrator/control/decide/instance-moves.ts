@@ -7,7 +7,7 @@ export function lose(record: InstanceRecord, reason: string, detail?: string): A
   return move(record, 'lost', reason, detail === undefined ? reason : `${reason}: ${detail}`);
 }
 
-/** The move of the instance from the phase that it is known to be in. */
+/** The move of the instance from its recorded phase. */
 export function move(
   record: InstanceRecord,
   to: 'booting' | 'ready' | 'crawling' | 'banned' | 'uploading' | 'lost' | 'terminated',

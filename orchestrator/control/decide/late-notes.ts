@@ -1,4 +1,7 @@
-/** Says that a run will probably be late, while something can still be done: once at half, three quarters and nine tenths of its time. Pure. */
+/**
+ * Warns that a run will probably be late, while something can still be done: once at half, three quarters and nine
+ * tenths of its time. Pure.
+ */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
@@ -18,9 +21,9 @@ export function lateNotes(world: World): Action[] {
   if (world.notedKeys.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
   const end =
     p50Ms === null || p95Ms === null
-      ? 'nobody is left who could crawl what is open'
+      ? 'no instance is left that could crawl the open products'
       : `the crawl ends ${inWords(p50Ms - latestMs)} (p50), ${inWords(p95Ms - latestMs)} (p95)`;
-  const detail = `${mark} % of the time is gone and the run may be late: ${end}; what is not crawled by then is published as it is`;
+  const detail = `${mark} % of the time is gone and the run may be late: ${end}; the results at that time are published without the rest`;
   return [{ kind: 'note', note: { key, event: 'forecast', detail }, alarm: true }];
 }
 

@@ -1,18 +1,19 @@
 /**
- * Two instances behind one egress address would crawl at twice the pace that the site is to see. Only one of them may go on.
- * Pure.
+ * Two instances behind one egress address would crawl at twice the intended pace. Only one of them may continue. Pure.
  */
 import { perFleet } from '../per-fleet.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isGivenUp } from '../model/world.ts';
 
-/** The instance of the run that has the record's address to itself; null when that is the record, or nobody shares it. */
+/**
+ * The instance that keeps the record's address; null when that is the record itself, or no instance shares the address.
+ */
 export function sharesAddressWith(instances: readonly InstanceRecord[], record: InstanceRecord): InstanceRecord | null {
   const owner = record.address === null ? undefined : ownersOf(instances).get(record.address);
   return owner === undefined || owner === record || isGivenUp(record) ? null : owner;
 }
 
-/** Who keeps each address: an instance that crawls before one that does not, then the one that was there first. */
+/** The instance that keeps each address: one that crawls before one that does not, then the first to arrive. */
 const ownersOf = perFleet((instances): ReadonlyMap<string, InstanceRecord> => {
   const keepers = new Map<string, InstanceRecord>();
   for (const record of instances) {
@@ -40,10 +41,10 @@ export interface Seen {
 }
 
 /**
- * The address that an instance's requests leave from, as well as the main server can tell: the public one its hello came
- * from (a NAT shows there), else the public one EC2 gave it, else its own word. A private source may be a proxy before
- * the main server and says nothing; and a loopback address of its own is the one it is bound to.
- * @param direct it is known that no public proxy stands before the main server; else EC2's word counts for more than the source
+ * The egress address of an instance, as far as the main server can tell: the public source of its hello (a NAT shows
+ * there), else the public address from EC2, else the address it reported. A private source may be a proxy in front of
+ * the main server and proves nothing; a reported loopback address is the one it is bound to.
+ * @param direct it is known that no public proxy is in front of the main server; else EC2's address precedes the source
  */
 export function egressAddress(seen: Seen, direct: boolean): string {
   if (seen.own.startsWith('127.')) return seen.own;
@@ -54,8 +55,9 @@ export function egressAddress(seen: Seen, direct: boolean): string {
 }
 
 /**
- * The address a hello came from if EC2 shows another for its instance; null when it is one of those shown, or cannot be judged: this
- * machine's own, or a private one while only the public one is known. A NAT and a proxy are legal, so this is for an alarm only.
+ * The address a hello came from if EC2 shows another for its instance; null when it is one of those shown, or cannot be
+ * judged: this machine's own, or a private one while only the public one is known. NATs and proxies are legitimate, so
+ * this only raises an alarm.
  */
 export function foreignSource(
   source: string | undefined,
@@ -68,7 +70,7 @@ export function foreignSource(
   return !isPublic(plain) && shown.private === null ? null : plain;
 }
 
-/** The public address that a hello came from; null when it tells nothing. */
+/** The public address that a hello came from; null when the source proves nothing. */
 function sourceOf({ source }: Seen): string | null {
   const plain = source?.replace(/^::ffff:/, '');
   return plain !== undefined && isPublic(plain) ? plain : null;
@@ -80,15 +82,15 @@ interface Place {
 }
 
 /**
- * The hellos of one run, as this main server heard them. A public proxy before it makes all instances look alike; that there is
- * none is seen when one comes from the very address that EC2 shows.
+ * The hellos of one run, as this main server received them. Behind a public proxy all instances look alike; a hello
+ * from the very address that EC2 shows proves that there is none.
  */
 export class Sources {
   #direct = false;
-  /** Those for which EC2 was believed before that was known, with where they came from. */
+  /** Instances recorded under EC2's address before that was known, with the source of their hello. */
   #doubtful: (Place & { address: string })[] = [];
 
-  /** The address of the one that says hello, and better ones of others, when it has shown that sources can be believed. */
+  /** The address of this instance, and corrected ones of others once a hello has shown that sources can be trusted. */
   hello({ slot, epoch }: Place, seen: Seen): { address: string; corrected: readonly (Place & { address: string })[] } {
     const source = sourceOf(seen);
     this.#direct ||= source !== null && source === seen.ec2;

@@ -12,11 +12,11 @@ import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/world.ts';
 
 export { LOSS_REASON as LOSS } from '../model/loss-reason.ts';
 
-/** A slot is filled at most this often with an instance that EC2 really gave: the first and two replacements. */
+/** Maximum instances that EC2 launches for a slot: the first and two replacements. */
 const MAX_LAUNCHED = 3;
 /** An instance that never came into service is replaced once: a second one would fail the same way. */
 const MAX_DEAD_BOOTS = 2;
-/** Launches per slot that EC2 neither carried out nor refused for a reason that has a rule of its own. */
+/** Maximum launches per slot that EC2 neither carried out nor refused for a reason that has a rule of its own. */
 const MAX_FAILED_CALLS = 8;
 
 type TryWorld = Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'> &
@@ -27,8 +27,8 @@ export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   if (isDraining(world) || isHopeless(world)) return false;
   if (isTooLateToBoot(world)) return false;
   const epochs = world.instances.filter((r) => r.slot === slot);
-  // One that made room for a fresh address has not failed, and may be followed by another as long as there is time.
-  // One that EC2 itself ended at its launch says nothing of the slot: `launch-deaths.ts` bounds those.
+  // A rotated instance has not failed, and may be followed by another as long as there is time.
+  // A death at launch says nothing about the slot: `launch-deaths.ts` bounds those.
   const launched = epochs.filter(
     (r) => r.instanceId !== null && r.reason !== LOSS_REASON.rotated && deathAtLaunch(r) === null,
   );
@@ -41,7 +41,7 @@ export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   return epochs.filter(isFailedCall).length < MAX_FAILED_CALLS && nextPool(world, slot).kind !== 'none';
 }
 
-/** True when an instance launched now would say hello only when everybody stops. */
+/** True when an instance launched now would not say hello before crawling has to stop. */
 export function isTooLateToBoot(world: Pick<World, 'run' | 'nowMs' | 'limits'>): boolean {
   return world.nowMs + world.limits.bootMs >= drainAtMs(world.run);
 }
@@ -55,7 +55,7 @@ function isFailedCall(record: InstanceRecord): boolean {
 export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
   if (record) return isGivenUp(record) && record.reason !== null && hasAttemptsLeft(world, slot);
   if (isDraining(world) || isHopeless(world)) return false;
-  // The first launch of a short run goes out at once; only what EC2 has put off may come too late.
+  // The first launch of a short run goes out at once; only a delayed launch may come too late.
   return isOpenNow(world, slot) || (!isTooLateToBoot(world) && nextPool(world, slot).kind !== 'none');
 }
 
@@ -75,7 +75,7 @@ export function isFilledSoon(world: TryWorld, slot: number, record: InstanceReco
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
 }
 
-/** @param succeeds one of ours makes room for it, within the quota, too */
+/** @param succeeds it takes the place of a rotated instance, also within the quota */
 function isOpenNow(world: TryWorld, slot: number, succeeds = false): boolean {
   return isGateOpen(world, succeeds) && nextPool(world, slot).kind === 'pool';
 }
@@ -85,24 +85,30 @@ const isGateOpen = (world: TryWorld, succeeds: boolean): boolean => {
   return gate === 'open' || (gate === 'one' && succeeds);
 };
 
-/** True when the slot has an instance, or EC2's answer is on its way: not one whose launch is put off. */
+/** True when the slot has an instance, or its launch is under way; false while the launch is delayed. */
 export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
   return record.phase !== 'claimed' || isGateOpen(world, isSuccessor(world, record));
 }
 
-/** The epoch before it ended to make room for it. */
+/** The epoch before it ended by an address rotation. */
 const isSuccessor = ({ instances }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
   instances.some((r) => r.slot === slot && r.epoch === epoch - 1 && r.reason === LOSS_REASON.rotated);
 
-/** True when the next epoch of the slot may be claimed now. A banned or rotated address makes room first: no more are up than planned. */
+/**
+ * True when the next epoch of the slot may be claimed now. A banned or rotated address must be gone first: no more are
+ * up than planned.
+ */
 export function isVacated(record: InstanceRecord): boolean {
-  // Nobody was ever there who could have left something in the bucket, which the same keys may not open either.
+  // No instance existed that could have uploaded anything, and the same keys may not open the bucket either.
   if (record.phase === 'terminated' && record.instanceId === null && isRefused(record)) return true;
   const makesRoom = record.reason === LOSS_REASON.banned || record.reason === LOSS_REASON.rotated;
   return isClosed(record) && (!makesRoom || isLeaving(record));
 }
 
-/** No further launch will bring an instance: every pool is refused for good, keys or rights are lost, or machines die at launch. */
+/**
+ * No further launch will bring an instance: every pool is refused permanently, keys or rights are lost, or machines die
+ * at launch.
+ */
 export function isHopeless(world: TryWorld): boolean {
   return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
 }

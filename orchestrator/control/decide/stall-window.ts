@@ -1,14 +1,14 @@
-/** How long a run waits for something that may mend itself before it counts as lost. Pure. */
+/** How long a run waits for a fault that may go away on its own before it counts as lasting. Pure. */
 import { intervalUnder } from '../observe/robots-cache.ts';
 import type { World } from '../model/world.ts';
 
 /** Runs shorter than this have limits in proportion. */
 export const SHORT_RUN_MS = 16 * 60_000;
 const LEAST_MS = 120_000;
-/** Requests of one address that should have come meanwhile. */
+/** Minimum stall window in request gaps of one address. */
 const REQUESTS = 10;
 
-/** Left out, `robots` asks for nothing. */
+/** Without `robots` there is no Crawl-delay. */
 type PatienceWorld = Pick<World, 'run'> & Partial<Pick<World, 'robots'>>;
 
 /** Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run. */
@@ -17,7 +17,7 @@ export function stallWindowMs(world: PatienceWorld): number {
   return lengthMs < SHORT_RUN_MS ? lengthMs / 8 : Math.max(LEAST_MS, REQUESTS * plannedGapMs(world));
 }
 
-/** From one request of an address to its next, as interval, Crawl-delay and max_rate ask. */
+/** Time between two requests of an address under interval, Crawl-delay and max_rate. */
 export function plannedGapMs({ run, robots }: PatienceWorld): number {
   const { intervalMs, maxRatePerSecond } = run.settings.site;
   const rated = maxRatePerSecond === null ? 0 : (run.plan.instances * 1_000) / maxRatePerSecond;

@@ -1,4 +1,4 @@
-/** What is noted with the run when its crawl ends, and why products were left without an outcome then. Pure. */
+/** The note with the run when its crawl ends, and why products were left without an outcome then. Pure. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
@@ -11,7 +11,7 @@ type Noted = { reason: string | null };
 
 const SITE_DOWN = 'site-down';
 
-/** The note for the run's row and its events: main servers that take the run up after this one go by it. Null: nothing to note. */
+/** The note for the run's row and its events, read by main servers that resume the run. Null: nothing to note. */
 export function endNote(rest: FailureReason | null, isSiteDown: boolean): string | null {
   const words = [...(rest === null ? [] : [rest]), ...(isSiteDown ? [SITE_DOWN] : [])];
   return words.length === 0 ? null : words.join(' ');
@@ -41,7 +41,7 @@ export function openReason(
   if (rest !== 'deadline') return rest;
   let stuck = 0;
   for (const { slot, epoch, reason, progress } of instances) {
-    // What an instance had that was lost on the way went to others.
+    // Products of an instance that was lost earlier went to others.
     if (progress === null || (reason !== null && reason !== LOSS.overdue)) continue;
     const arrived = settled.find((s) => s.slot === slot && s.epoch === epoch);
     stuck += Math.max(0, total(progress) - (arrived ? total(arrived) : 0));

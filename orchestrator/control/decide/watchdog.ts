@@ -1,6 +1,6 @@
 /**
- * No night without progress: says when a run stands still, buys nothing then, and ends it when nothing has come in for long. Pure:
- * progress-watch.ts measures, stall-causes.ts has what each cause means.
+ * The watchdog: reports a run without progress, stops extra launches, and ends the run when the stall lasts. Pure:
+ * progress-watch.ts measures the stall, stall-causes.ts defines each cause.
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
@@ -12,9 +12,9 @@ import type { World } from '../model/world.ts';
 
 const MINUTE_MS = 60_000;
 const SOONEST_END_MS = 15 * MINUTE_MS;
-/** Requests of one address that may bring nothing, however short the run is. */
+/** Minimum request gaps of one address before an alarm, however short the run is. */
 const FEWEST_GAPS = 3;
-/** Pages in a row of which each takes as long as usual. */
+/** Minimum pages, of usual duration, before an alarm. */
 const PAGES = 3;
 
 export interface StallLimits {
@@ -28,22 +28,22 @@ export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>):
   const windowMs = run.deadlineAtMs - run.startedAtMs;
   const gapMs = plannedGapMs(world);
   const pageMs = instances.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
-  // However short the run is: a page is asked for each interval, and takes its time.
+  // However short the run is, requests come an interval apart, and a page takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
   const alarmMs = Math.max(stallWindowMs(world), leastMs);
   return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
 }
 
-/** True from the alarm on: nothing is launched beside the plan, because another address would get on no better. */
+/** True from the alarm on: no extra instance is launched, because another address would do no better. */
 export const isStalled = (world: World): boolean => world.stall != null && world.stall.ms >= stallLimits(world).alarmMs;
 
-/** Why the run has to end; null while it may get on. */
+/** Why the run has to end; null while it may still make progress. */
 export function stallEnd(world: World): StallCause | null {
   if (world.stall == null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
   return likeliestCause(world.stallCauses ?? new Map());
 }
 
-/** Tells the user, once for each stall and cause. */
+/** One alarm for each stall and cause. */
 export function stallNotes(world: World): Action[] {
   const { stall } = world;
   if (stall == null || !isStalled(world) || isDraining(world)) return [];
@@ -73,7 +73,7 @@ export function stallReason(cause: StallCause, left: number): string {
 const silentOfferMs = (run: World['run']): number =>
   Math.min(MINUTE_MS, Math.max(5_000, (run.deadlineAtMs - run.startedAtMs) / 16));
 
-/** Tells the user that no offer gets through although ELBv2 finds instances fit to take them. */
+/** An alarm when no offer gets through although ELBv2 reports healthy targets. */
 export function unansweredNotes(world: World): Action[] {
   const { unansweredOffers, run, nowMs } = world;
   if (unansweredOffers == null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];

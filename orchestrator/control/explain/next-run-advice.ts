@@ -1,4 +1,4 @@
-/** What a run of the same products would need, from what this one has met. Pure. */
+/** What another run of the same products would need, judged by this one. Pure. */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { deathAtLaunch } from '../launching/launch-deaths.ts';
@@ -15,12 +15,12 @@ export interface AdviceInput {
   instances: readonly InstanceRecord[];
   events: readonly RunEvent[];
   incidents: readonly IncidentRecord[];
-  /** Products that nobody has crawled, or whose results never came. */
+  /** Products that were not crawled, or whose results never arrived. */
   left: number;
   nowMs: number;
 }
 
-/** One sentence each, the weightiest first; never empty. */
+/** One sentence each, the most important first; never empty. */
 export function nextRunAdvice(input: AdviceInput): string[] {
   const { run, instances: records, incidents, left } = input;
   // Neither more time nor more instances would read the pages.
@@ -46,10 +46,10 @@ export function nextRunAdvice(input: AdviceInput): string[] {
       needed > run.plan.instances
         ? `at the pace and the boots of this run it takes ${instances(needed)} for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
             `set run.min_instances: ${needed}, or a later deadline`
-        : `${instances(run.plan.instances)} at the pace of this run would do: what was lost on the way made it late`,
+        : `${instances(run.plan.instances)} at the pace of this run would do: losses on the way made it late`,
     );
   if (wasLate && needed === null)
-    advice.push('no instance has crawled long enough to say what it takes: look at the losses above first');
+    advice.push('no instance has crawled long enough for an estimate: look at the losses above first');
   advice.push(...refusals(records), ...deaths(launched));
   const lost = launched.filter(
     (r) =>
@@ -61,11 +61,11 @@ export function nextRunAdvice(input: AdviceInput): string[] {
     advice.push(
       `${lost} of ${instances(launched.length)} ${lost === 1 ? 'was' : 'were'} lost: plan a reserve with run.min_instances`,
     );
-  if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) does it again`);
+  if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) will do`);
   return advice;
 }
 
-/** By what would mend them, the most frequent first: more types bring nothing where keys have run out. */
+/** Grouped by remedy, the most frequent first: more types do not help where keys have expired. */
 function refusals(records: readonly InstanceRecord[]): string[] {
   const refused = records.filter((r) => r.reason === LOSS_REASON.refused || r.reason === LOSS_REASON.poolDry);
   return byRemedy(refused, ({ answer }) => {
@@ -83,7 +83,7 @@ const MORE_POOLS = {
   said: null,
 };
 
-/** A reserve would have died as well. */
+/** Instances that EC2 ended at launch: a reserve would have died as well. */
 function deaths(launched: readonly InstanceRecord[]): string[] {
   const dead = launched.filter((r) => deathAtLaunch(r) !== null);
   return byRemedy(dead, (r) => {
@@ -92,7 +92,7 @@ function deaths(launched: readonly InstanceRecord[]): string[] {
   }).map(({ count, words }) => `${instances(count)} ${count === 1 ? 'was' : 'were'} ended by EC2 at launch${words}`);
 }
 
-/** How many have each remedy, with what AWS said last about them. */
+/** Number of records per remedy, with AWS's last message. */
 function byRemedy(
   records: readonly InstanceRecord[],
   judge: (record: InstanceRecord) => { remedy: string; said: string | null },
@@ -108,7 +108,7 @@ function byRemedy(
 
 const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
 
-/** By the pace that instances had and the slower ones of their boots; null when none has crawled. */
+/** From the median pace of the instances and their slow (p95) boots; null when none has crawled. */
 function neededInstances({ run, instances, events, nowMs }: AdviceInput): number | null {
   const paces = instances
     .filter((r) => (r.progress?.requests ?? 0) > 0)

@@ -1,4 +1,4 @@
-/** The story of a run in words, from its events. Pure: what `orchestrator explain` prints. */
+/** The timeline of a run in words, from its events. Pure: what `orchestrator explain` prints. */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { RunEvent, RunRecord } from '../model/stores.ts';
@@ -8,7 +8,7 @@ export interface TimelineEntry {
   text: string;
 }
 
-/** Events of the same sort so close together are one line: a fleet that boots is not thirty stories. */
+/** Events of the same kind within this share of the run become one line, such as the boots of a fleet. */
 const GROUP_SHARE = 1 / 100;
 const LEAST_GROUP_MS = 5_000;
 
@@ -19,7 +19,7 @@ const RUN_WORDS: Partial<Record<RunPhase, string>> = {
   releasing: 'the crawl is over: every epoch is closed, instances are being ended',
   loading: 'the last results are being loaded',
   completed: 'the rows are published',
-  held: 'the results are held back: a person is to look at them',
+  held: 'the results are held: a person has to check them',
   banned: 'the run ends banned; what it has is published',
   failed: 'the run has failed',
   cancelled: 'the run ends early',
@@ -32,13 +32,13 @@ const LOSS_WORDS: Record<string, string> = {
   [LOSS_REASON.refused]: 'was refused by EC2',
   [LOSS_REASON.unanswered]: 'got no answer from EC2',
   [LOSS_REASON.tokenUsed]: 'could not be found under its tags',
-  [LOSS_REASON.poolDry]: 'was not asked for: its pool was refused to others',
+  [LOSS_REASON.poolDry]: 'was not launched: EC2 had refused its pool to others',
   [LOSS_REASON.notNeeded]: 'was not needed any more',
   [LOSS_REASON.banned]: 'makes room for another address: its own is banned',
   [LOSS_REASON.rotated]: 'makes room for a fresh address (aws.recycle_every)',
   [LOSS_REASON.neverHealthy]: 'never became healthy behind the balancer',
   [LOSS_REASON.sharedAddress]: 'has the address of another instance',
-  [LOSS_REASON.unreadable]: 'uploaded what cannot be read',
+  [LOSS_REASON.unreadable]: 'uploaded unreadable results',
 };
 
 /** The lines in order of time. Moves that only follow from others (booting, uploading, terminated …) are left out. */
@@ -71,7 +71,7 @@ const PLURALS: Readonly<Record<string, string>> = {
   stands: 'stand',
 };
 
-/** The verb that begins the text, and what belongs to its subject, in the number of the subject. */
+/** Puts the leading verb and the possessives of the text into the plural for several slots. */
 const agreeing = (text: string, slots: number): string =>
   slots === 1
     ? text
@@ -82,10 +82,10 @@ const agreeing = (text: string, slots: number): string =>
         .replace('its address', 'their addresses');
 
 interface Said {
-  /** What has the same key may be one line. */
+  /** Entries with the same key may become one line. */
   key: string;
   text: string;
-  /** The text tells of a slot, and is the same for others. */
+  /** True when the text is about a slot, and may apply to several. */
   isGrouped: boolean;
 }
 
@@ -99,7 +99,7 @@ function say(event: RunEvent): Said | null {
     const text = wordsOfMove(epoch ?? 1, from as InstancePhase | null, to as InstancePhase, detail);
     return text === null ? null : { key: `instance ${text}`, text, isGrouped: true };
   }
-  // An alarm says it again.
+  // An alarm repeats it.
   if (kind === 'forecast' || detail === null) return null;
   return { key: `${kind} ${detail}`, text: kind === 'alarm' ? `! ${detail}` : detail, isGrouped: false };
 }

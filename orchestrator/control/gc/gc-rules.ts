@@ -1,6 +1,6 @@
 /**
- * What gc may end: only what is ours, past its time and not of a run that lives. Pure; asked once when something is found
- * and again, on fresh answers, right before it is ended.
+ * What gc may remove: only resources that are ours, past their expiry and not of a live run. Pure; checked when a
+ * resource is found and again, on fresh answers, right before it is removed.
  */
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
@@ -11,9 +11,9 @@ import type { RunRecord } from '../model/stores.ts';
 
 /** EC2 may show a new instance without its tags, or not at all, for half a minute. */
 export const YOUNG_MS = 60_000;
-/** Between the first and the second sighting. */
+/** Minimum time between the first and the second observation. */
 export const SECOND_LOOK_MS = 60_000;
-/** A clock that is further off cannot tell what is past its time. */
+/** With a clock that is further off, expiry cannot be judged. */
 export const MAX_SKEW_MS = 5 * 60_000;
 
 export interface Found {
@@ -46,14 +46,14 @@ export interface GcFacts {
   workedOn: string | null;
 }
 
-/** Why it stays; null when its time is past. */
+/** Why it is kept; null when it has expired. */
 export function reasonToKeep(found: Found, facts: GcFacts): string | null {
   const { tags } = found;
-  if (tags[TAG.owner] !== facts.owner) return `its owner is ${tags[TAG.owner] ?? 'nobody'}`;
+  if (tags[TAG.owner] !== facts.owner) return `its owner is ${tags[TAG.owner] ?? 'unknown'}`;
   const runId = tags[TAG.run];
   if (!runId) return `it has no tag ${TAG.run}`;
-  if (found.state === 'shutting-down' || found.state === 'terminated') return 'it is going';
-  // A target group alone has no birthday, but a run that lives keeps it by the rules below.
+  if (found.state === 'shutting-down' || found.state === 'terminated') return 'it is already ending';
+  // A target group alone has no creation time, but the rules below keep that of a live run.
   if (found.startedAtMs === null && found.state !== 'target group alone') return 'AWS does not say when it was started';
   if (found.startedAtMs !== null && facts.nowMs - found.startedAtMs < YOUNG_MS) return 'it is younger than a minute';
   const run = facts.runs.get(runId);
@@ -61,10 +61,10 @@ export function reasonToKeep(found: Found, facts: GcFacts): string | null {
   if (run && !isRunEnd(run.phase) && facts.nowMs <= powerOffAtMs(run)) return 'its run is not over';
   const expiresAtMs = expiryOf(found, run);
   if (expiresAtMs === null) return `it has no tag ${TAG.expiresAt}, and its run is unknown here`;
-  return facts.nowMs <= expiresAtMs ? 'its time is not past' : null;
+  return facts.nowMs <= expiresAtMs ? 'it has not expired' : null;
 }
 
-/** From its tag; what older versions tagged without one goes by its run's row. */
+/** From its tag; resources of older versions have none and go by their run's row. */
 export function expiryOf(found: Found, run: RunRecord | undefined): number | null {
   const tag = found.tags[TAG.expiresAt];
   if (tag === undefined) return run ? powerOffAtMs(run) : null;

@@ -1,6 +1,6 @@
 /**
- * gc: finds what carries our owner tag past its time, marks it, and ends it when another gc, a minute later or more,
- * finds it still there. Harmless to kill at any point: a mark only makes the next gc look again.
+ * gc: finds resources that carry our owner tag past their expiry, marks them, and removes them when another gc, at
+ * least a minute later, still finds them. Harmless to kill at any point: a mark only makes the next gc check again.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -11,7 +11,7 @@ import type { Found, GcFacts } from './gc-rules.ts';
 import { expiryOf, foundBalancer, foundInstance, MAX_SKEW_MS, reasonToKeep, SECOND_LOOK_MS } from './gc-rules.ts';
 import type { RunRecord, RunStore } from '../model/stores.ts';
 
-/** Something that was past its time when a gc looked. */
+/** A resource that a gc found past its expiry. */
 export interface GcMark {
   kind: Found['kind'];
   id: string;
@@ -21,8 +21,8 @@ export interface GcMark {
 export interface GcMarkStore {
   list(owner: string): Promise<GcMark[]>;
   /**
-   * Writes these sightings, and forgets what was seen and is to stay. Those of other regions, which nobody has looked at
-   * now, are left; those made before `oldestMs` and not repeated go.
+   * Writes these marks, and deletes those of resources that are kept. Marks of other regions, which this gc has not
+   * checked, stay; those made before `oldestMs` and not repeated are deleted.
    */
   note(
     owner: string,
@@ -32,7 +32,7 @@ export interface GcMarkStore {
   ): Promise<void>;
 }
 
-/** What no gc has seen for so long is gone. */
+/** A mark that no gc has repeated for this long is deleted. */
 const FORGET_MS = 7 * 86_400_000;
 
 export interface GcOptions {
@@ -42,7 +42,7 @@ export interface GcOptions {
   runs: Pick<RunStore, 'get'>;
   marks: GcMarkStore;
   clock: Clock;
-  /** The endpoint's clock less ours, after the first answer; null when it tells no time. */
+  /** The endpoint's clock minus ours, after the first answer; null when it sends no time. */
   skewMs: () => number | null;
   /** The run that a main server works on now; null for none. */
   workedOn: string | null;
@@ -58,7 +58,10 @@ export interface GcItem {
   expiresAt: string | null;
   /** An instance that may be crawling for a run that this database does not know: another main server's, or one that it has lost. */
   unknownRun: boolean;
-  /** `marked` was seen past its time for the first time, `waiting` less than a minute ago. In a dry run what would be done. */
+  /**
+   * `marked`: found past its expiry for the first time; `waiting`: marked less than a minute ago. In a dry run, what
+   * would be done.
+   */
   action: 'kept' | 'marked' | 'waiting' | 'terminated' | 'failed';
   /** Why it was kept, or what failed. */
   detail: string | null;
@@ -67,9 +70,9 @@ export interface GcItem {
 export interface GcReport {
   owner: string;
   dryRun: boolean;
-  /** The endpoint's clock less ours. */
+  /** The endpoint's clock minus ours. */
   clockSkewMs: number | null;
-  /** Why nothing was marked or ended; null when nothing was in the way. */
+  /** Why nothing was marked or removed; null when gc was not refused. */
   refused: string | null;
   items: GcItem[];
 }
@@ -81,7 +84,7 @@ interface Look {
   facts: GcFacts;
 }
 
-/** One gc. Throws when AWS or the database cannot be asked at all; what fails for one thing is in its item. */
+/** One gc. Throws when AWS or the database cannot be reached at all; a failure for one resource is in its item. */
 export async function collect(options: GcOptions): Promise<GcReport> {
   const look = await lookAround(options);
   const skewMs = options.skewMs();
@@ -94,7 +97,7 @@ export async function collect(options: GcOptions): Promise<GcReport> {
     const keep = reasonToKeep(found, look.facts) ?? refused;
     if (keep !== null) return itemOf(found, look.facts, 'kept', keep);
     const seen = known.get(`${found.kind} ${found.id}`);
-    // A mark from the future is of a clock that was wrong: it proves nothing.
+    // A mark from the future comes from a wrong clock and proves nothing.
     const firstSeenAtMs = seen && seen.firstSeenAtMs <= nowMs ? seen.firstSeenAtMs : nowMs;
     marks.push({ kind: found.kind, id: found.id, firstSeenAtMs });
     if (firstSeenAtMs === nowMs) return itemOf(found, look.facts, 'marked', null);
@@ -111,10 +114,10 @@ export async function collect(options: GcOptions): Promise<GcReport> {
 }
 
 function refusal(skewMs: number | null): string | null {
-  if (skewMs === null) return 'the endpoint does not tell its time, so what is past its time cannot be known';
+  if (skewMs === null) return 'the endpoint does not send its time, so expiry cannot be judged';
   if (Math.abs(skewMs) <= MAX_SKEW_MS) return null;
   const minutes = Math.round(Math.abs(skewMs) / 60_000);
-  return `the clock of this machine is ${minutes} minutes ${skewMs < 0 ? 'ahead of' : 'behind'} AWS: set it right`;
+  return `the clock of this machine is ${minutes} minutes ${skewMs < 0 ? 'ahead of' : 'behind'} AWS: correct it`;
 }
 
 async function lookAround(options: GcOptions): Promise<Look> {
@@ -131,13 +134,13 @@ async function lookAround(options: GcOptions): Promise<Look> {
   return { instances, balancers, found, facts: { owner, nowMs, runs, workedOn } };
 }
 
-/** Asks AWS and the database again, and ends what may still be ended. */
+/** Queries AWS and the database again, and removes what may still be removed. */
 async function endAll(options: GcOptions, due: readonly Found[], items: GcItem[]): Promise<void> {
   const fresh = await lookAround(options);
   for (const { kind, id } of due) {
     const item = items.find((i) => i.kind === kind && i.id === id)!;
     const now = fresh.found.find((f) => f.kind === kind && f.id === id);
-    const keep = now ? reasonToKeep(now, fresh.facts) : 'it has gone by itself';
+    const keep = now ? reasonToKeep(now, fresh.facts) : 'it is already gone';
     if (keep !== null) {
       Object.assign(item, { action: 'kept', detail: keep });
       continue;

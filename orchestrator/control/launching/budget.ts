@@ -12,7 +12,7 @@ import { isGivenUp, latestBySlot, wasNeverLaunched } from '../model/world.ts';
 type MoneyWorld = Pick<World, 'run' | 'instances' | 'nowMs'>;
 
 export interface Spending {
-  /** USD for everything launched so far, if what is alive lasts until deadline + grace; the balancer until then, too. */
+  /** USD for everything launched so far, if running instances and the balancer last until deadline + grace. */
   committed: number;
   /** USD for each further instance, from now until deadline + grace. */
   each: number;
@@ -26,10 +26,13 @@ export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.pla
   return cap === null || committed + n * each <= cap;
 }
 
-/** A machine that makes room is billed beside its successor until EC2 has ended it; each start costs a minute at least. */
+/** A rotated machine is billed along with its successor until EC2 has ended it; each start costs at least a minute. */
 const OVERLAP_MS = 120_000;
 
-/** How many addresses can be rotated within `run.max_cost`, beside so many whose successor is still to come; Infinity without a cap. */
+/**
+ * How many addresses can be rotated within `run.max_cost`, besides the `underWay` ones whose successor is still to
+ * come; Infinity without a cap.
+ */
 export function canAffordRotation(world: MoneyWorld, underWay: number): number {
   const { committed, cap } = spendingOf(world);
   if (cap === null) return Infinity;
@@ -50,8 +53,9 @@ export function spendingOf(world: MoneyWorld, instanceType = world.run.plan.inst
 }
 
 /**
- * True when the cap kept a slot empty that time was left to fill: with open products at the end, money was the reason. It is
- * worked out from the rows for the moment when the slot became free, so that a restart comes to the same answer.
+ * True when the cap kept a slot empty although there was time to fill it: then the budget is the reason for products
+ * left open. Computed from the rows for the moment when the slot became free, so that a restart comes to the same
+ * answer.
  */
 export function isShortOfMoney(world: MoneyWorld & Pick<World, 'limits'>): boolean {
   const { run } = world;
@@ -80,7 +84,7 @@ interface Bill extends Omit<BilledInstance, 'endedAtMs'> {
   endedAtMs: number | null;
 }
 
-/** Everything that EC2 gave, may have given, or is about to be asked for. */
+/** Everything that EC2 has launched, may have launched, or is about to launch. */
 const billsOf = perFleet((instances): Bill[] =>
   instances
     .filter((r) => r.instanceId !== null || r.phase === 'claimed' || (r.phase !== 'terminated' && mayExist(r)))
@@ -99,7 +103,7 @@ const billed = (instances: readonly InstanceRecord[], atMs = Infinity): Bill[] =
 
 type PricedRun = World['run'];
 
-/** Without the balancer: that one is there anyway. */
+/** Without the balancer, which is billed anyway. */
 function fleetCost(run: PricedRun, bills: readonly Bill[], latestMs: number): number {
   if (bills.length === 0) return 0;
   const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(latestMs, b.launchedAtMs) }));

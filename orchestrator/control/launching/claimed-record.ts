@@ -1,4 +1,4 @@
-/** What is known of an instance when nothing but its claim has been written. */
+/** The record of an instance of which only the claim has been written. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
 import type { InstanceRecord } from '../model/stores.ts';

@@ -1,4 +1,4 @@
-/** Instances beside the planned ones, when those will probably not be through in time. Pure. */
+/** Extra instances, when the planned ones will probably not finish in time. Pure. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { openIncident, recentBans } from '../decide/ban-policy.ts';
@@ -16,17 +16,17 @@ import { isStalled } from '../decide/watchdog.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
 
-/** Claims in one round: the next look at the world sees what they bring. */
+/** Maximum claims in one round: the next observation shows their effect. */
 const MAX_AT_ONCE = 50;
 
 /**
- * Claims further slots when the projected end (p95) is well past the last moment for crawling and more addresses would bring it
- * forward: within `run.max_instances`, `site.max_rate` and `run.max_cost`.
+ * Claims further slots when the forecast end (p95) is well past the last moment for crawling and more addresses would
+ * bring it forward: within `run.max_instances`, `site.max_rate` and `run.max_cost`.
  */
 export function extraLaunches(world: World): Action[] {
   const latestMs = drainAtMs(world.run);
   if (world.forecast === null || !isLate(world, world.forecast.end, latestMs)) return [];
-  // Another address would get on no better than those that are there: also while it is not certain yet that the site is down.
+  // Another address would do no better than the present ones, even while it is not certain yet that the site is down.
   if (isStalled(world) || isDown(world.site) || (world.site?.suspicion ?? null) !== null) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
   const now = forecastEnd(world);
@@ -35,8 +35,10 @@ export function extraLaunches(world: World): Action[] {
   const count = fewestFor(world, room, latestMs);
   if (count === 0) return [];
   const end =
-    now.p95Ms === null ? 'nobody could crawl what is open' : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
-  const why = `launched beside the plan of ${world.run.plan.instances}: ${end}; ${count} more in this round`;
+    now.p95Ms === null
+      ? 'no instance could crawl the open products'
+      : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
+  const why = `launched in addition to the plan of ${world.run.plan.instances}: ${end}; ${count} more in this round`;
   const first = slotCount(world);
   return Array.from({ length: count }, (_, i): Action[] => {
     const slot = first + i;
@@ -45,7 +47,9 @@ export function extraLaunches(world: World): Action[] {
   }).flat();
 }
 
-/** Too late by more than what the next minutes may well make good: an address more is a machine more, for the site, too. */
+/**
+ * Late by more than the next minutes may make up for: each further address costs a machine and is a burden on the site.
+ */
 function isLate({ run, limits }: World, { p95Ms }: EndForecast, latestMs: number): boolean {
   const slackMs = Math.max(2 * limits.heartbeatMs, (run.deadlineAtMs - run.startedAtMs) / 100);
   return p95Ms === null || p95Ms > latestMs + slackMs;
@@ -59,7 +63,7 @@ function isWorthwhile(world: World, latestMs: number): boolean {
   return unassigned > 0 || workers.some((p) => p.canGive && p.pending >= 2 * chunkSize);
 }
 
-/** Nothing says that EC2 would refuse: also not the answer to the last launch beside the plan. */
+/** No sign that EC2 would refuse, nor in the answer to the last extra launch. */
 function isPossible(world: World): boolean {
   if (isHopeless(world) || launchGate(world) !== 'open' || isSiteUnwilling(world)) return false;
   const { instances } = world.run.plan;
@@ -68,7 +72,7 @@ function isPossible(world: World): boolean {
   );
 }
 
-/** It has banned an address that is not to be replaced: then no other may come in its stead either. */
+/** The site has banned an address that must not be replaced: then no extra address may be added either. */
 function isSiteUnwilling(world: World): boolean {
   if (world.run.settings.site.onBan === 'replace') return false;
   return recentBans(world).banned.length > 0 || world.instances.some((r) => openIncident(r)?.verdict === 'banned');
@@ -88,15 +92,15 @@ function roomFor(world: World): number {
   const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
   const rate = settings.site.maxRatePerSecond;
   const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000));
-  // A slot number is used up by a launch that failed for good, too.
+  // A launch that failed permanently has used up its slot number too.
   const numbers = plan.instances + mostExtra(plan.instances) - slotCount(world);
   return Math.max(0, Math.min(addresses - alive, numbers));
 }
 
-/** Half of the plan again, and two at least: what a run may cost stays near to what its plan said. */
+/** Maximum extra slots: half of the plan, at least two, so that the cost of a run stays near its plan. */
 const mostExtra = (planned: number): number => Math.max(2, Math.ceil(planned / 2));
 
-/** The fewest that bring everything in by the last moment; as many as help when none does. */
+/** The smallest number that finishes by the last moment; when none does, as many as help. */
 function fewestFor(world: World, room: number, latestMs: number): number {
   let best = { count: 0, endMs: forecastEnd(world).p95Ms ?? Infinity };
   for (let count = 1; count <= room && canAfford(world, count); count++) {

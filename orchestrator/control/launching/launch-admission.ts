@@ -1,4 +1,4 @@
-/** Which of the launches that the slots ask for in one round may go out together. Pure. */
+/** Which of the launches that the slots request in one round may go out together. Pure. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Action } from '../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
@@ -7,15 +7,15 @@ import { isTrial, poolKey } from './pools.ts';
 import type { World } from '../model/world.ts';
 
 /**
- * Leaves out the claims that `run.max_cost` does not allow (and says so), and the launches for which another one's answer
- * should be known first: in a pool that was dry, and while the gate lets one through at a time.
+ * Leaves out the claims that `run.max_cost` does not allow (with an alarm), and the launches that should wait for the
+ * answer to another one: in a pool that was dry, and while the gate lets one through at a time.
  */
 export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
   const admitted = withinMoney(world, oneEach(world, actions));
   return launchGate(world) === 'one' ? oneAtATime(world, admitted) : admitted;
 }
 
-/** One claim for each pool that was dry when it was last asked. */
+/** One claim for each pool that was dry at its last launch. */
 function oneEach(world: World, actions: readonly Action[]): Action[] {
   const tried = new Set<string>();
   return actions.filter((action) => {
@@ -43,8 +43,8 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
   if (refused.size === 0) return [...actions];
   const detail =
     `run.max_cost keeps ${refused.size === 1 ? 'an instance' : `${refused.size} instances`} from being launched: ` +
-    `what is paid and what is alive may cost $${committed.toFixed(4)} by deadline and grace, ` +
-    `one more up to $${dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with what it has`;
+    `past and running instances may cost $${committed.toFixed(4)} until the end of the grace period, ` +
+    `one more up to $${dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with the instances it has`;
   return [...actions.filter((a) => !refused.has(a)), { kind: 'hold', cause: 'budget', detail }];
 }
 

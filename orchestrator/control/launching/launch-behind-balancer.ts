@@ -6,8 +6,8 @@ import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/world.ts';
 
 /**
- * Leaves out the launches that would only cost money: nobody is launched before the balancer was made once, and nobody at all
- * after it was refused.
+ * Leaves out the launches that would only cost money: no instance is launched before the balancer was first created,
+ * and none after it was refused.
  */
 export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
   if (world.run.balancer !== null) return [...actions];
@@ -17,7 +17,7 @@ export function behindBalancer(world: World, actions: readonly Action[]): Action
   return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
 }
 
-/** True when the balancer was refused and nobody has anything left to crawl: the run has to end. */
+/** True when the balancer was refused and no instance has anything left to crawl: the run has to end. */
 export function mustEnd(world: World): boolean {
   if (world.balancerRefused !== true || world.run.balancer !== null || isDraining(world)) return false;
   return !world.instances.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);

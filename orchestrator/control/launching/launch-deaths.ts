@@ -1,6 +1,7 @@
 /**
- * Machines that EC2 gives and ends again before they have said hello: a key for their volumes that it may not use, a limit on
- * volumes, a fault of its own. The next one would most likely die as well, so launches pause, and in the end stop. Pure.
+ * Machines that EC2 launches and ends again before they have said hello: a volume key that it may not use, a limit on
+ * volumes, a fault of its own. The next one would most likely die as well, so launches pause, and in the end stop.
+ * Pure.
  */
 import type { StateReason } from '../../cloud/compute.ts';
 import type { GateWorld } from '../model/world.ts';
@@ -9,7 +10,7 @@ import { perFleet } from '../per-fleet.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isGivenUp } from '../model/world.ts';
 
-/** Rounds in a row without a machine that came up, after which launches end: with their pauses ten minutes of a four-hour run. */
+/** Failed rounds in a row after which launches stop: with their pauses ten minutes of a four-hour run. */
 const MAX_ROUNDS = 3;
 /** The longest pause, as a multiple of the first. */
 const MAX_FACTOR = 4;
@@ -52,7 +53,7 @@ function deathsSince({ instances, limits, loopStartedAtMs = -Infinity }: GateWor
   const deaths: Deaths = { rounds: 0, lastMs: -Infinity, isTrying: false };
   let roundMs = -Infinity;
   for (const { atMs, end } of launchesOf(instances)) {
-    // A main server that takes the run up tries for itself.
+    // A main server that resumes the run tries for itself.
     if (atMs < loopStartedAtMs) continue;
     if (end === 'up') {
       deaths.rounds = 0;
@@ -69,7 +70,7 @@ function deathsSince({ instances, limits, loopStartedAtMs = -Infinity }: GateWor
   return deaths;
 }
 
-/** Those that EC2 gave, in the order of their launches; nothing at all while none has died. */
+/** The launched instances in the order of their launches; empty while none has died. */
 const launchesOf = perFleet((instances): readonly { atMs: number; end: 'up' | 'died' | 'open' }[] => {
   if (!instances.some((r) => deathAtLaunch(r) !== null)) return [];
   return instances

@@ -1,4 +1,4 @@
-/** What to say of a run that ended because no launch brought an instance any more. Pure. */
+/** The end of a run in which no launch brought an instance any more. Pure. */
 import { deathAtLaunch } from './launch-deaths.ts';
 import type { Rights } from '../model/rights.ts';
 import { lostRights, rightsRemedy } from './rights.ts';
@@ -6,14 +6,14 @@ import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
 export interface LaunchEnd {
-  /** Whose matter it is: AWS's machines and the account's limits, or what the user has set, allowed or rotated. */
+  /** Where the cause lies: AWS's machines and the account's limits, or the user's settings, rights and keys. */
   cause: 'capacity' | 'rights';
   /** One sentence: what happened and what to do. */
   reason: string;
 }
 
 /**
- * Why the launches of the run came to nothing; null when they did not. Whether products were left for it is for the caller to say.
+ * Why the launches of the run failed; null when they did not. The caller decides whether that left products uncrawled.
  * @param rights calls that AWS refuses at the moment
  */
 export function launchEndOf(run: RunRecord, instances: readonly InstanceRecord[], rights: Rights): LaunchEnd | null {

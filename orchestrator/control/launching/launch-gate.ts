@@ -24,6 +24,7 @@ export const timesOf = perFleet((instances) => {
 });
 /** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
 
+/** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
 export function quotaGate(world: Pick<World, 'instances' | 'nowMs' | 'limits'>): LaunchGate {
   const { refusedMs, givenMs, endedMs } = timesOf(world.instances);
   if (refusedMs === -Infinity) return 'open';

@@ -1,4 +1,4 @@
-/** Claims and launches: the whole request is stored before EC2 is asked, and a retry sends the same bytes. */
+/** Claims and launches: the whole request is stored before RunInstances is called, and a retry sends the same bytes. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { randomBytes } from 'node:crypto';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -31,8 +31,8 @@ export const LOCAL_PORT = 8081;
 export const BALANCER_PORT = 8080;
 
 /**
- * Writes the claim for (slot, epoch) in a pool; with null in the first that is open by what `world` knows, and not at all when
- * none is: then the next look at the world says when.
+ * Writes the claim for (slot, epoch) in `pool`, or with null in the first pool that is open in `world`. Without an open
+ * pool it writes nothing; a later observation tries again.
  */
 export async function claim(
   core: Core,
@@ -47,7 +47,7 @@ export async function claim(
   if (next.kind !== 'pool') return;
   const { subnetId, instanceType } = next.pool!;
   const token = randomBytes(32).toString('hex');
-  // Signing asks AWS nothing: it fails only where there are no keys to sign with.
+  // Signing calls no AWS service: it fails only without credentials.
   const url = await preparing(core, () => bundleUrl(run, template, core.objects, core.clock), 'credentials');
   const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: template.bundle.sha256 });
   const request: LaunchRequest = {
@@ -70,7 +70,7 @@ export async function claim(
   await core.fleet.claim(run.id, { slot, epoch, request, token }, core.fence, core.clock.now());
 }
 
-/** What an instance needs of its run. */
+/** What an instance needs to know about its run. */
 type LaunchedRun = Pick<RunRecord, 'id' | 'publicKey' | 'settings' | 'startedAtMs' | 'deadlineAtMs'>;
 
 function instanceSettings(
@@ -111,7 +111,7 @@ function instanceSettings(
   };
 }
 
-/** Throws `config-invalid` when the user data of this run's instances would be too long, before anything is launched. */
+/** Throws `config-invalid` before any launch when the user data of this run's instances would be too long. */
 export async function checkUserData(
   run: LaunchedRun,
   template: LaunchTemplate,
@@ -128,7 +128,10 @@ function bundleUrl(run: LaunchedRun, template: LaunchTemplate, objects: ObjectSt
   return objects.presignGet(template.bundle.key, powerOffAtMs(run) - clock.now());
 }
 
-/** What comes before the call needs keys and rights, too: their want counts as a refusal of the launch. `cause`: of every failure. */
+/**
+ * Preparing a launch needs keys and rights too: without them it counts as refused. `cause`, if given, applies to every
+ * failure.
+ */
 async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credentials'): Promise<T> {
   try {
     return await work();
@@ -142,11 +145,13 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
   }
 }
 
-/** Asks EC2 for the claimed instance. Safe to repeat: same request, same token; the tags are looked up in between. */
+/**
+ * Launches the claimed instance. Safe to repeat: same request, same client token; the tags are looked up in between.
+ */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const decidedMs = core.clock.now();
   await core.launchTurn();
-  // Refused to another slot while this one waited for its turn: `decide` says when it is to be tried again.
+  // Another slot was refused while this one waited for its turn: `decide` schedules the retry.
   if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
   if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
   const record = await core.fleet.get(run.id, slot, epoch);
@@ -176,22 +181,22 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
       await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
       core.log.warn(
         { slot, epoch, message: result.message },
-        'no answer to RunInstances that says what it did; looking the instance up by its tags',
+        'no conclusive answer to RunInstances; looking the instance up by its tags',
       );
     }
   }
 }
 
 /**
- * True when an earlier call for the claim may have launched: it got no answer, or this program ended before it could store one. A
- * token that is spent says what became of it.
+ * True when an earlier call for the claim may have launched an instance: it got no answer, or this process ended before
+ * storing one. A spent token settles it.
  */
 function mayExist({ attempts, answer }: InstanceRecord, cause: RefusalCause): boolean {
   if (attempts === 0 || cause === 'spent') return false;
   return answer === null || answer.kind === 'unknown' || answer.mayExist === true;
 }
 
-/** Once for each cause, and for each pool that is dry: what EC2 says again and again is in the log. */
+/** One alarm per cause and per dry pool; repeated refusals are only logged. */
 async function tellRefusal(
   core: Core,
   run: RunRecord,
@@ -232,7 +237,7 @@ function tellRights(
   refused: { cause: 'credentials' | 'denied'; message: string },
   at?: EpochId,
 ): Promise<void> {
-  const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. It is tried again; ${rightsRemedy(refused)}`;
+  const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. The main server retries; ${rightsRemedy(refused)}`;
   return alarmOnce(core, refused.cause, said, at);
 }
 
@@ -249,7 +254,7 @@ async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Pr
   );
 }
 
-/** Takes an instance that EC2 gave or shows as this claim's, or notes its new state. */
+/** Records an instance that EC2 launched or shows for this claim, or its new state. */
 export async function adopt(
   core: Core,
   run: RunRecord,
@@ -258,7 +263,7 @@ export async function adopt(
   instance: CloudInstance,
 ): Promise<void> {
   const record = await core.fleet.get(run.id, slot, epoch);
-  // What its hello has shown of its address is the better knowledge.
+  // The address known from its hello is more reliable.
   const greeted = record !== null && record.publicKey !== null;
   await core.fleet.patch(
     run.id,
@@ -270,7 +275,7 @@ export async function adopt(
       ...(instance.publicAddress && !greeted ? { address: instance.publicAddress } : {}),
       ...(instance.zone ? { zone: instance.zone } : {}),
       ...(record?.phase === 'claimed' ? { answer: null } : {}),
-      // Of one that was given up, it would only say that we have ended it.
+      // For a given-up instance the reason would only be our own terminate call.
       ...(instance.stateReason && isEnded(instance) && record !== null && !isGivenUp(record)
         ? { stateReason: instance.stateReason }
         : {}),

@@ -1,4 +1,4 @@
-/** The run's load balancer from its first request to the last trace of it: asked for, refused, removed. */
+/** The run's load balancer: its creation, refusals and removal. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
@@ -17,7 +17,7 @@ import type { World } from '../model/world.ts';
 /** ELBv2 names have at most 32 characters; the run's id has fewer. */
 const balancerName = (runId: string): string => `cf-${runId}`;
 
-/** ELBv2 has said something that no further try will change: no right, or a wrong parameter. */
+/** An error of ELBv2 that no retry will change: a missing right or a wrong parameter. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof AppError && (error.code === 'aws-denied' || error.code === 'aws-invalid');
 
@@ -25,8 +25,8 @@ const isRefusal = (error: unknown): boolean =>
 const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';
 
 /**
- * Makes what is missing of the run's balancer and stores it. Throws when it cannot be made: the caller asks again. A refusal is
- * told at once and keeps launches back, another failure is told when it lasts.
+ * Creates what is missing of the run's balancer and stores it. Throws when that fails: the caller retries. A refusal is
+ * reported immediately and blocks launches; other failures are reported once they persist.
  */
 export async function makeBalancer(core: Core, world: World): Promise<void> {
   const { run } = world;
@@ -44,7 +44,7 @@ async function ensure(core: Core, world: World, request: BalancerRequest): Promi
   try {
     return await core.balancers.ensure(request);
   } catch (error) {
-    // The end may have been swept up while this call was under way.
+    // The balancer may have been swept while this call was in flight.
     core.processState.balancerMayRemain = true;
     await tellFailure(core, world, error);
     throw error;
@@ -61,7 +61,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
     return alarmOnce(
       core,
       'balancer denied',
-      `the load balancer of this run is refused: ${words}; it is tried again for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
+      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
         `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }
@@ -75,12 +75,12 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
   }
   processState.balancerFailingMs ??= clock.monotonic();
   const sinceMs = clock.monotonic() - processState.balancerFailingMs;
-  // The first tries come within seconds of each other; throttling for a moment is nobody's business.
+  // The first retries come within seconds of each other; brief throttling needs no alarm.
   if (sinceMs < 2 * limits.heartbeatMs) return;
   await alarmOnce(
     core,
     'balancer fails',
-    `the load balancer of this run cannot be made: ${words}; it is tried again, and without it no product can be handed out`,
+    `the load balancer of this run cannot be created: ${words}; creation is retried, and no product can be handed out before it succeeds`,
   );
 }
 
@@ -110,8 +110,8 @@ function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): str
 }
 
 /**
- * Removes what ELBv2 has under the run's name, at its end: the row names only what was made completely. Throws to be tried again;
- * where that is of no use, the user is told.
+ * Removes what ELBv2 has under the run's name at its end: the row names only a complete balancer. Throws to be retried;
+ * where a retry is of no use, it raises an alarm instead.
  */
 export async function sweepBalancer(core: Core, { run, limits }: World): Promise<void> {
   const { processState, clock } = core;

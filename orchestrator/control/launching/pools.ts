@@ -1,21 +1,27 @@
 /**
- * Where a slot is launched next. A pool is an instance type in a subnet; EC2 runs out of machines pool by pool. Which ones are
- * dry stands in the rows of the instances, so a restart knows as much. Pure.
+ * Chooses the pool of a slot's next launch. A pool is an instance type in a subnet; EC2 runs out of capacity pool by
+ * pool. Which pools are dry follows from the rows of the instances, so it survives a restart. Pure.
  */
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { perFleet } from '../per-fleet.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { Pool, Pools, World } from '../model/world.ts';
 
-/** `none`: no pool is left that this slot may use, or EC2 has refused all of them for good. `wait`: all of them are dry or being tried; the first is due at `untilMs`. */
+/**
+ * `none`: no pool is left that this slot may use, or EC2 has refused all of them permanently. `wait`: all of them are
+ * dry or being tried; the first is due at `untilMs`.
+ */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait'; untilMs: number } | { kind: 'none' };
 
 type PoolWorld = Pick<World, 'instances' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools' | 'loopStartedAtMs'>>;
 
-/** A pool that stays dry is left alone for twice and at last four times as long. */
+/** Longest pause for a pool that stays dry, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
-/** The pool of the slot's next claim; a null pool while they are not known yet: then the claim itself takes the first. */
+/**
+ * The pool of the slot's next claim; a null pool while the pools are not known yet: then the claim itself takes the
+ * first.
+ */
 export function nextPool(world: PoolWorld, slot: number): NextPool {
   const { pools } = world;
   if (!pools) return { kind: 'pool', pool: null };
@@ -26,7 +32,7 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
   const unhealthy = inSubnets(LOSS_REASON.neverHealthy);
   const allowed = poolsFor(pools, slot).filter((p) => !shared.has(p.subnetId) && !isClosedPool(world, p));
   if (allowed.length === 0) return { kind: 'none' };
-  // A zone that the balancer does not reach would make the next one unhealthy, too.
+  // In a zone that the balancer does not reach, the next instance would be unhealthy too.
   const ordered = [
     ...allowed.filter((p) => !unhealthy.has(p.subnetId)),
     ...allowed.filter((p) => unhealthy.has(p.subnetId)),
@@ -37,18 +43,21 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
   return { kind: 'wait', untilMs: Math.max(world.nowMs, Math.min(...due)) };
 }
 
-/** All pools as a slot tries them: slots start in different subnets, each goes through all of them before the next type. */
+/**
+ * All pools in the order a slot tries them: slots start in different subnets, each tries all of them before the next
+ * type.
+ */
 export function poolsFor({ subnetIds, instanceTypes }: Pools, slot: number): Pool[] {
   const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
   return instanceTypes.flatMap((instanceType) => own.map((subnetId) => ({ subnetId, instanceType })));
 }
 
-/** EC2 has refused this pool, or its type wherever, for a reason that no waiting mends. */
+/** EC2 has refused this pool, or its type everywhere, for a reason that waiting does not fix. */
 export function isClosedPool(world: ClosedWorld, pool: Pool): boolean {
   const closed = closedOf(world.instances);
   if (closed.size === 0) return false;
   const saidMs = Math.max(closed.get(pool.instanceType) ?? -Infinity, closed.get(poolKey(pool)) ?? -Infinity);
-  // Whoever takes the run up may have mended what was wrong: each main server asks for itself.
+  // The cause may have been fixed before a resume: each main server tries for itself.
   return saidMs >= (world.loopStartedAtMs ?? -Infinity);
 }
 
@@ -61,7 +70,7 @@ export function areAllPoolsClosed(world: ClosedWorld & Partial<Pick<World, 'pool
 
 type ClosedWorld = Pick<World, 'instances'> & Partial<Pick<World, 'loopStartedAtMs'>>;
 
-/** When EC2 last said so, by instance type for those refused wherever, else by pool. */
+/** Time of EC2's last such refusal, by instance type for types refused everywhere, else by pool. */
 const closedOf = perFleet((instances): ReadonlyMap<string, number> => {
   const closed = new Map<string, number>();
   for (const { answer, request, launchedAtMs } of instances) {
@@ -77,13 +86,13 @@ const closedOf = perFleet((instances): ReadonlyMap<string, number> => {
   return closed;
 });
 
-/** Until when the pool is left alone; null when its last answer was an instance, or it was never asked. */
+/** Until when the pool is not tried; null when its last answer was an instance, or it was never tried. */
 export function dryUntilMs(world: Pick<World, 'instances' | 'limits'>, pool: Pool): number | null {
   const states = statesOf(world.instances);
   const state = states.size === 0 ? undefined : states.get(poolKey(pool));
   const last = state?.refusedMs.at(-1);
   if (last === undefined) return null;
-  // Several slots may have been refused at once: that is one sign of dryness, not many.
+  // Several slots refused at once count as one refusal.
   let rounds = 0;
   let roundMs = -Infinity;
   for (const atMs of state!.refusedMs) {
@@ -94,7 +103,7 @@ export function dryUntilMs(world: Pick<World, 'instances' | 'limits'>, pool: Poo
   return last + world.limits.dryPoolMs * Math.min(MAX_FACTOR, 2 ** (rounds - 1));
 }
 
-/** True when the pool's last answer was that it has no machine: the next launch there is a trial, one at a time. */
+/** True when the pool's last answer was a lack of capacity: the next launch there is a trial, one at a time. */
 export function isTrial(world: Pick<World, 'instances'>, pool: Pool): boolean {
   return (statesOf(world.instances).get(poolKey(pool))?.refusedMs.length ?? 0) > 0;
 }
@@ -116,7 +125,7 @@ interface PoolState {
 
 const statesOf = perFleet((instances): ReadonlyMap<string, PoolState> => {
   const states = new Map<string, PoolState>();
-  // What was never refused is open, whoever else asks: on most days that is all there is to say of thousands of rows.
+  // Pools without a refusal are open. Most runs have none, and need not sort thousands of rows.
   if (!instances.some(isPoolRefusal)) return states;
   const calls = instances.filter((r) => r.launchedAtMs !== null || r.phase === 'claimed');
   for (const record of [...calls].sort((a, b) => askedAtMs(a) - askedAtMs(b))) {
@@ -132,6 +141,6 @@ const statesOf = perFleet((instances): ReadonlyMap<string, PoolState> => {
 
 const askedAtMs = (record: InstanceRecord): number => record.launchedAtMs ?? record.claimedAtMs;
 
-/** EC2 has said that the record's pool has no machine. */
+/** EC2 has reported a lack of capacity in the record's pool. */
 export const isPoolRefusal = ({ answer }: InstanceRecord): boolean =>
   answer?.kind === 'refused' && answer.cause === 'pool';

@@ -1,7 +1,7 @@
 /**
- * Keys that run out and rights that go away in the middle of a run. They may be renewed within seconds or minutes, and IAM
- * itself shows a new role only after some: so they are waited for with a back-off, and count as lost only after a while.
- * What is known of them is kept by the main server, not in the rows: one that takes the run up asks for itself.
+ * Keys that expire and rights that are revoked during a run. They may be renewed within seconds or minutes, and IAM
+ * itself shows a new role only after a delay: so calls are retried with a back-off, and rights count as lost only after
+ * a while. This state is process-local, not in the rows: a main server that resumes the run tries for itself.
  */
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate } from '../model/world.ts';
@@ -20,30 +20,30 @@ export function rightsGate({ rights, nowMs, limits }: RightsWorld): LaunchGate {
   return nowMs >= refused.lastMs + pauseMs ? 'one' : 'held';
 }
 
-/** The refusal that has lasted for the run's patience while nothing serves any more; null while there is hope. */
+/** The refusal that has lasted for the stall window while no instance serves any more; null otherwise. */
 export function lostRights(
   world: Pick<World, 'run'> & Partial<Pick<World, 'rights'>> & { instances: readonly InstanceRecord[] },
 ): Refused | null {
   const { rights, run, instances } = world;
   const final = rights && lastingRefusal(rights, run);
   if (!final) return null;
-  // What crawls goes on: it has a role of its own, and the keys may come back meanwhile.
+  // Running instances go on: they have a role of their own, and the keys may come back.
   return instances.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
 }
 
-/** The refusal of any call that has lasted for the run's patience; null when there is none. */
+/** The refusal of any call that has lasted for the stall window; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
   const patience = stallWindowMs({ run });
   return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
 }
 
-/** What a person can do about it. */
+/** What the user can do about it. */
 export function rightsRemedy({ cause, message }: Pick<Refused, 'cause' | 'message'>): string {
   if (/RequestTimeTooSkewed/.test(message))
     return 'set the clock of the main server (orchestrator doctor shows by how much)';
   if (cause === 'credentials')
     return 'renew the keys that the AWS SDK finds on the main server (aws sso login, aws login, or a new credentials file), or give it an instance role';
   if (/instance profile/i.test(message))
-    return 'look whether aws.instance_profile exists; IAM shows a new one some seconds after it was made';
+    return 'check whether aws.instance_profile exists; IAM shows a new one some seconds after its creation';
   return 'allow what orchestrator doctor names under "EC2 rights" (userdata/iam/controller.json has the policy)';
 }

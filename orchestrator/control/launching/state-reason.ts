@@ -1,4 +1,4 @@
-/** EC2's reasons for ending an instance, in words, with what a person can do about them. Pure. */
+/** EC2's reasons for ending an instance, in words, with their remedies. Pure. */
 import type { StateReason } from '../../cloud/compute.ts';
 
 /** `Client.VolumeLimitExceeded: …`; AWS itself often begins the message with the code. */
@@ -7,7 +7,7 @@ export function stateReasonText({ code, message }: StateReason): string {
   return message.startsWith(code) ? message : `${code}: ${message}`;
 }
 
-/** What to do about machines that end so at their launch. */
+/** What to do about machines that end at launch for this reason. */
 export function stateReasonRemedy({ code }: StateReason): string {
   // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
   if (/kms/i.test(code) || code === 'Client.InternalError')

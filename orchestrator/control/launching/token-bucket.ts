@@ -1,4 +1,4 @@
-/** Keeps our calls under a rate that AWS enforces, instead of running into its throttling. */
+/** Keeps our calls below a rate that AWS enforces, instead of running into its throttling. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { LaunchTurn } from '../model/core.ts';
 
@@ -8,8 +8,8 @@ const SLOWEST_MS = 8_000;
 const RECOVERY = 0.75;
 
 /**
- * A bucket that holds `burst` calls and gets `perSecond` new ones; callers are served in order. Throttled, it is empty and fills
- * half as fast; others of the account use the same limit, so the full rate is won back slowly.
+ * A token bucket of `burst` calls, refilled at `perSecond`; callers are served in order. Throttling empties it and
+ * halves its rate; other clients of the account share the limit, so the full rate returns slowly.
  */
 export function createTokenBucket(clock: Clock, burst: number, perSecond: number): LaunchTurn {
   let nextFreeMs = -Infinity;
@@ -17,7 +17,7 @@ export function createTokenBucket(clock: Clock, burst: number, perSecond: number
   let gapMs = fullGapMs;
   const take = async (): Promise<void> => {
     const now = clock.monotonic();
-    // The bucket is full when nobody has called for burst x gap. While AWS throttles there is no burst to be had.
+    // The bucket is full after burst x gap without a call. While AWS throttles there is no burst.
     const saved = gapMs > fullGapMs ? 0 : burst - 1;
     nextFreeMs = Math.max(nextFreeMs, now - saved * gapMs);
     const waitMs = nextFreeMs - now;

@@ -1,6 +1,6 @@
 /**
- * What `decide` may ask for. Every action is idempotent: it may be asked for again while it is under way or after it
- * was carried out, and then changes nothing.
+ * The actions that `decide` may request. Every action is idempotent: requested again while it is under way or after it
+ * was carried out, it changes nothing.
  */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
@@ -24,10 +24,10 @@ export type Action =
   | ({
       kind: 'claim';
       pool: Pool | null;
-      /** Why the slot is filled although the plan has none there: noted before the claim. */
+      /** Why a slot beyond the plan is filled: noted before the claim. */
       why?: string;
     } & OfSlot)
-  /** Ask EC2 for a claimed instance, with the stored request. */
+  /** Launch a claimed instance with the stored request. */
   | ({ kind: 'launch' } & OfSlot)
   /** EC2 shows an instance with the claim's tags, or a new state of one. */
   | ({ kind: 'adopt'; instance: CloudInstance } & OfSlot)
@@ -41,20 +41,23 @@ export type Action =
   | ({ kind: 'register'; instanceId: string } & OfSlot)
   /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
   | { kind: 'offer'; limitChunks: number }
-  /** Look for the manifest of an instance that says it has finished, and check it. */
+  /** Fetch and check the manifest of an instance that reports that it has finished. */
   | ({ kind: 'confirm' } & OfSlot)
   /** Close the epoch of a lost instance: list its parts, write the manifest, take its open products back. */
   | ({ kind: 'close' } & OfSlot)
-  /** A banned instance has forgotten what it did not crawl: load its parts, take its open products back. */
+  /** A banned instance has dropped its uncrawled products: load its parts, take its open products back. */
   | ({ kind: 'reassign' } & OfSlot)
-  /** Stop crawling for good: every address is banned, the site has changed, there is no balancer to send products through, or nothing comes in. */
+  /**
+   * Stop crawling permanently: every address is banned, the site has changed, there is no balancer to send products
+   * through, or nothing comes in.
+   */
   | { kind: 'halt'; reason: HaltReason }
-  /** It makes room for a fresh address: it uploads, closes and goes, and its slot is filled again. */
+  /** Rotate its address: it uploads, closes its epoch and ends, and its slot is filled again. */
   | ({ kind: 'rotate' } & OfSlot)
   | ({ kind: 'terminate'; instanceId: string } & OfSlot)
-  /** Something keeps launches back: the user is told once for each cause. */
+  /** Launches are blocked: one alarm for each cause. */
   | { kind: 'hold'; cause: 'budget'; detail: string }
-  /** To be said once in a run: an event, and with `alarm` to the user, too. */
+  /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
   | { kind: 'note'; note: Note; alarm: boolean }
   | { kind: 'load' }
   | { kind: 'remove-balancer' }
@@ -68,11 +71,17 @@ export function actionKey(action: Action): string {
   if (action.kind === 'note') return `note ${action.note.key}`;
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
 }
-/** `forecast`: the run is seen to be late, or to stand still: an alarm says the same. `decision`: something was done that the plan did not foresee. */
+
+/**
+ * `forecast`: the run is late or stalled; an alarm has the same text. `decision`: something was done that the plan did
+ * not foresee.
+ */
 export const NOTED_KINDS = ['forecast', 'decision'] as const;
+
 export type NotedKind = (typeof NOTED_KINDS)[number];
+
 export interface Note {
-  /** Stands in the event's `to`: the same key is noted once in a run. */
+  /** Stored in the event's `to`: the same key is noted once in a run. */
   key: string;
   event: NotedKind;
   detail: string;

@@ -33,36 +33,38 @@ export interface Core {
   launchTurn: LaunchTurn;
   /** What every launch needs, prepared on first use. */
   launchTemplate(): Promise<LaunchTemplate>;
-  /** Ends an alarm's silence: written as an event and to the log. */
+  /** Raises an alarm: writes it as an event and to the log. */
   alarm(detail: string, at?: EpochId): Promise<void>;
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Marks of time for the report. */
   processState: ProcessState;
 }
 
 export type OfferResult =
   | { kind: 'taken'; receipt: Receipt }
   | { kind: 'refused'; refusal: Refusal }
-  /** No instance is ready behind the balancer (503), or the one that was asked is not. */
+  /** No instance behind the balancer is ready (503), or the one that got the offer is not. */
   | { kind: 'not-ready'; message: string }
   /** No connection to the balancer: nothing was delivered. */
   | { kind: 'unreachable'; message: string }
   /** No answer, or one that is not ours: an instance may hold the chunk. */
   | { kind: 'unknown'; message: string }
-  /** The instance calls the offer malformed or unsigned: a fault of ours. */
+  /** The instance rejects the offer as malformed or unsigned: a fault of the main server. */
   | { kind: 'invalid'; message: string };
+
 export interface OfferSender {
   send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
 }
+
 /** What is the same for every launch of a run. */
 
+/** What all launches of a run have in common. */
 export interface LaunchTemplate {
   owner: string;
   imageId: string;
   subnets: SubnetInfo[];
   securityGroupIds: string[];
-  /** How the balancer is made; left out: internal, in the groups of the instances. */
+  /** How the balancer is created; by default internal, in the security groups of the instances. */
   balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
   /** For the start-up lines. */
   notes?: string[];
@@ -70,11 +72,13 @@ export interface LaunchTemplate {
   instanceTypes: string[];
   bundle: { key: string; sha256: string };
 }
+
 /** Resolves when a call may be made. */
 
+/** Resolves when a call may be made. */
 export interface LaunchTurn {
   (): Promise<void>;
-  /** AWS has throttled a call: everybody goes slower. */
+  /** AWS has throttled a call: all callers slow down. */
   throttled?(): void;
   /** AWS has answered a call: step by step back to the full rate. */
   answered?(): void;

@@ -6,26 +6,30 @@ export interface WorkerEnd {
   p50Ms: number;
   p95Ms: number;
 }
+
 /** Wall-clock moments; null when nobody is there who could crawl what is left. */
 
+/** Wall-clock times; null when no worker could crawl the open products. */
 export interface EndForecast {
   p50Ms: number | null;
   p95Ms: number | null;
   workers: WorkerEnd[];
 }
+
 export interface Balance {
-  /** Chunks that each slot is to give back. */
+  /** Chunks that each slot has to return. */
   give: ReadonlyMap<number, number>;
-  /** Chunks that each slot would be given of those. */
+  /** Chunks of those that each slot would receive. */
   get: ReadonlyMap<number, number>;
-  /** When the last one would be through without and with this. */
+  /** When the last worker would finish without and with these transfers. */
   endMs: number;
   evenEndMs: number;
 }
+
 export interface Forecast {
   atMs: number;
   end: EndForecast;
   balance: Balance;
-  /** True when equal shares of what waits would leave somebody behind. */
+  /** True when equal shares of the waiting chunks would leave a worker behind. */
   byTime: boolean;
 }

@@ -1,19 +1,19 @@
-/** Why an instance was given up: these stand in its row; `explain` and the report show them. */
+/** Why an instance was given up: stored in its row, shown by `explain` and the report. */
 export const LOSS_REASON = {
   noHello: 'no-hello',
   silent: 'heartbeat-lost',
   overdue: 'overdue',
   refused: 'launch-refused',
   unanswered: 'launch-unanswered',
-  /** EC2 says that the client token has launched something already, and nothing shows under its tags. */
+  /** EC2 reports that the client token has already launched an instance, and none shows under its tags. */
   tokenUsed: 'launch-token-used',
-  /** Its pool had no machine for others, before EC2 was asked for this one. */
+  /** EC2 refused its pool to other slots before this one was launched. */
   poolDry: 'pool-dry',
   notNeeded: 'not-needed',
   banned: 'banned',
-  /** It has made room for a fresh address, as `aws.recycle_every` asks. */
+  /** Its address was rotated, as `aws.recycle_every` asks. */
   rotated: 'address-rotated',
-  /** It said hello, but the balancer never got a good answer from it while others were fine. */
+  /** It said hello, but the balancer never found it healthy while others were. */
   neverHealthy: 'never-healthy',
   /** Its requests leave from the address of another instance of the run. */
   sharedAddress: 'shared-address',

@@ -1,12 +1,19 @@
-/** What one main server remembers beside the database, and what a restart loses of it. */
+/** What the control core works with: ports, and the fence under which this main server holds the lock. */
 
 import type { Rights } from './rights.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { Pools, UnansweredOffers } from './world.ts';
 
-/** What one main server remembers of its own time: when things happened, in the clock's wall milliseconds; null when it did not see it. */
+/**
+ * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
+ * event.
+ */
 
+/**
+ * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
+ * event.
+ */
 export interface ProcessState {
   firstLaunchMs: number | null;
   lastLaunchMs: number | null;
@@ -18,30 +25,33 @@ export interface ProcessState {
   /** How long the last parts took to load, by the monotonic clock. */
   lastLoadsMs: number[];
   publishMs: number | null;
-  /** When chunks that an instance gave back were last taken. */
+  /** When an instance last returned chunks in a transfer. */
   lastTransferMs: number | null;
-  /** `slot.epoch` of those that were asked for chunks long enough without giving any: they have begun something of each. */
+  /** `slot.epoch` of instances that were long asked for chunks without returning any: they have begun all of them. */
   nothingToGive: Set<string>;
   /** The last time that EC2 refused a launch for the account's quota. */
   quotaRefusedMs: number | null;
-  /** Where instances may be launched, from the first preparation of a launch. */
+  /** Where instances may be launched; known once the first launch is prepared. */
   pools: Pools | null;
-  /** Calls that AWS refuses for want of keys or rights. */
+  /** Calls that AWS refuses for lack of keys or rights. */
   rights: Rights;
-  /** ELBv2 refuses to make the balancer, and no further try will change that. */
+  /** ELBv2 refuses to create the balancer, and no retry will change that. */
   balancerRefused: boolean;
-  /** Since when the balancer cannot be made, and since when what is left of it cannot be removed, by the monotonic clock. */
+  /**
+   * First failure to create the balancer, and first failure to remove its remains (monotonic ms); null while healthy.
+   */
   balancerFailingMs: number | null;
   sweepFailingMs: number | null;
-  /** ELBv2 may have something under the run's name that its row does not name: true until it was looked for. */
+  /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
   balancerMayRemain: boolean;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null;
-  /** What keeps the run from getting on, as far as it is known and not over. */
+  /** Known causes that keep the run from making progress now. */
   stallCauses: Map<StallCause, ActiveStallCause>;
   /** Alarms that are raised once, by their keys. */
   raisedAlarms: Set<string>;
 }
+
 export const newProcessState = (): ProcessState => ({
   firstLaunchMs: null,
   lastLaunchMs: null,
@@ -65,10 +75,15 @@ export const newProcessState = (): ProcessState => ({
   stallCauses: new Map(),
   raisedAlarms: new Set(),
 });
-/** So many loads say what the next will take; a restart of the database among them is forgotten with them. */
-export const LOADS_KEPT = 20;
-/** Keeps how long a part took to load. */
 
+/**
+ * Number of recent loads from which the next is estimated; outliers, such as a database restart, drop out with them.
+ */
+export const LOADS_KEPT = 20;
+
+/** Records how long a part took to load. */
+
+/** Records how long a part took to load. */
 export function noteLoad(processState: Pick<ProcessState, 'lastLoadsMs'>, ms: number): void {
   processState.lastLoadsMs = [...processState.lastLoadsMs, ms].slice(-LOADS_KEPT);
 }

@@ -12,12 +12,12 @@ export interface BanReport {
   slot: number;
   epoch: number;
   address: string | null;
-  /** Name of the ban rule that spoke; docs/bans.md lists them. */
+  /** Name of the ban rule that matched; docs/bans.md lists them. */
   rule: string;
   atMs: number;
   /** When the address left, or would have left, its cool-down. */
   untilMs: number | null;
-  /** When it was let in again; null when it was not. */
+  /** When the ban was over; null when it was not. */
   overAtMs: number | null;
   evidence: Evidence;
 }
@@ -28,13 +28,14 @@ export interface NumberReport {
   mark: DecimalMark | null;
   /** Products whose numbers show each mark beyond doubt. */
   shown: MarkCounts;
-  /** Values that were read by it. */
+  /** Values that were read by that mark. */
   decided: number;
   /** Values that were left empty. */
   empty: number;
   /** The text of one of those; null when there is none. */
   example: string | null;
 }
+
 export interface ShardReport {
   slot: number;
   epoch: number;
@@ -47,6 +48,7 @@ export interface ShardReport {
   minGapMs: number | null;
   requests: number;
 }
+
 export interface RunReport {
   run: string;
   /** The run whose failed products this one has tried again. */
@@ -60,7 +62,7 @@ export interface RunReport {
   onTime: boolean;
   products: {
     planned: number;
-    /** How many there were in the last whole runs, on average; null where there was none to compare with. */
+    /** Mean number in the last whole runs; null without a run to compare with. */
     usual: number | null;
     duplicates: number;
     stored: number;
@@ -71,12 +73,12 @@ export interface RunReport {
   instances: { planned: number; launched: number; replaced: number; terminated: number };
   shards: ShardReport[];
   politeness: {
-    /** As it was kept in the end: planned, or what robots.txt asks for where that is longer. */
+    /** The interval at the end: planned, or the Crawl-delay of robots.txt where that is longer. */
     intervalMs: number;
     minGapMs: number | null;
     /** Requests of all instances, canaries among them. */
     requests: number;
-    /** Requests for canary pages, asked again in doubt. */
+    /** Requests for canary pages. */
     canaries: number;
     /** Null when the main server that wrote the report never read it. */
     robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;
@@ -93,31 +95,39 @@ export interface RunReport {
     loadMs: number | null;
     publishMs: number | null;
   };
-  /** Fields with numbers that their own texts do not decide; reports of earlier versions have none. */
+  /** Fields with ambiguous numbers; reports of earlier versions have none. */
   numbers?: readonly NumberReport[];
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
 }
+
 /** How full the results of one run were. Shares lie between 0 and 1. */
 
+/** How full the results of one run were. Shares lie between 0 and 1. */
 export interface FillRates {
   /** Products that were stored, of those that were crawled. */
   stored: number;
   /** Rows with a value, by field; no entry when there was no row. */
   fields: Record<string, number>;
 }
+
 /** What a run over the whole of `products.query` keeps of its list. Runs of other products (a retry) keep none: they are no measure. */
 
+/**
+ * What a run over the whole of `products.query` records about its list. Runs over other products (a retry) record none.
+ */
 export interface ListRecord {
   /** Runs with the same key are compared with each other. */
   key: string;
-  /** How many products there were in earlier runs, on average; null where there was none. */
+  /** Mean number of products in earlier runs; null without any. */
   usual: number | null;
-  /** A person has said that this length is right: earlier runs are no measure any more. */
+  /** The user has accepted this length: runs before this one no longer count. */
   accepted: boolean;
 }
+
 /** An earlier run of the same list. */
 
+/** An earlier run of the same list. */
 export interface ListedRun {
   products: number;
   accepted: boolean;

@@ -2,9 +2,12 @@
 
 /** The calls by which it is noticed: RunInstances, the look at EC2, the making of the balancer. */
 
+/** The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer. */
 export type RightsCall = 'launch' | 'look' | 'balancer';
+
 /** A row of refusals without an answer between them. */
 
+/** A series of refusals without a success between them. */
 export interface Refused {
   cause: 'credentials' | 'denied';
   message: string;
@@ -12,14 +15,20 @@ export interface Refused {
   lastMs: number;
   count: number;
 }
+
 /** By call; null while AWS lets it through. */
 
+/** By call; null while AWS lets it through. */
 export type Rights = Record<RightsCall, Refused | null>;
+
 export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
-/** Longer apart, two refusals are two matters. */
-export const SAME_ROW_MS = 300000;
+
+/** Maximum time between two refusals of one series. */
+export const SAME_ROW_MS = 300_000;
+
 /** Notes a refusal of the call. */
 
+/** Records a refusal of the call. */
 export function noteRefused(
   rights: Rights,
   call: RightsCall,

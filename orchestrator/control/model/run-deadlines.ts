@@ -1,4 +1,4 @@
-/** The moments of a run that follow from its deadline. */
+/** The times of a run that follow from its deadline. */
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 
@@ -7,7 +7,7 @@ export function tailMs(deadlineMs: number): number {
   return Math.min(60_000, Math.max(1_000, Math.round(deadlineMs / 25)));
 }
 
-/** A measured tail is believed up to this share of the run: a bucket with an open incident for a while must not cost hours. */
+/** Maximum tail as a share of the run: a bucket that is slow for a while must not cost hours. */
 const MOST_TAIL = 1 / 10;
 
 interface Span {
@@ -17,18 +17,21 @@ interface Span {
   measuredTailMs?: number | undefined;
 }
 
-/** When everybody stops crawling and uploads what there is: earlier where uploading and loading were seen to take longer. */
+/** When all instances stop crawling and upload their results: earlier where uploading and loading have taken longer. */
 export function drainAtMs(run: Span): number {
   const windowMs = run.deadlineAtMs - run.startedAtMs;
   return run.deadlineAtMs - Math.max(tailMs(windowMs), Math.min(run.measuredTailMs ?? 0, windowMs * MOST_TAIL));
 }
 
-/** After the deadline: an upload that still hangs is given up, so that what is there is published within a minute. */
+/** After the deadline: an upload that still hangs is given up, so that the results are published within a minute. */
 const LATEST_UPLOAD_MS = 15_000;
-/** After the deadline: EC2 is not waited for any more before the results are published. */
+/** After the deadline: publishing no longer waits for EC2. */
 const LATEST_RELEASE_MS = 30_000;
 
-/** When an instance that was asked to upload at `sinceMs` is given up. A main server that has just started gives it time to be heard. */
+/**
+ * When an instance that was ordered to upload at `sinceMs` is given up. After a restart the main server waits for its
+ * heartbeat first.
+ */
 export function uploadEndMs(
   world: { run: Span; loopStartedAtMs: number; limits: { uploadMs: number; lostMs: number } },
   sinceMs: number,
@@ -38,12 +41,15 @@ export function uploadEndMs(
   return Math.min(patientMs, Math.max(run.deadlineAtMs, loopStartedAtMs) + LATEST_UPLOAD_MS);
 }
 
-/** From here on the results do not wait for EC2: neither for instances to be shown going, nor for what became of a launch. */
+/**
+ * From here on the results do not wait for EC2: neither for instances to be shown ending, nor for the outcome of a
+ * launch.
+ */
 export const releaseEndMs = (run: Span): number => run.deadlineAtMs + LATEST_RELEASE_MS;
 
 export const isReleaseOver = (world: { nowMs: number; run: Span }): boolean => world.nowMs > releaseEndMs(world.run);
 
-/** True when crawling must stop: the deadline is near, or somebody asked. */
+/** True when crawling must stop: the deadline is near, or there is a stop request. */
 export function isDraining(world: { nowMs: number; run: Span & { request: string | null } }): boolean {
   return world.run.request !== null || world.nowMs >= drainAtMs(world.run);
 }
@@ -53,12 +59,12 @@ export function powerOffAtMs(run: { deadlineAtMs: number; settings: { run: { gra
   return run.deadlineAtMs + run.settings.run.graceMs;
 }
 
-/** Twice the boot that the plan reckons with on a bad day: one that takes longer will not come. */
+/** Boot limit as a multiple of the plan's slow boot: an instance that takes longer will not come. */
 const BOOT_PATIENCE = 2;
 
 /** The time limits of a run. A boot takes the minutes that EC2 needs, however short the run is. */
 export function limitsOf(run: { startedAtMs: number; deadlineAtMs: number; plan: { bootP95Ms?: number } }): RunLimits {
   const limits = limitsFor(run.deadlineAtMs - run.startedAtMs);
-  // Plans of runs that an earlier version began do not have it.
+  // Plans of earlier versions do not have it.
   return { ...limits, bootMs: Math.max(limits.bootMs, BOOT_PATIENCE * (run.plan.bootP95Ms ?? 0)) };
 }

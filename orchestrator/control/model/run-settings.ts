@@ -21,12 +21,12 @@ export interface RunSettings {
     canaries: Canary[];
   };
   mapping: Mapping;
-  /** Left out in runs of other products than the whole of products.query, and in those of versions before it was kept. */
+  /** Omitted in runs over anything but the whole of products.query, and in runs of earlier versions. */
   list?: ListRecord;
   results: {
     table: string;
     onGone: 'keep' | 'delete';
-    /** Share of the fill rates of earlier runs below which a crawl is held; null or left out: nothing is held. */
+    /** Share of the fill rates of earlier runs below which a crawl is held; null or omitted: nothing is held. */
     guard?: { minFill: number } | null;
   };
   run: {
@@ -35,7 +35,7 @@ export interface RunSettings {
     graceMs: number;
     minInstances: number;
     maxInstances: number;
-    /** Share of products that may fail before the exit code says so. */
+    /** Maximum share of failed products before the exit code reports them. */
     maxFailed: number;
   };
   aws: {
@@ -48,13 +48,13 @@ export interface RunSettings {
     bucket: string;
     instanceProfile: string | null;
     image: string | null;
-    /** Name or ARN of a balancer of the user's; null or left out: one is made for the run. */
+    /** Name or ARN of the user's own balancer; null or omitted: the run creates one. */
     loadBalancer?: string | null;
-    /** Of the balancer that is made; `auto` when left out. */
+    /** Scheme of the balancer that the run creates; `auto` when omitted. */
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
-    /** Each address is rotated this often; null or left out: never. */
+    /** Each address is rotated this often; null or omitted: never. */
     recycleEveryMs?: number | null;
-    /** Value of the tag crawlfleet:owner; not in runs of versions before it was a setting, whose owner was the host's name. */
+    /** Value of the tag crawlfleet:owner; omitted in runs of earlier versions, whose owner was the host name. */
     owner?: string;
   };
   /** Set for a dry run in our own sandbox: how to find it again. */
@@ -62,18 +62,24 @@ export interface RunSettings {
     pid: number;
     controlToken: string;
     dataDir: string;
-    /** Its own endpoint, when it only stands in for the machines and the balancer of `aws.endpoint`; left out: it is `aws.endpoint`. */
+    /**
+     * Its own endpoint, when it only stands in for the machines and the balancer of `aws.endpoint`; omitted: it is
+     * `aws.endpoint`.
+     */
     endpoint?: string;
   } | null;
   server: { callbackUrl: string; callbackListen: string };
 }
 
-/** Zones that a balancer of ours is in, unless the user names subnets: the least that ELBv2 takes, and each has an address that is paid for. */
+/**
+ * Zones of a run's own balancer, unless the user names subnets: the minimum of ELBv2, because each zone has an address
+ * that is billed.
+ */
 export const BALANCER_ZONES = 2;
 
 /**
- * Public IPv4 addresses of the balancer that a run makes: one a zone, where it faces the internet. With `auto` it is reckoned to,
- * because only the launch finds out; where subnets are named each counts as a zone of its own.
+ * Public IPv4 addresses of the balancer that a run creates: one per zone if it is internet-facing. `auto` counts as
+ * internet-facing, because only the launch decides; each named subnet counts as a zone of its own.
  */
 export function balancerAddresses({
   loadBalancer,
@@ -84,12 +90,12 @@ export function balancerAddresses({
   return Math.max(BALANCER_ZONES, subnets.length);
 }
 
-/** What the price of a run depends on beside its plan. */
+/** What the price of a run depends on besides its plan. */
 export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): BillingTerms => ({
   ownBalancer: hasOwnBalancer(settings),
   balancerAddresses: balancerAddresses(settings.aws),
   browser: settings.site.render === 'browser' || settings.site.render === 'auto',
 });
 
-/** True where the balancer is the user's own: the run makes and pays none. */
+/** True where the balancer is the user's own: the run creates and pays for none. */
 export const hasOwnBalancer = ({ aws }: Pick<RunSettings, 'aws'>): boolean => (aws.loadBalancer ?? null) !== null;

@@ -1,6 +1,7 @@
 /**
- * Why a run may come to a stop although products wait, and what follows from each cause. A new cause is a row here and a place that
- * reports it in `Marks.faults`; the watchdog, the end of the run, its report and `explain` take the rest from this table. Pure.
+ * Why a run may stall although products wait, and what follows from each cause. A new cause needs a row here and a
+ * caller of `setStallCause`; the watchdog, the end of the run, its report and `explain` take the rest from this table.
+ * Pure.
  */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
@@ -10,19 +11,22 @@ export interface StallFacts {
   exitCode: ExitCode;
   /** The cause as a clause: it follows "because" and begins the reason of the run. */
   because: string;
-  /** What a person can do about it. */
+  /** What the user can do about it. */
   remedy: string;
-  /** What becomes of the products that are left. */
+  /** The failure reason of the products that are left. */
   rest: FailureReason;
 }
 
-/** In the order of likelihood: where several are known, the first one is named. At most 16 characters each: they are stored as the run's request. */
+/**
+ * In order of likelihood: where several are known, the first one is named. At most 16 characters each: they are stored
+ * as the run's stop request.
+ */
 export const STALL_CAUSES = {
   'lost-bucket': {
     exitCode: EXIT.config,
     because: 'the bucket cannot be used',
     remedy:
-      'Make the bucket again under its name, or give back the rights to list, read and write it; then orchestrator retry.',
+      'Create the bucket again under its name, or restore the rights to list, read and write it; then orchestrator retry.',
     rest: 'upload',
   },
   unreachable: {
@@ -35,7 +39,7 @@ export const STALL_CAUSES = {
   'site-down': {
     exitCode: EXIT.siteDown,
     because: 'the site is down',
-    remedy: 'Look whether the site answers elsewhere, and retry later: orchestrator retry crawls what is left.',
+    remedy: 'Check whether the site answers elsewhere, and retry later: orchestrator retry crawls what is left.',
     rest: 'network',
   },
   'no-progress': {
@@ -50,11 +54,11 @@ export type StallCause = keyof typeof STALL_CAUSES;
 
 export const stallFacts = (cause: StallCause): StallFacts => STALL_CAUSES[cause];
 
-/** True for a run's request that the watchdog has made. */
+/** True for a stop request that the watchdog has made. */
 export const isStallCause = (request: string | null): request is StallCause =>
   request !== null && Object.hasOwn(STALL_CAUSES, request);
 
-/** A fault that is known and not over: since when (wall clock), and what was seen, in words. */
+/** A known cause that is not over: since when (wall clock), and what was observed, in words. */
 export interface ActiveStallCause {
   sinceMs: number;
   detail: string;
@@ -68,7 +72,7 @@ export function likeliestCause(faults: ActiveStallCauses): StallCause {
   return causes.find((cause) => faults.has(cause)) ?? 'no-progress';
 }
 
-/** Notes what is seen now; a fault that goes on keeps the time it began. */
+/** Records what is observed now; a cause that goes on keeps the time it began. */
 export function setStallCause(
   faults: Map<StallCause, ActiveStallCause>,
   cause: StallCause,

@@ -1,7 +1,7 @@
 /**
- * What the control core needs of the database, in four small ports, one table family each. The adapters are in db/, one
- * set for MySQL, MariaDB and SQLite. Every method is one transaction. Methods that change a run's rows take the fence:
- * the number under which the caller holds the lock. A caller with an old fence changes nothing and gets `lock-held`.
+ * The database ports of the control core, one per table family. The adapters are in db/, one set for MySQL, MariaDB and
+ * SQLite. Every method is one transaction. Methods that change a run's rows take the fence, the number under which the
+ * caller holds the lock. A call with an old fence changes nothing and throws `lock-held`.
  */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -21,7 +21,10 @@ import type { RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { StallCause } from './stall-causes.ts';
 
-/** `stop` and `cancel`: a person's wish. The others: the main server's own, when going on would only do harm or bring nothing. */
+/**
+ * The user requests `stop` and `cancel`; the main server sets the others when going on would do harm or achieve
+ * nothing.
+ */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export interface RunRecord {
@@ -40,18 +43,18 @@ export interface RunRecord {
   plan: Plan;
   /** Distinct products. */
   planned: number;
-  /** How many further times IDs were listed. */
+  /** Number of repeated IDs in the product list. */
   duplicates: number;
   /** Base64 PKCS 8 and SPKI of the run's Ed25519 key. */
   privateKey: string;
   publicKey: string;
   balancer: Balancer | null;
-  /** Why the run is to end early; the loop has yet to carry it out. */
+  /** Why the run must end early; the loop carries it out. */
   request: StopRequest | null;
-  /** What uploading and loading have taken so far; not in the database: the observer adds it to what it has read. */
+  /** How long uploading and loading have taken so far. Not in the database: the observer adds it. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
-  /** What became of numbers that their texts did not decide; known when the rows are held or published. */
+  /** How ambiguous numbers were read; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
 }
 
@@ -80,37 +83,40 @@ export interface LockHolder {
 
 /** A lock that ends with the connection it was taken on. Throws `database-unreachable` when there is no answer. */
 export interface ConnectionLock {
-  /** Takes it, or finds it taken, without waiting; a lost connection is made anew. Repeatable. */
+  /** Tries to take the lock without waiting; reconnects if the connection was lost. Idempotent. */
   acquire(): Promise<'ours' | 'others'>;
-  /** Ends the connection of whoever has it, then takes it. Throws `lock-held` when that is not allowed. */
+  /** Kills the holder's connection, then takes the lock. Throws `lock-held` when that is not allowed. */
   evict(): Promise<'ours' | 'others'>;
-  /** Gives it up and closes the connection; never throws. */
+  /** Releases the lock and closes the connection; never throws. */
   release(): Promise<void>;
 }
 
-/** What keeps a lease honest beside its row: docs/decisions/locks.md. */
+/** What protects a lease besides its row: docs/decisions/locks.md. */
 export interface LockGuard {
-  /** By the one clock that every main server of this database shares. */
+  /** The time on the clock that all main servers of this database share. */
   nowMs(): Promise<number>;
-  /** Whose name is on the lease, expired or not; null when it is free. */
+  /** Holder of the lease, expired or not; null when it is free. */
   holder(): Promise<LockHolder | null>;
-  /** The database is a file of this machine: what keeps it from being written is this machine's fault. */
+  /** The database is a file on this machine, so a failed write is this machine's fault. */
   isFile: boolean;
   /** Null where the database has no such locks. */
   connection: ConnectionLock | null;
 }
 
 export interface RunStore {
-  /** Left out where nobody else can come (in memory). */
+  /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
-  /** Takes the lock for `leaseMs`, or says who has it. An expired lease is taken over; `steal` takes a live one (its holder is known to be dead). */
+  /**
+   * Takes the lock for `leaseMs`, or returns its holder. Takes over an expired lease, and with `steal` a live one whose
+   * holder is known to be dead.
+   */
   acquireLock(
     owner: string,
     nowMs: number,
     leaseMs: number,
     steal?: LockHolder,
   ): Promise<{ fence: number } | { heldBy: LockHolder }>;
-  /** Prolongs the lease and names the run it is for; false when the lock has been lost. */
+  /** Extends the lease and records its run; false when the lock has been lost. */
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean>;
   releaseLock(fence: number): Promise<void>;
 
@@ -119,11 +125,12 @@ export interface RunStore {
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;
-  /** Runs over this product list that have come to an end, newest first; not the cancelled, nor those that are held back. */
+  /** Ended runs over this product list, newest first, without cancelled and held ones. */
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]>;
   /**
-   * Moves the run if it is in `from`, with an event; false when it was elsewhere, and for `held` when it is to be cancelled.
-   * The only way a phase changes. A run that was held keeps its time of ending. `request` is written with the phase.
+   * Moves the run if it is in `from`, and writes an event; false when it was in another phase, and for `held` when a
+   * cancel request is stored. The only way a phase changes. A run that was held keeps its end time. `request` is
+   * written with the phase.
    */
   move(
     id: string,
@@ -135,15 +142,15 @@ export interface RunStore {
   ): Promise<boolean>;
   setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void>;
   /**
-   * `stop` and `cancel` are written from another process: they need no fence; the main server's own wishes are under its. True
-   * when the run will end by it. False for a run that has ended or is held, and where another wish is there already: only
-   * `cancel` takes the place of any. Repeating it changes nothing.
+   * Another process may write `stop` and `cancel` without a fence; the main server writes its own requests under its
+   * fence. True when the run will end because of this request. False when the run has ended or is held, or a request is
+   * already stored: only `cancel` replaces any other. Idempotent.
    */
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
   setRequest(id: string, request: StopRequest, fence: number): Promise<boolean>;
   setReport(id: string, report: RunReport, fence: number): Promise<void>;
   addEvent(id: string, event: RunEvent): Promise<void>;
-  /** Newest first; only those of a kind if one is given. */
+  /** Newest first; only events of `kind` if given. */
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
 }
 
@@ -157,22 +164,22 @@ export interface InstanceRecord {
   instanceId: string | null;
   address: string | null;
   zone: string | null;
-  /** The claim: what EC2 is or was asked. */
+  /** The claim: the launch request for EC2. */
   request: LaunchRequest;
   /** MAC key of the hello. */
   token: string;
   /** RunInstances calls sent so far. */
   attempts: number;
-  /** What EC2 said to the last call; null before the first answer, and once the instance is there. */
+  /** EC2's answer to the last call; null before the first answer, and once the instance exists. */
   answer: LaunchFailure | null;
-  /** What is wrong with it by others' word, such as ELBv2's of an unhealthy target. */
+  /** The last fault that a service reported, such as ELBv2's reason for an unhealthy target. */
   lastError: string | null;
   claimedAtMs: number;
   launchedAtMs: number | null;
   terminatedAtMs: number | null;
-  /** Last state EC2 showed; null before it was seen. */
+  /** Last state EC2 showed; null before EC2 showed the instance. */
   cloudState: CloudState | null;
-  /** Why EC2 ended it without our asking; null while it has not, or does not say. */
+  /** Why EC2 ended the instance on its own; null while it has not, or gives no reason. */
   stateReason: StateReason | null;
   registered: boolean;
   publicKey: string | null;
@@ -181,35 +188,35 @@ export interface InstanceRecord {
   progress: Progress | null;
   problem: string | null;
   sealed: boolean;
-  /** When it was asked to make room for a fresh address (`aws.recycle_every`); null while it was not. */
+  /** When its address rotation was ordered (`aws.recycle_every`); null before that. */
   rotateAtMs: number | null;
   manifestKey: string | null;
   manifestSha256: string | null;
   consoleOutput: string | null;
-  /** The last incident it told of, over or not. */
+  /** The last incident it reported, over or not. */
   incident: AddressIncident | null;
 }
 
-/** Why an address has stopped by itself, and how far that has come. Times are the main server's. */
+/** Why an address stopped crawling on its own, and what has happened since. Times are by the main server's clock. */
 export interface AddressIncident {
   verdict: 'suspect' | 'banned';
-  /** The ban rule that spoke. */
+  /** The ban rule that matched. */
   rule: string;
   atMs: number;
   /** When the address leaves its cool-down; null for `suspect`. */
   untilMs: number | null;
-  /** When the products it had not crawled were taken back. */
+  /** When its uncrawled products were reassigned. */
   returnedAtMs: number | null;
-  /** When the instance said that it was over. */
+  /** When the instance reported its end. */
   overAtMs: number | null;
 }
 
-/** What an instance says of its incident. */
+/** An incident as its instance reports it. */
 export interface IncidentReport extends Pick<AddressIncident, 'verdict' | 'atMs' | 'untilMs'> {
   evidence: Evidence;
 }
 
-/** One incident of one instance with its proof, for the report. */
+/** One incident of one instance with its evidence, for the report. */
 export interface IncidentRecord extends AddressIncident {
   slot: number;
   epoch: number;
@@ -219,7 +226,7 @@ export interface IncidentRecord extends AddressIncident {
 
 export type HelloResult = 'accepted' | 'repeated' | 'other-key' | 'other-instance' | 'too-late' | 'unknown';
 
-/** What may change on an instance's row beside its phase. */
+/** The columns of an instance's row that may change, besides its phase. */
 export type InstancePatch = Partial<
   Pick<
     InstanceRecord,
@@ -255,7 +262,10 @@ export interface FleetStore {
   instances(runId: string): Promise<InstanceRecord[]>;
   get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null>;
   patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void>;
-  /** Enters the manifest that an instance is said to have written, unless it has one or serves no more; true when it was entered. */
+  /**
+   * Records the reported manifest of an instance, unless one is recorded or the instance no longer serves; true when
+   * recorded.
+   */
   noteManifest(
     runId: string,
     slot: number,
@@ -264,9 +274,9 @@ export interface FleetStore {
     fence: number,
   ): Promise<boolean>;
   /**
-   * Moves the instance if it is in `from`, with an event; false when it was elsewhere. The only way a phase changes. To `lost`
-   * it goes without its manifest: one that nobody has checked closes nothing. To `terminated` it goes with the time of its end,
-   * unless that was known before.
+   * Moves the instance if it is in `from`, and writes an event; false when it was in another phase. The only way a
+   * phase changes. A move to `lost` drops the manifest, because an unchecked manifest closes nothing. A move to
+   * `terminated` sets the end time unless it is already known.
    */
   move(
     runId: string,
@@ -277,12 +287,12 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
     reason?: string,
-    /** For the event alone; the reason stands in it otherwise. */
+    /** For the event only; defaults to the reason. */
     detail?: string,
   ): Promise<boolean>;
   /** Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one EC2 gave; `too-late` when the phase is past `ready` or given up. */
   hello(runId: string, slot: number, epoch: number, hello: Hello, fence: number, nowMs: number): Promise<HelloResult>;
-  /** Takes a heartbeat whose counter is higher than any before; false for a replay. */
+  /** Records a heartbeat whose counter is higher than any before; false for a replay. */
   heartbeat(
     runId: string,
     slot: number,
@@ -291,7 +301,7 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
   ): Promise<boolean>;
-  /** Enters an incident, brings the open one up to date, or with null ends it. Repeating it changes nothing. */
+  /** Records an incident, updates the open one, or with null ends it. Idempotent. */
   recordIncident(
     runId: string,
     slot: number,
@@ -300,13 +310,13 @@ export interface FleetStore {
     fence: number,
     nowMs: number,
   ): Promise<void>;
-  /** Notes that the products of the last incident's instance were taken back. */
+  /** Records that the instance's products were reassigned after its last incident. */
   recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void>;
-  /** Every incident of the run, in the order in which they began. */
+  /** Every incident of the run, ordered by start. */
   incidents(runId: string): Promise<IncidentRecord[]>;
 }
 
-/** Chunk with what is left to crawl in it. */
+/** A chunk with its products still to crawl. */
 export interface OpenChunk {
   /** `<index>-<generation>` */
   id: string;
@@ -324,7 +334,7 @@ export interface OwnedChunk {
 /** A product that failed, and why. */
 export interface FailedProduct extends Product {
   reason: FailureReason;
-  /** One line for people; null for those that nobody has crawled. */
+  /** One line for people; null when no instance crawled the product. */
   detail: string | null;
 }
 
@@ -338,11 +348,11 @@ export interface WorkCounts {
 
 export interface WorkStore {
   counts(runId: string): Promise<WorkCounts>;
-  /** Chunks nobody owns, in order, with their products that have no outcome; at most `limit`, none of `except`. */
+  /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
   waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
   /**
-   * Gives each chunk to (slot, epoch) unless somebody has it or its generation is past. Returns the ids that are now (or
-   * were already) its own; `limitChunks` is the most it may own in all.
+   * Grants each chunk to (slot, epoch) unless it has an owner or its generation is past. Returns the ids that are now
+   * (or were already) its own; `limitChunks` is the maximum it may own in total.
    */
   grant(
     runId: string,
@@ -353,16 +363,19 @@ export interface WorkStore {
     fence: number,
     nowMs: number,
   ): Promise<string[]>;
-  /** Takes back every chunk of (slot, epoch) that still has products without outcome, as the next generation; returns how many products. */
+  /**
+   * Takes back every chunk of (slot, epoch) that has open products, as its next generation; returns the number of
+   * products.
+   */
   returnChunks(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<number>;
   /**
-   * Chunks of (slot, epoch) that still have products without outcome, the last granted first (of those granted at once, the
-   * highest index), with how many.
+   * Chunks of (slot, epoch) with open products and their number, the last granted first (the highest index first among
+   * those granted together).
    */
   chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]>;
   /**
-   * Takes back those of the chunks that (slot, epoch) still owns in that very generation, each as the next generation;
-   * returns how many products. Repeating it changes nothing. A chunk without open products stays where it is.
+   * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
+   * returns the number of products. Idempotent. A chunk without open products stays where it is.
    */
   transferChunks(
     runId: string,
@@ -372,18 +385,21 @@ export interface WorkStore {
     fence: number,
     nowMs: number,
   ): Promise<number>;
-  /** The id of a product that is stored; null while there is none. */
+  /** The id of any stored product; null while there is none. */
   anyStored(runId: string): Promise<string | null>;
-  /** Failed products by number, those after number `after`; at most `limit`, only with these reasons if any are given. */
+  /**
+   * Failed products in order of number, from `after` on (exclusive); at most `limit`, only those with `reasons` if
+   * given.
+   */
   failedProducts(
     runId: string,
     after: number,
     limit: number,
     reasons?: readonly FailureReason[],
   ): Promise<FailedProduct[]>;
-  /** Ends every product that has no outcome as failed(reason); returns how many. */
+  /** Sets every open product to failed(reason); returns their number. */
   failRest(runId: string, reason: FailureReason, fence: number, nowMs: number): Promise<number>;
-  /** Truth by counting items: slow on millions, for the report and `verify`. */
+  /** Exact counts over all items: slow on millions, for the report and `verify`. */
   outcomes(
     runId: string,
   ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }>;
@@ -408,14 +424,14 @@ export interface PublishEnd {
 }
 
 export interface ResultStore {
-  /** Enters parts into the ledger as `seen`; known ones are left as they are. */
+  /** Adds parts to the ledger as `seen`; known ones do not change. */
   register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void>;
   /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
   parts(runId: string, only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
-   * the ledger row to `loaded`. Loading it again changes nothing. A product goes in with all of its rows: one that the
-   * database refuses makes it failed(load).
+   * the ledger row to `loaded`. Loading it again changes nothing. A product is loaded with all its rows or none: one
+   * row that the database rejects makes it failed(load).
    */
   load(
     runId: string,
@@ -424,16 +440,17 @@ export interface ResultStore {
     fence: number,
     nowMs: number,
   ): Promise<OutcomeCounts>;
-  /** The part cannot be read: its products stay open, its row says `failed`. */
+  /** Marks an unreadable part as `failed`; its products stay open. */
   failPart(runId: string, part: EpochId & { seq: number }, detail: string, fence: number): Promise<void>;
   /** Sums over loaded parts: quick. */
   totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }>;
   /**
-   * Staging → result table by one INSERT … SELECT upsert, together with the run's move from `loading` to the given end,
-   * in one transaction; a run that is to be cancelled ends `cancelled`, whatever the given end, and gives no rows. With `rows` in the mapping, rows of the stored products that this run did not give go in the same
-   * transaction; with on_gone `delete` those of the gone ones too. Publishing again changes nothing. Products that a run
-   * which began later has published for the same table are left as that run has them.
-   * `held`: the run is moved from `held` instead; its time of ending stays. `overNewer`: newer rows are overwritten, too.
+   * Copies staging into the result table by one INSERT … SELECT upsert and moves the run from `loading` to the given
+   * end, in one transaction. A run with a cancel request ends `cancelled`, whatever the given end, and publishes no
+   * rows. With `rows` in the mapping, the same transaction deletes rows of stored products that this run did not
+   * produce; with on_gone `delete` also the rows of gone products. Publishing again changes nothing. Products that a
+   * later run has published to the same table keep that run's rows.
+   * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    */
   publish(
     runId: string,
@@ -444,9 +461,12 @@ export interface ResultStore {
   ): Promise<{ rows: number }>;
   /** Runs that began after this one and have published into its result table, newest first. */
   newerRuns(runId: string): Promise<string[]>;
-  /** Share of staged rows with a value, by field (empty texts and lists are none, nor are numbers that the column does not decide); no entry without any row. */
+  /**
+   * Share of staged rows with a value, by field (empty texts, empty lists and undecided numbers are no values); no
+   * entry without rows.
+   */
   fillOfFields(runId: string): Promise<FillRates['fields']>;
-  /** Writes into the run's row how the staged numbers that can be read in two ways are decided; publishing does, too. */
+  /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
   noteNumbers(runId: string, fence: number): Promise<void>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(runId: string, limit: number): Promise<FillRates[]>;

@@ -1,4 +1,4 @@
-/** What the control core knows at one moment: everything `decide` may look at. */
+/** What the control core knows at one moment: everything `decide` may read. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
@@ -12,48 +12,48 @@ import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 
 export interface World {
   nowMs: number;
-  /** When this main server took the run up: silence before that proves nothing about an instance. */
+  /** When this main server started or resumed the run: silence before that proves nothing about an instance. */
   loopStartedAtMs: number;
   run: RunRecord;
   limits: RunLimits;
   /** All epochs of all slots, ordered by slot and epoch. */
   instances: InstanceRecord[];
-  /** When the wish to end the run early was first seen; null while there is none. */
+  /** When the stop request was first seen; null while there is none. */
   requestSeenAtMs: number | null;
   /** robots.txt as it is in force; null before it was first read. */
   robots: RobotsPolicy | null;
-  /** What EC2 shows under the run's tag, and when it was asked; null before the first answer. */
+  /** What EC2 shows under the run's tag, and when it was polled; null before the first answer. */
   cloud: { instances: readonly CloudInstance[]; seenAtMs: number } | null;
   /** Where instances may be launched; null before the first launch was prepared. */
   pools: Pools | null;
   balancerActive: boolean;
-  /** ELBv2 does not know the balancer any more that the run's row names: it has to be made again. */
+  /** ELBv2 no longer knows the balancer that the run's row names: it has to be created again. */
   balancerGone: boolean;
-  /** ELBv2 refuses to make the balancer, and no further try will change that. */
+  /** ELBv2 refuses to create the balancer, and no retry will change that. */
   balancerRefused?: boolean;
-  /** Calls that AWS refuses for want of keys or rights; left out: none. */
+  /** Calls that AWS refuses for lack of keys or rights; omitted: none. */
   rights?: Rights;
   /** ELBv2 may have something under the run's name that its row does not name. */
   balancerMayRemain?: boolean;
   /** Target health by instance id; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
-  /** When chunks that an instance gave back were last taken; null before that, also after a restart of the main server. */
+  /** When an instance last returned chunks in a transfer; null before that, also after a restart of the main server. */
   lastTransferAtMs: number | null;
-  /** When the fleet will be through and whether it is even, as of the last heartbeat's time; null before the first look. */
+  /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
   forecast: Forecast | null;
-  /** What this run has said or decided once, and is not to again: keys of its `decision` and `projection` events. */
+  /** Keys of the run's `decision` and `forecast` events, each of which is noted only once. */
   notedKeys: Set<string>;
   totals: OutcomeCounts & { seen: number; loaded: number };
-  /** How long nothing has come in although products wait; null while none does, left out where it is not measured. */
+  /** How long nothing has come in although products wait; null while none wait, omitted where it is not measured. */
   stall?: Stall | null;
-  /** What keeps the run from getting on, as far as it is known. */
+  /** Known causes that keep the run from making progress. */
   stallCauses?: ActiveStallCauses;
-  /** Whether the site answers, and how much slower it is asked. */
+  /** Whether the site answers, and by how much requests are slowed down. */
   site?: SiteState;
   /** Since when no offer has been answered; null after an answer. */
   unansweredOffers?: UnansweredOffers | null;
-  /** Targets that were healthy at any look of this main server, by instance id. */
+  /** Targets that this main server has seen healthy at least once, by instance id. */
   onceHealthy?: ReadonlySet<string>;
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */
   uploads?: ReadonlyMap<string, number>;
@@ -69,7 +69,7 @@ export const latestBySlot = perFleet((instances): ReadonlyMap<number, InstanceRe
   return latest;
 });
 
-/** How many slots the run has: the planned ones and those that were claimed beside them. */
+/** Number of slots of the run: the planned ones and those claimed in addition. */
 export function slotCount(world: {
   run: { plan: { instances: number } };
   instances: readonly InstanceRecord[];
@@ -77,7 +77,7 @@ export function slotCount(world: {
   return world.instances.reduce((most, r) => Math.max(most, r.slot + 1), world.run.plan.instances);
 }
 
-/** EC2 has said no to its last call and will not be asked again. One that was throttled is asked again. */
+/** EC2 has refused its last call, and the call is not repeated. A throttled call is repeated. */
 export function isRefused({ answer }: InstanceRecord): boolean {
   return answer?.kind === 'refused' && answer.cause !== 'throttled';
 }
@@ -88,7 +88,7 @@ export function wasNeverLaunched(record: InstanceRecord): boolean {
   return isRefused(record) && record.answer?.kind === 'refused' && record.answer.mayExist !== true;
 }
 
-/** Given up for good: it may take no product, and what it did not crawl belongs to others. */
+/** Given up permanently: it may take no product, and its uncrawled ones belong to others. */
 export function isGivenUp(record: InstanceRecord): boolean {
   return (
     record.phase === 'lost' ||
@@ -98,7 +98,7 @@ export function isGivenUp(record: InstanceRecord): boolean {
   );
 }
 
-/** Asked to go and seen going: from here EC2 does not turn back. */
+/** Terminated, and seen shutting down: EC2 does not revert that. */
 export function isLeaving(record: InstanceRecord): boolean {
   if (record.phase === 'terminated') return true;
   return (
@@ -106,34 +106,40 @@ export function isLeaving(record: InstanceRecord): boolean {
   );
 }
 
-/** Its manifest is written: nobody will add a result under this epoch. */
+/** Its manifest is written: no result will be added under this epoch. */
 export function isClosed(record: InstanceRecord): boolean {
   return isGivenUp(record) && record.manifestKey !== null && record.phase !== 'lost';
 }
 /** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
 
+/** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
 export interface Stall {
   ms: number;
   sinceMs: number;
 }
+
 export interface SiteState {
-  /** By how much every interval is longer. */
+  /** Factor by which every interval is longer. */
   slowdown: number;
   /** What was seen, in words; null while the site is up. */
   detail: string | null;
-  /** The same of all requests since the last page that was right or gone: the likeliest cause where nothing comes in. */
+  /** The same for all requests since the last right or gone page: the likeliest cause where nothing comes in. */
   suspicion: string | null;
 }
+
 export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
+
 export interface Pool {
   subnetId: string;
   instanceType: string;
 }
+
 export interface Pools {
   subnetIds: readonly string[];
   /** In the order in which they are tried. */
   instanceTypes: readonly string[];
 }
+
 export interface UnansweredOffers {
   sinceMs: number;
   /** Of the balancer. */
@@ -142,8 +148,11 @@ export interface UnansweredOffers {
   kind: 'unreachable' | 'unknown';
   message: string;
 }
+
 /** `open`: as many as are wanted. `one`: one at a time, its answer first. `held`: none for now. */
 
+/** `open`: any number. `one`: one at a time, each after the answer to the last. `held`: none for now. */
 export type LaunchGate = 'open' | 'one' | 'held';
+
 export type GateWorld = Pick<World, 'instances' | 'nowMs' | 'limits'> &
   Partial<Pick<World, 'loopStartedAtMs' | 'rights'>>;

@@ -1,6 +1,6 @@
 /**
- * Notices that the wall clock was set, or that this machine was asleep: the monotonic clock tells how much time
- * has really passed. Times in the database are wall times; across such a step, silence proves nothing about an instance.
+ * Detects that the wall clock was set, or that this machine was asleep: the monotonic clock shows how much time has
+ * really passed. Times in the database are wall times; across such a step, silence proves nothing about an instance.
  */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
@@ -13,7 +13,10 @@ export class ClockWatch {
     this.#offsetMs = clock.now() - clock.monotonic();
   }
 
-  /** By how many milliseconds the wall clock has jumped since the last look, ahead or back; 0 below `toleranceMs`, which is drift. */
+  /**
+   * Milliseconds by which the wall clock has jumped since the last call, ahead or back; 0 below `toleranceMs`, which is
+   * drift.
+   */
   look(toleranceMs: number): number {
     const offsetMs = this.#clock.now() - this.#clock.monotonic();
     const jumpMs = offsetMs - this.#offsetMs;

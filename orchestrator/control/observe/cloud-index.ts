@@ -1,4 +1,7 @@
-/** Finds the machine that EC2 shows for a claim. With an index for each answer of EC2: a fleet of thousands asks for every one of them. */
+/**
+ * Finds the machine that EC2 shows for a claim, with an index for each answer of EC2: a fleet of thousands looks up
+ * every one.
+ */
 import type { CloudInstance } from '../../cloud/compute.ts';
 import { TAG } from '../../cloud/compute.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -6,13 +9,16 @@ import type { World } from '../model/world.ts';
 
 interface CloudIndex {
   byId: ReadonlyMap<string, CloudInstance>;
-  /** Under `<slot> <epoch>` of the tags; null until somebody asks, which only a claim without an id does. */
+  /** By `<slot> <epoch>` of the tags; null until the first look-up, which only a claim without an id needs. */
   byTags: ReadonlyMap<string, CloudInstance> | null;
 }
 
 const known = new WeakMap<readonly CloudInstance[], CloudIndex>();
 
-/** By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it, or was not asked yet. */
+/**
+ * By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it, or was not polled
+ * yet.
+ */
 export function findCloudInstance(world: Pick<World, 'cloud'>, record: InstanceRecord): CloudInstance | undefined {
   if (world.cloud === null) return undefined;
   const { instances } = world.cloud;

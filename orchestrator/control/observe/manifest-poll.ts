@@ -1,5 +1,5 @@
 /**
- * The bucket as the second way to hear of an instance: when its callbacks do not arrive, its parts and its manifest still
+ * The bucket as a second channel from an instance: when its callbacks do not arrive, its parts and its manifest still
  * do. A lost callback then costs time, not results.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
@@ -16,7 +16,8 @@ import type { World } from '../model/world.ts';
 
 /**
  * Until when a part in the bucket shows that an instance is at work, although its callbacks do not get through; 0 when
- * none does. Only one written well after the last heartbeat counts: that of an instance which died right after it says nothing.
+ * none does. Only a part written well after the last heartbeat counts: an earlier one may be from just before the
+ * instance died.
  */
 export function heardInBucketMs(
   world: { uploads?: ReadonlyMap<string, number>; limits: RunLimits },
@@ -24,7 +25,7 @@ export function heardInBucketMs(
 ): number {
   const uploadedMs = world.uploads?.get(epochKey(record)) ?? 0;
   const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
-  // The next part is due so much later.
+  // The next part is due one `partMs` later.
   return uploadedMs > spokenMs + 2 * world.limits.heartbeatMs ? uploadedMs + world.limits.partMs : 0;
 }
 
@@ -33,7 +34,7 @@ export class ManifestPoll {
   readonly #startedAtMs: number;
   readonly #uploads = new Map<string, number>();
   readonly #polledAtMs = new Map<string, number>();
-  /** Whose manifest was found; one that is refused then is not found again and again. */
+  /** Epochs whose manifest was found, so that a refused one is not recorded again and again. */
   readonly #found = new Set<string>();
   #busy = false;
   #askedAtMs = -Infinity;
@@ -43,14 +44,14 @@ export class ManifestPoll {
     this.#startedAtMs = core.clock.now();
   }
 
-  /** By `<slot>.<epoch>`, when a part last came in from an instance that was looked for. */
+  /** Time of the last part of each polled instance, by `<slot>.<epoch>`. */
   get uploads(): ReadonlyMap<string, number> {
     return this.#uploads;
   }
 
   /**
-   * Starts a look at the bucket for those that should have spoken: silent for half the time after which they are given up,
-   * or that long without a word that the upload is over. At most every third of that time for each; nobody waits for it.
+   * Polls the bucket for overdue instances, in the background: silent for half of `lostMs`, or uploading for that long
+   * without a completion. At most once in a third of `lostMs` for each instance.
    */
   look(instances: readonly InstanceRecord[], limits: RunLimits): void {
     if (this.#busy) return;
@@ -62,7 +63,10 @@ export class ManifestPoll {
     });
   }
 
-  /** Looks whether the bucket answers at all when an instance reports a problem or nothing comes in: the store itself notes what it finds. */
+  /**
+   * Checks whether the bucket answers at all when an instance reports a problem or nothing comes in; the object store
+   * reports the result.
+   */
   ask({ nowMs, limits, instances, stall }: World): void {
     const isWorth = (stall?.ms ?? 0) > limits.lostMs || instances.some((r) => isServing(r.phase) && r.problem !== null);
     if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
@@ -96,7 +100,7 @@ export class ManifestPoll {
       const known = new Set((await results.parts(runId)).map((p) => p.key));
       for (const record of due) await this.#pollOne(record, known);
     } catch (error) {
-      log.warn({ error: describeError(error) }, 'the bucket cannot be asked for silent instances');
+      log.warn({ error: describeError(error) }, 'the bucket cannot be polled for silent instances');
     }
   }
 
@@ -123,12 +127,12 @@ export class ManifestPoll {
     if (parts.length > 0) core.log.info({ slot, epoch, parts: parts.length }, 'parts of a silent instance are found');
     if (!hasManifest || this.#found.has(name)) return;
     this.#found.add(name);
-    // It may have been given up since the bucket was asked: then `close` looks for the manifest itself.
+    // It may have been given up since the bucket was listed: then `close` looks for the manifest itself.
     if (await core.fleet.noteManifest(core.runId, slot, epoch, { manifestKey: key, manifestSha256: null }, core.fence))
       core.log.info({ slot, epoch }, 'the manifest of a silent instance is found');
   }
 
-  /** Null for a part that cannot be read: the manifest, or the closing of the epoch, tells what becomes of it. */
+  /** Null for an unreadable part: the manifest, or the closing of the epoch, decides what becomes of it. */
   async #countProducts(part: PartName): Promise<number | null> {
     try {
       return (await readPart(this.#core.objects, part)).length;

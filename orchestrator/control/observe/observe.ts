@@ -1,4 +1,4 @@
-/** Gathers the world. EC2 and ELBv2 are asked at their own pace; their last answer stands until the next. */
+/** Observes the world. EC2 and ELBv2 are polled at their own pace; their last answer stands until the next. */
 import { limitsOf } from '../model/run-deadlines.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
@@ -19,7 +19,10 @@ import { allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
-/** First look after something was asked of AWS; then each wait is half as long again, up to the slowest. */
+/**
+ * Delay of the first poll after a call that changes something in AWS; each further delay is 1.5 times longer, up to the
+ * slowest.
+ */
 const SOONEST_MS = 250;
 
 export class Observer {
@@ -35,7 +38,7 @@ export class Observer {
   readonly #onceHealthy = new Set<string>();
   #balancerActive = false;
   #balancerGone = false;
-  /** Since when a balancer is asked for that does not serve yet, by the monotonic clock. */
+  /** Since when the balancer has been polled without being in service (monotonic ms). */
   #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
   #nextLookMs = 0;
@@ -50,13 +53,13 @@ export class Observer {
     this.#bucket = new ManifestPoll(core);
   }
 
-  /** AWS was asked for something: look again soon. */
+  /** Something was changed in AWS: poll again soon. */
   expectChange(): void {
     this.#waitMs = SOONEST_MS;
     this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
   }
 
-  /** When AWS will be asked again, by the monotonic clock. */
+  /** Time of the next AWS poll (monotonic ms). */
   get nextLookMs(): number {
     return this.#nextLookMs;
   }
@@ -64,7 +67,7 @@ export class Observer {
   async observe(): Promise<World> {
     const core = this.#core;
     const [run, instances] = await Promise.all([core.runs.get(core.runId), core.fleet.instances(core.runId)]);
-    // After the instances: what one that is closed by then has left behind is counted as waiting.
+    // After the instances: products of an epoch that is closed by then count as waiting.
     const [work, totals] = await Promise.all([core.work.counts(core.runId), core.results.totals(core.runId)]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
@@ -104,7 +107,7 @@ export class Observer {
     return world;
   }
 
-  /** What the watchdog goes by. */
+  /** Updates the inputs of the watchdog. */
   async #watchProgress(world: World): Promise<void> {
     const { processState, clock } = this.#core;
     const site = this.#siteWatch.look(world, clock.monotonic());
@@ -123,23 +126,26 @@ export class Observer {
     world.stallCauses = new Map(processState.stallCauses);
     world.stall = this.#progressWatch.look(world, clock.monotonic());
     this.#bucket.ask(world);
-    // What becomes of robots.txt is said by its keeper.
+    // RobotsCache raises the alarms about robots.txt.
     if (this.#isSlow !== wasSlow)
       await this.#core.alarm(
         this.#isSlow
-          ? `the site is down: ${site.detail}; it is asked at half the pace, down to an eighth, and nothing is launched beside the plan`
-          : 'the site answers again; it is asked at the planned pace',
+          ? `the site is down: ${site.detail}; requests go out at half the pace, down to an eighth, and no extra instance is launched`
+          : 'the site answers again; requests go out at the planned pace',
       );
   }
 
-  /** Across a step of the wall clock, or a sleep of this machine, silence counts from now, and what AWS showed is of another time. */
+  /**
+   * After a step of the wall clock, or a sleep of this machine, silence counts from now, and AWS's last answers are
+   * discarded.
+   */
   async #watchClock(toleranceMs: number): Promise<void> {
     const jumpMs = this.#clockWatch.look(toleranceMs);
     if (jumpMs === 0) return;
     const nowMs = this.#core.clock.now();
     const { processState } = this.#core;
     this.#loopStartedAtMs = nowMs;
-    // What is still to come by the new time never happened: nobody is to wait for it.
+    // Times that are in the future by the new clock are discarded, or the loop would wait for them.
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
     if (processState.unansweredOffers !== null)
       processState.unansweredOffers.sinceMs = Math.min(processState.unansweredOffers.sinceMs, nowMs);
@@ -149,11 +155,11 @@ export class Observer {
     this.#cloud = null;
     this.#nextLookMs = 0;
     await this.#core.alarm(
-      `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; instances get time to be heard again`,
+      `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
     );
   }
 
-  /** Read once: from then on whoever notes something adds it here, too. */
+  /** Read once; from then on `note` adds its keys here too. */
   async #readNoted(): Promise<Set<string>> {
     this.#notedKeys ??= new Set(await notedKeys(this.#core));
     return this.#notedKeys;
@@ -196,7 +202,10 @@ export class Observer {
     }
   }
 
-  /** Two to three minutes on AWS. One that takes longer than a boot on a bad day may never come, while all wait for it. */
+  /**
+   * Takes two to three minutes on AWS. Beyond the limit for a boot it may never come while the fleet waits: an alarm is
+   * raised.
+   */
   async #awaitService(run: RunRecord, balancer: Balancer): Promise<void> {
     const core = this.#core;
     this.#inactiveSinceMs ??= core.clock.monotonic();
@@ -218,7 +227,10 @@ export class Observer {
     if (failure !== null) throw failure;
   }
 
-  /** The last answer stands when there is none: a failing Describe says nothing about the instances, nor about the other service. */
+  /**
+   * Without an answer the last one stands: a failing Describe proves nothing about the instances, nor about the other
+   * service.
+   */
   async #ask(service: string, look: () => Promise<void>): Promise<void> {
     try {
       await look();
@@ -235,8 +247,8 @@ export class Observer {
 const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-not-found';
 
 /**
- * The longest upload of a part and, because all bring their last part at once, the usual load for each instance that had products;
- * and one as slow as the slowest of late, which may come again, but not for each of them.
+ * The longest upload of a part, plus a median load for each instance that had products (all upload their last part at
+ * once), plus one load as slow as the slowest recent one, which may occur again, but not for every instance.
  */
 function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: readonly number[]): number {
   let uploadMs = 0;

@@ -1,6 +1,6 @@
 /**
- * Measures how long nothing has come in while products waited. What counts as progress: a page that was judged right or gone,
- * anywhere, and a part. Time in which nothing could come in does not count.
+ * Measures how long nothing has come in while products waited. Progress is a page that any instance judged right or
+ * gone, and a part. Time in which nothing could come in does not count.
  */
 import { openIncident } from '../decide/ban-policy.ts';
 import { isDraining } from '../model/run-deadlines.ts';
@@ -8,9 +8,12 @@ import type { InstanceRecord } from '../model/stores.ts';
 import type { Stall, World } from '../model/world.ts';
 import { isGivenUp, latestBySlot } from '../model/world.ts';
 
-/** Longer than this between two looks, the database or this machine was away, and no progress could be heard. */
+/**
+ * Maximum time counted between two observations: beyond it the database or this machine was away, and progress was not
+ * visible.
+ */
 const LONGEST_LOOK_HEARTBEATS = 2;
-/** Silence for this part of the time after which an instance is given up. */
+/** An instance counts as silent after `lostMs` divided by this. */
 const SILENT_SHARE = 3;
 
 export class ProgressWatch {
@@ -18,7 +21,7 @@ export class ProgressWatch {
   #lookedMs: number | null = null;
   #stall: Stall | null = null;
 
-  /** Null while there is nothing to wait for. `monotonicMs`: the monotonic clock. */
+  /** Null while there is nothing to wait for. */
   look(world: World, monotonicMs: number): Stall | null {
     const sinceLookMs = this.#lookedMs === null ? 0 : monotonicMs - this.#lookedMs;
     this.#lookedMs = monotonicMs;
@@ -34,7 +37,7 @@ export class ProgressWatch {
   }
 }
 
-/** A number that changes when something has come in. What cannot be uploaded is no progress. */
+/** A number that changes when something has come in. Results that cannot be uploaded are no progress. */
 function progressOf(world: World): number {
   const parts = world.totals.seen;
   if (isBucketLost(world)) return parts;
@@ -43,7 +46,7 @@ function progressOf(world: World): number {
 
 const isBucketLost = ({ stallCauses }: World): boolean => stallCauses?.has('lost-bucket') === true;
 
-/** True when a product is to be crawled, or with the bucket lost, has no result that arrived. */
+/** True when a product is still to be crawled or, with the bucket lost, its result has not arrived. */
 function isWaiting(world: World): boolean {
   if (world.work.waiting > 0 || serving(world).some((r) => pendingOf(r) > 0)) return true;
   const { stored, gone, failed } = world.totals;
@@ -64,7 +67,7 @@ function isExcused(world: World, sinceMs: number): boolean {
   if (able.length === 0) return true;
   const isYoung = world.nowMs - sinceMs <= world.limits.bootMs;
   if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);
-  // Products of those that rest stay with them, and what waits may be kept for one that boots.
+  // Resting instances keep their products, and waiting chunks may be kept for a booting one.
   const isBooting = world.instances.some((r) => r.phase === 'pending' || r.phase === 'booting');
   return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
 }
@@ -75,7 +78,7 @@ function isResting({ nowMs }: World, { progress, lastHeartbeatAtMs }: InstanceRe
   return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;
 }
 
-/** Not heard for some heartbeats: what it does is not known, and it will soon be given up. */
+/** Some heartbeats are missing: its state is unknown, and it will soon be given up. */
 function isSilent({ nowMs, limits }: World, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {
   return nowMs - (lastHeartbeatAtMs ?? phaseAtMs) > limits.lostMs / SILENT_SHARE;
 }

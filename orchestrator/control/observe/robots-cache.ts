@@ -1,15 +1,15 @@
-/** Keeps the fleet's one copy of robots.txt: read when the main server starts and from then on again and again. */
+/** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
-/** Reads robots.txt of the site. Never rejects: what cannot be had is a policy with access `none`. */
+/** Reads robots.txt of the site. Never rejects: a failed read gives a policy with access `none`. */
 export interface RobotsReader {
   read(): Promise<RobotsPolicy>;
 }
 
 export interface RobotsCacheOptions {
-  /** Null when the site's robots.txt is to be ignored: then no request is made for it. */
+  /** Null when robots.txt is ignored: then it is not requested. */
   reader: RobotsReader | null;
   clock: Clock;
   alarm: (detail: string) => Promise<void>;
@@ -20,7 +20,7 @@ export interface RobotsCacheOptions {
   intervalMs: number;
 }
 
-/** Stands in where robots.txt is ignored. */
+/** The policy where robots.txt is ignored. */
 export const IGNORED_ROBOTS: RobotsPolicy = {
   version: 'ignored',
   access: 'all',
@@ -34,7 +34,7 @@ const MINUTE_MS = 60_000;
 const SHORTEST_MS = 10_000;
 
 export class RobotsCache {
-  /** Null before the first read: nobody may crawl until then. */
+  /** Null before the first read: no instance may crawl until then. */
   policy: RobotsPolicy | null;
   readonly #options: RobotsCacheOptions;
 
@@ -43,7 +43,7 @@ export class RobotsCache {
     this.policy = options.reader === null ? IGNORED_ROBOTS : null;
   }
 
-  /** Reads and reads again until the signal aborts. */
+  /** Reads repeatedly until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { reader, clock } = this.#options;
     if (reader === null) return;
@@ -51,14 +51,17 @@ export class RobotsCache {
       const policy = await reader.read();
       if (signal.aborted) return;
       const before = this.policy;
-      // In force at once: an alarm that cannot be stored must not keep it back.
+      // In force at once: an alarm that cannot be stored must not delay it.
       this.policy = policy;
       await this.#tell(before, policy).catch(() => undefined);
       await clock.sleep(this.#pauseMs(policy), signal);
     }
   }
 
-  /** Every hour; four times in a short run. Often while nobody may crawl, because the whole fleet waits for it. */
+  /**
+   * Every hour; four times in a short run. More often while no instance may crawl, because the whole fleet waits for
+   * it.
+   */
   #pauseMs(policy: RobotsPolicy): number {
     const { deadlineMs, heartbeatMs } = this.#options;
     if (policy.access === 'none') return Math.min(MINUTE_MS, 10 * heartbeatMs);

@@ -1,6 +1,7 @@
 /**
- * Whether the site is down, from what the instances count: more than half of the fleet's last requests got no connection, no answer or a
- * server error, or robots.txt cannot be read. While it is, the pace is halved step by step, and restored step by step when pages come again.
+ * Whether the site is down, from the counters of the instances: more than half of the fleet's last requests got no
+ * connection, no answer or a server error, or robots.txt cannot be read. While it is, the pace is halved step by step,
+ * and restored step by step when pages come again.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -13,7 +14,7 @@ const WINDOW = 50;
 const PROBE = 3;
 /** The longest interval, as a multiple of the planned one. */
 const SLOWEST = 8;
-/** An order has reached every instance that is heard after so long. */
+/** Heartbeats after which an order has reached every instance that reports. */
 const ORDER_HEARTBEATS = 2;
 
 interface Tries {
@@ -63,7 +64,7 @@ export class SiteWatch {
     return { slowdown, detail: slowdown === 1 ? null : this.#seen, suspicion };
   }
 
-  /** What was asked at the old pace says nothing about the new one. */
+  /** Requests at the old pace say nothing about the new one. */
   #step(slowdown: number, window: Tries, nowMs: number): void {
     if (window.unavailable > window.tried / 2) this.#seen = inWords(window);
     this.#slowdown = slowdown;
@@ -77,17 +78,17 @@ export class SiteWatch {
     while (tried - this.#recent[0]!.tried >= WINDOW) tried -= this.#recent.shift()!.tried;
   }
 
-  /** What all have counted since the last look. An instance that began anew counts from there. */
+  /** What all instances have counted since the last call. A counter that was reset counts from there. */
   #news(instances: SiteView['instances']): Counts {
     const news = { tried: 0, unavailable: 0, served: 0 };
     for (const { slot, epoch, progress } of instances) {
-      // Left out by an instance of an earlier version.
+      // Instances of earlier versions do not send it.
       if (progress === null || !(progress.tried > 0)) continue;
       const name = epochKey({ slot, epoch });
       const before = this.#known.get(name);
       const { tried, unavailable, served } = progress;
       this.#known.set(name, { tried, unavailable, served });
-      // What was counted before this main server came belongs to another time.
+      // Counts from before this main server started are only a baseline.
       if (before === undefined ? !this.#hasLooked : tried < before.tried) continue;
       news.tried += tried - (before?.tried ?? 0);
       news.unavailable += Math.max(0, unavailable - (before?.unavailable ?? 0));

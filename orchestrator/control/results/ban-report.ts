@@ -1,4 +1,4 @@
-/** Bans as the report tells them: the proof of each, and what a person should make of them. Pure. */
+/** Bans for the report: the evidence of each, and what to do about them. Pure. */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { ALL_GONE } from '../decide/ban-policy.ts';
 import type { BanReport } from '../model/report.ts';
@@ -12,7 +12,7 @@ export function bansOf(incidents: readonly IncidentRecord[]): BanReport[] {
     });
 }
 
-/** One line for all bans together: each of them has an alarm of its own. */
+/** One line for all bans together: each has an alarm of its own. */
 export function banNotes(bans: readonly BanReport[]): string[] {
   if (bans.length === 0) return [];
   const addresses = new Set(bans.map((b) => b.address ?? epochKey(b))).size;
@@ -20,7 +20,7 @@ export function banNotes(bans: readonly BanReport[]): string[] {
   const back = bans.filter((b) => b.overAtMs !== null).length;
   return [
     `the site banned ${addresses} ${addresses === 1 ? 'address' : 'addresses'} (${rules}), ${back} of ${bans.length} bans ended in time: ` +
-      'what came back is under `bans` in report.json, what each rule means in docs/bans.md; ' +
+      'the evidence is under `bans` in report.json, the meaning of each rule in docs/bans.md; ' +
       'a longer site.interval or a site.max_rate makes the next run gentler',
   ];
 }

@@ -15,10 +15,10 @@ import { loadParts, readPart } from './load-parts.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
-/** Names 40,000 parts. */
+/** Enough for 40,000 parts. */
 const MAX_MANIFEST_BYTES = 16_000_000;
 
-/** Checks the manifest an instance has reported; with a good one the instance is done. */
+/** Checks the manifest that an instance has reported; if it is valid, the instance is done. */
 export async function confirmManifest(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const record = await core.fleet.get(run.id, slot, epoch);
   if (!record || record.manifestKey === null || record.publicKey === null || !isServing(record.phase)) return;
@@ -29,15 +29,16 @@ export async function confirmManifest(core: Core, run: RunRecord, slot: number, 
     return;
   }
   const { manifest, sha256 } = read;
-  // Found in the bucket, not reported: nobody has told its hash.
+  // Found in the bucket, not reported: its hash is not stored yet.
   if (record.manifestSha256 === null)
     await core.fleet.patch(run.id, slot, epoch, { manifestSha256: sha256 }, core.fence);
   await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
-  // What it was granted but did not finish goes back before the epoch counts as closed; its results first, or they would go back too.
+  // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they would
+  // go out again too.
   await loadParts(core, { slot, epoch });
   await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
-  // The reason lets the slot be filled again, if something waits. Whether that is what has just been released must not matter:
-  // this may be the second try, after one that released it and came no further.
+  // The reason lets the slot be filled again if chunks wait, whether or not this call has released them: an earlier try
+  // may have released them and then failed.
   const replaced = openIncident(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
   const unreadable = await hasUnreadable(core, run.id, slot, epoch);
   const rotated = record.rotateAtMs !== null;
@@ -64,7 +65,7 @@ async function readOwnManifest(
   return typeof manifest === 'string' ? manifest : { manifest, sha256 };
 }
 
-/** The bytes of a manifest; a text when they are too many to be one. A bucket that does not answer rejects. */
+/** The bytes of a manifest; an error text when there are too many. Rejects when the bucket does not answer. */
 export async function fetchManifest(objects: ObjectStore, key: string): Promise<Uint8Array | string | null> {
   try {
     return await objects.get(key, MAX_MANIFEST_BYTES);
@@ -77,7 +78,7 @@ export async function fetchManifest(objects: ObjectStore, key: string): Promise<
 /** The manifest in these bytes if the instance itself has signed it for its own epoch and parts; else what is wrong with it. */
 function ownManifest(bytes: Uint8Array, run: RunRecord, record: InstanceRecord): Manifest | string {
   try {
-    // Without a key, of one that never said hello, nothing is its own.
+    // An instance that never said hello has no key, so no manifest is its own.
     const manifest = decodeManifest(bytes, importPublicKey(record.publicKey ?? ''));
     if (manifest.run !== run.id || manifest.slot !== record.slot || manifest.epoch !== record.epoch)
       return 'it names another run, slot or epoch';
@@ -88,7 +89,7 @@ function ownManifest(bytes: Uint8Array, run: RunRecord, record: InstanceRecord):
   }
 }
 
-/** A part may only be entered under the key that its own slot, epoch, seq and hash give. */
+/** A part may only be registered under the object key that its own slot, epoch, seq and hash give. */
 export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
   const name = parsePartKey(runId, part.key);
   return (
@@ -101,9 +102,9 @@ export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
 }
 
 /**
- * Closes the epoch of an instance that is given up. The first manifest in the bucket ends it, ours or its own: what came in
- * before that counts and is loaded, and only then products without a result go back to be crawled again. Repeating any step
- * changes nothing.
+ * Closes the epoch of an instance that is given up. The first manifest in the bucket closes it, ours or its own: parts
+ * that arrived before count and are loaded, and only then products without a result are taken back to be crawled again.
+ * Every step is idempotent.
  */
 export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const record = await core.fleet.get(run.id, slot, epoch);
@@ -125,9 +126,9 @@ export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch
   // `exists`: the instance closed it itself, or an earlier try of ours did.
   await core.objects.putIfAbsent(key, bytes, 'application/json');
   const read = await fetchManifest(core.objects, key);
-  // One that is too large is no manifest of anybody: the ledger keeps what is known here.
+  // An object that is too large is no manifest: the ledger then records our own.
   const stored = read === null || typeof read === 'string' ? bytes : read;
-  // The instance may be alive, and may have brought its last parts, and its own manifest, since the bucket was listed.
+  // The instance may be alive, and may have uploaded its last parts and its own manifest since the bucket was listed.
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
   await core.results.register(run.id, slot, epoch, await findParts(core, record, found), core.fence);
@@ -150,7 +151,7 @@ async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: Fou
       const results = await readPart(core.objects, { key, sha256, sizeBytes });
       found.set(key, { seq, key, sha256, sizeBytes, products: results.length });
     } catch (error) {
-      // A bucket that does not answer proves nothing about the part: the closing is tried again.
+      // A bucket that does not answer proves nothing about the part: closing is retried.
       if (!(error instanceof AppError)) throw error;
       found.set(key, null);
       await core.alarm(`part ${key} of a lost instance is left out: ${describeError(error)}`, { slot, epoch });

@@ -1,4 +1,4 @@
-/** Pieces of work side by side, never more than a few at once; the first failure ends it when all that had begun have ended. */
+/** Runs work concurrently up to a limit. The first failure is thrown once all running work has ended. */
 export class ConcurrencyLimit {
   readonly #most: number;
   readonly #busy = new Set<Promise<void>>();
@@ -8,7 +8,7 @@ export class ConcurrencyLimit {
     this.#most = most;
   }
 
-  /** Begins the work as soon as there is room, and resolves then. Throws what an earlier piece has thrown. */
+  /** Starts the work as soon as there is room, and resolves then. Throws the failure of earlier work. */
   async enter(work: () => Promise<void>): Promise<void> {
     while (this.#busy.size >= this.#most) await Promise.race(this.#busy);
     await this.#throwFailure();

@@ -1,4 +1,4 @@
-/** What a run costs, from its row and its instances: so far while it runs, in the end when it is over. Pure. */
+/** What a run costs, from its row and its instances: so far while it runs, in total once it is over. Pure. */
 import type { CostBreakdown } from '../../plan/plan.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
 import { actualCost, billedHours } from '../../plan/prices.ts';
@@ -31,7 +31,7 @@ export interface RunCost {
   instances: InstanceCost[];
 }
 
-/** Its first hour is billed even where no instance came: EC2 is asked for none before the balancer is made. */
+/** The balancer's first hour is billed even without instances: RunInstances is called only after it is created. */
 export function hadBalancer(run: Pick<RunRecord, 'balancer'>, instances: readonly InstanceRecord[]): boolean {
   return run.balancer !== null || instances.some((i) => i.attempts > 0);
 }

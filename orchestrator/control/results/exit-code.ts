@@ -14,16 +14,16 @@ export interface EndInput {
   failed: number;
   reasons: Partial<Record<FailureReason, number>>;
   request: StopRequest | null;
-  /** What was written for the products that were left when crawling ended. */
+  /** The failure reason of the products that were left when crawling ended. */
   uncrawledReason: FailureReason;
   onTime: boolean;
-  /** Share of failed products that is still fine. */
+  /** Maximum share of failed products in a complete run. */
   maxFailed: number;
   /** The site was down when the crawl ended. */
   siteDown: boolean;
-  /** Why the launches came to nothing; null when they did not. It counts where products were left to nobody. */
+  /** Why the launches failed; null when they did not. It counts where products were left without an instance. */
   noInstances: LaunchEnd | null;
-  /** Why the rows must not be published unseen; null or left out when they may. */
+  /** Why the rows must not be published unchecked; null or omitted when they may. */
   suspicion?: string | null;
 }
 
@@ -36,14 +36,14 @@ export interface RunEnd {
 /** How a run ends that a person has cancelled, whatever else became of it. */
 export const CANCELLED = { exitCode: EXIT.interrupted, reason: 'cancelled' } as const;
 
-/** Causes that come before held results in the order of the exit codes: a script must learn of them first. */
+/** Causes that take precedence over held results in the exit code: scripts must see them first. */
 const BEFORE_HELD: readonly ExitCode[] = [EXIT.config, EXIT.capacity, EXIT.budget, EXIT.banned, EXIT.siteDown];
 
 /**
- * The first cause that applies, in the order of the exit codes' table: nothing launched, budget, banned, deadline, failed
- * products. A person's wish to end comes before the deadline and the failures it brings about. Suspicious rows are held
- * whatever the end; only causes that stand before it in the table keep their exit code then: "deadline missed" would say
- * that what there is has been published.
+ * The first cause that applies, in the order of the exit codes' table: nothing launched, budget, banned, deadline,
+ * failed products. A person's stop request comes before the deadline and the failures it causes. Suspicious rows are
+ * held whatever the end; then only causes that come before held results in the table keep their exit code: "deadline
+ * missed" would imply that the rows are published.
  */
 export function endOf(input: EndInput): RunEnd {
   const end = openEnd(input);
@@ -52,7 +52,7 @@ export function endOf(input: EndInput): RunEnd {
   return {
     state: 'held',
     exitCode: BEFORE_HELD.includes(end.exitCode) ? end.exitCode : EXIT.held,
-    reason: end.reason === null ? suspicion : `${suspicion}; beside that: ${end.reason}`,
+    reason: end.reason === null ? suspicion : `${suspicion}; in addition: ${end.reason}`,
   };
 }
 
@@ -75,7 +75,7 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
       exitCode: EXIT.budget,
       reason: `run.max_cost reached: ${left} products not crawled`,
     };
-  // A circuit that opened over the last products, all of them settled after all, has kept nothing back.
+  // If all products were settled after all, the open circuit breaker has cost nothing.
   if (request === 'banned' && left > 0)
     return {
       state: 'banned',
@@ -102,7 +102,7 @@ function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'h
       exitCode: EXIT.interrupted,
       reason: request === 'stop' ? 'stopped' : 'cancelled',
     };
-  // Nobody crawls any more because the mapping reads nothing: more time would not have helped.
+  // Crawling stopped because the mapping reads nothing: more time would not have helped.
   if (request === 'site-changed' && left > 0)
     return {
       state: 'failed',

@@ -19,20 +19,20 @@ import { hadBalancer } from './cost-of-run.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from '../model/stores.ts';
 
-/** As many alarms become notes of a report. */
+/** Maximum number of alarms copied into a report. */
 const MAX_ALARMS = 200;
 
-/** What ends a run: no EC2, no balancer, nobody who calls back. */
+/** What ending a run needs: no EC2, no balancer, no callbacks. */
 export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'processState' | 'fence'>;
 
 /**
- * Settles what is open, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious rows
- * stay in staging, and the run is `held`.
+ * Settles open products, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious
+ * rows stay in staging, and the run is `held`.
  */
 export async function publishRun(core: FinishCore, seen: RunRecord): Promise<void> {
   const startedMs = core.clock.now();
   const run = await core.runs.get(seen.id);
-  // Asked for again by a look at the world from before the end.
+  // Requested again by an observation from before the end.
   if (run?.phase !== 'loading') return;
   core.processState.crawlEndMs ??= startedMs;
   const rest = uncrawledReason(run);
@@ -58,8 +58,8 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     const { exitCode, reason } = end;
     const detail = { exitCode, ...(reason === null ? {} : { reason }) };
     const held = await core.runs.move(run.id, 'loading', 'held', core.fence, core.clock.now(), detail);
-    if (held) core.log.warn({ reason }, 'the rows are held back');
-    // A wish to cancel has come since the run was read: it ends by that.
+    if (held) core.log.warn({ reason }, 'the rows are held');
+    // A cancel request arrived after the run was read: end the run by it.
     else await publishRun(core, run);
     return;
   }
@@ -72,11 +72,11 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
   );
   core.processState.publishMs = core.clock.now() - startedMs;
   core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
-  // A second copy of every row; the parts in the bucket are the source if it is ever needed again.
+  // Staging is a second copy of every row; the parts in the bucket remain the source.
   await core.results.dropStaging(run.id);
 }
 
-/** Measures the staged rows for the runs to come, and compares them with those of the runs before. */
+/** Stores the fill rates of the staged rows for later runs, and compares them with those of earlier runs. */
 async function judge(
   core: FinishCore,
   run: RunRecord,
@@ -190,7 +190,7 @@ export async function buildReport(
   };
 }
 
-/** A run whose list was accepted says what was accepted. */
+/** A run whose shorter list was accepted notes the drop. */
 function listNotes({ planned, settings: { list } }: RunRecord): string[] {
   const drop = list?.accepted === true ? dropOf(planned, list.usual) : null;
   return drop === null ? [] : [`products.query yielded ${planned}, ${drop.text}; accepted with --accept-drop`];
@@ -220,7 +220,7 @@ function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAt
   }).total;
 }
 
-/** What a person can do about rows that are held. */
+/** What the user can do about held rows. */
 function heldNotes(run: RunRecord): string[] {
   if (run.phase !== 'held') return [];
   return [
@@ -229,14 +229,14 @@ function heldNotes(run: RunRecord): string[] {
   ];
 }
 
-/** The newest ones, newest first, in a bounded number: a run that alarms for hours must still have a report. */
+/** The newest alarms first, in a bounded number: a run that alarms for hours must still have a report. */
 function alarmNotes(alarms: readonly RunEvent[]): string[] {
   const notes = alarms.slice(0, MAX_ALARMS).map((e) => e.detail ?? '');
   if (alarms.length > MAX_ALARMS) notes.push('and more alarms before these: orchestrator logs has them all');
   return notes;
 }
 
-/** Shards are even to within one chunk, or the report says why not. */
+/** Shards are even to within one chunk, or the report explains why not. */
 function evenness(
   run: RunRecord,
   shards: readonly ShardReport[],
@@ -280,7 +280,7 @@ function lossNotes(instances: readonly InstanceRecord[]): string[] {
   });
 }
 
-/** What EC2 said of its launch or its end, or ELBv2 of its health. */
+/** EC2's reason for a failed launch or an ended instance, or ELBv2's for an unhealthy target. */
 function whyOf({ answer, stateReason, lastError }: InstanceRecord): string | null {
   if (stateReason !== null) return stateReasonText(stateReason);
   if (answer === null) return lastError;

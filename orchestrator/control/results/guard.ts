@@ -1,12 +1,12 @@
-/** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held back, not published. Pure. */
+/** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held, not published. Pure. */
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../model/report.ts';
 
-/** How many completed runs of the same result table a run is compared with. */
+/** Maximum completed runs of the same result table that a run is compared with. */
 export const GUARD_RUNS = 5;
 
-/** Null when no product was crawled: then there is nothing to judge, and nothing to publish either. */
+/** Null when no product was crawled: then there is nothing to compare, and nothing to publish either. */
 export function storedShare(
   outcomes: OutcomeCounts & { reasons: Partial<Record<FailureReason, number>> },
 ): number | null {
@@ -16,8 +16,9 @@ export function storedShare(
 }
 
 /**
- * Why the run is suspicious, in words with figures; null when it is not, or when there is no earlier run to tell by.
- * A field that no earlier run knew is not judged. Of a retry only the fields are: its products have failed before, and may again.
+ * Why the run is suspicious, in words with figures; null when it is not, or when there is no earlier run to compare
+ * with. A field that no earlier run had is not compared. For a retry only the fields are: its products have failed
+ * before, and may again.
  */
 export function findSuspicion(
   now: FillRates,

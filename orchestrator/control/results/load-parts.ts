@@ -1,4 +1,4 @@
-/** Parts from the bucket into staging: fetched, checked against their hash, loaded one transaction each. */
+/** Loads parts from the bucket into staging: fetched, checked against their hash, loaded in one transaction each. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
@@ -12,7 +12,7 @@ import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';
 import type { PartRecord } from '../model/stores.ts';
 
-/** Parts on their way into the database at once: while it works on one, the values of the next are made ready. */
+/** Parts loaded concurrently: while the database works on one, the values of the next are prepared. */
 const LANES = 2;
 
 /** The lines of a part. Throws `object-missing` and `object-corrupt`. */
@@ -28,7 +28,7 @@ export async function readPart(objects: ObjectStore, part: PartName): Promise<It
   }
 }
 
-/** Loads every part that is in the ledger but not in staging. A part that cannot be read is put aside with an alarm. */
+/** Loads every part that is in the ledger but not in staging. An unreadable part is set aside with an alarm. */
 export function loadParts(core: Core, only?: EpochId): Promise<void> {
   return core.oneAtATime(() => loadSeen(core, only));
 }
@@ -41,7 +41,7 @@ async function loadSeen(core: Core, only?: EpochId): Promise<void> {
     if ('error' in read) {
       if (!(read.error instanceof AppError)) throw read.error;
       await core.results.failPart(core.runId, part, read.error.message, core.fence);
-      await core.alarm(`${read.error.message}; its products are taken as not crawled`, part);
+      await core.alarm(`${read.error.message}; its products count as not crawled`, part);
       continue;
     }
     await limit.enter(() => loadOne(core, part, read.value));

@@ -1,4 +1,4 @@
-/** What became of the numbers of a run that their own texts did not decide. */
+/** How the ambiguous numbers of a run were read. */
 import type { NumberReport } from '../model/report.ts';
 
 /** One line for each field with values that were left empty. */

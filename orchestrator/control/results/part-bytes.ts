@@ -6,18 +6,24 @@ import { MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 
-/** A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; far more means it is not one of ours. */
+/**
+ * A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; a much larger object is not one of
+ * ours.
+ */
 const MAX_UNPACKED_BYTES = 200_000_000;
-/** What zlib takes at least. */
+/** Minimum that zlib accepts. */
 const MIN_CHUNK_BYTES = 64;
-/** Beyond it, memory is taken only as text comes: the size is the packer's word. */
+/** Beyond this, memory is allocated only as text arrives: the size in the trailer is unverified. */
 const MAX_CHUNK_BYTES = 16_000_000;
 const NEWLINE = 0x0a;
 
-/** What is known of a part before it is read; `sizeBytes` as its instance, or the list of the bucket, said. */
+/** What is known of a part before it is read; `sizeBytes` as its instance or the bucket listing reports. */
 export type PartName = Pick<PartRef, 'key' | 'sha256' | 'sizeBytes'>;
 
-/** The text of a part. Throws `object-missing`, and `object-corrupt` for another size or hash than the ledger's or what is no gzip. */
+/**
+ * The text of a part. Throws `object-missing`, and `object-corrupt` when size or hash differ from the ledger or it is
+ * not gzip.
+ */
 export async function fetchPart(objects: ObjectStore, part: PartName): Promise<Buffer> {
   const bytes = await objects.get(part.key, Math.min(part.sizeBytes, MAX_OBJECT_BYTES));
   if (!bytes) throw new AppError('object-missing', `the bucket has no object ${part.key}`);
@@ -30,7 +36,7 @@ export async function fetchPart(objects: ObjectStore, part: PartName): Promise<B
   }
 }
 
-/** All of the text in one piece, or it would be copied piece by piece: gzip ends with its size, modulo 2^32 (RFC 1952). */
+/** One piece for all of the text, to save copying: gzip ends with the size of its content, modulo 2^32 (RFC 1952). */
 function chunkSizeOf(packed: Uint8Array): number {
   if (packed.length < 4) return MIN_CHUNK_BYTES;
   const size = Buffer.from(packed.buffer, packed.byteOffset, packed.length).readUInt32LE(packed.length - 4);
@@ -43,7 +49,10 @@ export function notAPart(key: string, error: unknown): AppError {
   return new AppError('object-corrupt', `the object ${key} is not a part: ${describeError(error)}`, { cause: error });
 }
 
-/** Where each line that is not empty begins and ends: with many rows a product, the text of all lines would stand beside its bytes and its values. */
+/**
+ * Start and end of each non-empty line, so that the text of all lines is never in memory in addition to its bytes and
+ * values.
+ */
 export function* linesOf(bytes: Buffer): Generator<[start: number, end: number]> {
   for (let start = 0; start < bytes.length;) {
     const newline = bytes.indexOf(NEWLINE, start);

@@ -1,14 +1,17 @@
-/** Whether the product list of a run is as long as its products usually are. A list that has shrunk is a fault far more often than a shop that has. Pure. */
+/**
+ * Whether the product list of a run is as long as usual. A shrunken list is far more often a fault than a shrunken
+ * shop. Pure.
+ */
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { ListedRun, ListRecord } from '../model/report.ts';
 import { percent } from './guard.ts';
 
-/** How many earlier runs a list is compared with. */
+/** Maximum earlier runs a list is compared with. */
 export const LIST_RUNS = 5;
 
 export interface ListLimits {
   minRows: number;
-  /** Share by which a list may be shorter than usual; null: by any. */
+  /** Maximum share by which a list may be shorter than usual; null: no limit. */
   maxDrop: number | null;
 }
 
@@ -17,7 +20,7 @@ export function listKeyOf(query: string, productUrl: string): string {
   return sha256Hex(JSON.stringify([query.trim(), new URL(productUrl.replaceAll('{id}', 'x')).host]));
 }
 
-/** The mean of these runs, newest first, back to the last one whose length a person has accepted; null without any. */
+/** The mean of these runs, newest first, back to the last one whose length the user has accepted; null without any. */
 export function usualLength(earlier: readonly ListedRun[]): number | null {
   const accepted = earlier.findIndex((run) => run.accepted);
   const counted = earlier.slice(0, accepted < 0 ? LIST_RUNS : Math.min(LIST_RUNS, accepted + 1));
@@ -35,11 +38,11 @@ export function dropOf(products: number, usual: number | null): { share: number;
 export interface ListFaults {
   /** One sentence each; empty when the list is long enough. */
   faults: string[];
-  /** What makes a run go on with this list, all of it together. */
+  /** Settings and flags that, all together, let a run go on with this list. */
   remedies: string[];
 }
 
-/** An accepted drop is none; `minRows` holds all the same. */
+/** An accepted drop is no fault; `minRows` applies all the same. */
 export function findListFaults(
   products: number,
   list: Pick<ListRecord, 'usual' | 'accepted'>,
@@ -51,7 +54,7 @@ export function findListFaults(
     found.remedies.push(`products.min_rows: ${products}`);
   }
   const drop = dropOf(products, list.usual);
-  // Sums of shares are off by some 1e-16: exactly half of the usual is not more than half fewer.
+  // Sums of shares are off by some 1e-16: a drop of exactly `maxDrop` must pass.
   if (drop !== null && maxDrop !== null && !list.accepted && drop.share > maxDrop + 1e-9) {
     found.faults.push(
       `products.query yields ${plural(products)}, ${drop.text} (mean of the last whole runs, at most ${LIST_RUNS}); products.max_drop is ${percent(maxDrop)}`,

@@ -1,16 +1,16 @@
-/** Releases the rows of a held run, when a person has found them right. */
+/** Publishes the rows of a held run once a person has checked them. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { endOf } from './exit-code.ts';
 import type { FinishCore } from './finish.ts';
 import { endedSiteDown, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import type { RunRecord } from '../model/stores.ts';
 
-/** A run has a state once, and there are fewer of them. */
+/** Maximum moves of a run: it enters each phase once, and there are fewer phases. */
 const MAX_MOVES = 20;
 
 /**
  * Publishes a held run in one transaction and drops its staging. Throws `run-not-held`, and `run-overtaken` when a run
- * that began later has published meanwhile, unless `overNewer`: then this crawl is written over the newer rows.
+ * that began later has published since, unless `overNewer`: then this crawl overwrites the newer rows.
  */
 export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: boolean): Promise<{ rows: number }> {
   if (run.phase !== 'held') {
@@ -32,7 +32,7 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
     ...outcomes,
     request: run.request,
     uncrawledReason: uncrawledReason(noted),
-    // The crawl was, whatever time somebody took to look at it.
+    // Judged by the end of the crawl, however long the check took.
     onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(noted),
@@ -45,7 +45,10 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
   return published;
 }
 
-/** What was noted when crawling ended: `held` has taken its place in the run's row, but the event of the move to `releasing` has it. */
+/**
+ * The note from the end of crawling: the reason of `held` has replaced it in the run's row, but the event of the move
+ * to `releasing` has it.
+ */
 async function noteOfEnd(core: FinishCore, runId: string): Promise<{ reason: string | null }> {
   const moves = await core.runs.events(runId, MAX_MOVES, 'run');
   return { reason: moves.find((e) => e.to === 'releasing')?.detail ?? null };

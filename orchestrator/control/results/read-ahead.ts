@@ -1,16 +1,16 @@
-/** Reads the objects to come while the caller works on the one it has: the database and the bucket take turns otherwise. */
+/** Reads the next objects while the caller works on the current one, so that database and bucket work in parallel. */
 
-/** One hides the way to the bucket and back behind the database; each more is held until its turn comes. */
+/** One hides the round trip to the bucket behind the database; each further one only occupies memory until its turn. */
 const AHEAD = 1;
-/** Packed, of what is read ahead: as values it is some twenty times as much. */
+/** Maximum packed bytes read ahead: as values they take some twenty times as much. */
 const AHEAD_BYTES = 2_000_000;
 
-/** What came of one; a failure is the caller's to judge when its turn comes. */
+/** The result of one read; the caller judges a failure when its turn comes. */
 export type ReadOutcome<R> = { value: R } | { error: unknown };
 
 /**
- * Each of `items` in order with what reading it gave. At most `ahead` more than the one in hand are read or held, fewer when
- * they are large. Leaving the loop starts no further read.
+ * Each of `items` in order with the result of its read. At most `ahead` items beyond the current one are read or held,
+ * fewer when they are large. Leaving the loop starts no further read.
  */
 export async function* readAhead<T extends { sizeBytes: number }, R>(
   items: readonly T[],

@@ -1,6 +1,6 @@
 /**
- * Results from the bucket into a database that has missed them: parts of a run that it knows, and whole runs that it has
- * lost. Every step may be repeated; what is there already is left as it is.
+ * Loads results from the bucket into a database that lacks them: missing parts of a known run, and whole lost runs.
+ * Every step is idempotent; existing rows do not change.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -53,8 +53,9 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
 }
 
 /**
- * True when nobody can add a result any more: every machine has switched itself off, or every product has a result in the
- * bucket. Manifests alone do not tell: a replacement that crawls may have left nothing yet beside the closed epoch before it.
+ * True when no instance can add a result: every machine has powered itself off, or every product has a result in the
+ * bucket. Manifests alone prove nothing: a replacement may be crawling after a closed epoch without having uploaded
+ * anything yet.
  */
 export async function isOver(
   objects: ObjectStore,
@@ -77,7 +78,10 @@ export async function isOver(
 
 const isDamaged = (error: unknown): error is AppError => error instanceof AppError && error.code.startsWith('object-');
 
-/** The row of a run that only the bucket knows. Its private key is gone with the database: nothing can be ordered in its name. */
+/**
+ * The row of a run known only from the bucket. Its private key was lost with the database, so no orders can be signed
+ * for it.
+ */
 export function rebuiltRun(description: RunDescription): NewRun {
   return {
     id: description.run,
@@ -95,12 +99,12 @@ export function rebuiltRun(description: RunDescription): NewRun {
   };
 }
 
-/** True for a run that was rebuilt from the bucket: it can be loaded, not taken up again. */
+/** True for a run that was rebuilt from the bucket: it can be loaded but not resumed. */
 export const isRebuilt = (run: Pick<RunRecord, 'privateKey'>): boolean => run.privateKey === '';
 
 /**
- * Loads every part of these epochs that is not loaded yet, one at a time, each with its ledger row in one transaction. A part that cannot be
- * read is put aside with an alarm. Returns how many parts and products came in.
+ * Loads every part of these epochs that is not loaded yet, one at a time, each with its ledger row in one transaction.
+ * An unreadable part is set aside with an alarm. Returns the number of loaded parts and products.
  */
 export async function loadEpochs(
   core: RecoverCore,
@@ -135,12 +139,15 @@ async function loadOne(core: RecoverCore, slot: number, epoch: number, part: Buc
     if (!isDamaged(error)) throw error;
     await register(0);
     await core.results.failPart(core.runId, { slot, epoch, seq: part.seq }, error.message, core.fence);
-    await core.alarm(`${error.message}; its products are taken as not crawled`, { slot, epoch });
+    await core.alarm(`${error.message}; its products count as not crawled`, { slot, epoch });
     return null;
   }
 }
 
-/** Enters epochs that the database does not know as `lost`, so that the control loop closes them and ends their machines. */
+/**
+ * Records epochs missing from the database as `lost`, so that the control loop closes them and terminates their
+ * machines.
+ */
 export async function noteUnknownEpochs(
   core: RecoverCore,
   run: RunRecord,
@@ -168,9 +175,9 @@ function claimRebuilt(core: RecoverCore, run: RunRecord, slot: number, epoch: nu
 }
 
 /**
- * Brings a rebuilt run to `loading`: every epoch gets its row, closed by its manifest. Manifests of the main server are
- * checked with the run's key. The keys of the instances are lost, so theirs are taken as they are: what counts of
- * their parts is the hash in each key.
+ * Moves a rebuilt run to `loading`: every epoch gets its row, closed by its manifest. The main server's manifests are
+ * checked with the run's key. The instances' keys are lost, so their manifests are accepted unchecked, and each part is
+ * verified by the hash in its object key.
  */
 export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: readonly BucketEpoch[]): Promise<void> {
   const ownKey = createKeyPair();
@@ -183,7 +190,7 @@ export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: re
   if (unchecked > 0)
     await core.alarm(
       `this run was rebuilt from the bucket: the signatures of ${unchecked} manifests could not be checked, because the ` +
-        `keys of their instances went with the database; each part was taken by the hash in its key`,
+        `keys of their instances were lost with the database; each part was verified by the hash in its object key`,
     );
   const moves = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
   for (let i = 0; i + 1 < moves.length; i++) {
@@ -199,7 +206,7 @@ interface FoundManifest {
   publicKey: string | null;
 }
 
-/** Null for one that cannot be read: its parts are in by the hashes in their keys, and what it alone had is lost. */
+/** Null for an unreadable manifest: its parts are loaded by the hashes in their object keys, the rest of it is lost. */
 async function manifestOrNone(
   core: RecoverCore,
   run: RunRecord,
@@ -211,7 +218,7 @@ async function manifestOrNone(
   } catch (error) {
     if (!isDamaged(error)) throw error;
     const { slot, epoch } = at;
-    await core.alarm(`${error.message}; what it says of its parts cannot be compared with the bucket`, { slot, epoch });
+    await core.alarm(`${error.message}; its list of parts cannot be compared with the bucket`, { slot, epoch });
     return null;
   }
 }
@@ -234,7 +241,7 @@ async function manifestOf(
     try {
       return { manifest: decodeManifest(bytes, importPublicKey(publicKey)), sha256, publicKey };
     } catch {
-      // Signed by another key: the next one, or nobody's that is known.
+      // Signed by another key: try the next one.
     }
   }
   try {
@@ -267,7 +274,7 @@ async function ownManifest(core: RecoverCore, run: RunRecord, { slot, epoch }: B
   };
 }
 
-/** From wherever an earlier try has left it; a move from another phase changes nothing. */
+/** From any phase that an earlier try has left; a move from another phase changes nothing. */
 const TO_THE_END = [
   ['ready', 'done'],
   ['done', 'terminated'],
@@ -301,7 +308,7 @@ async function enterManifest(core: RecoverCore, run: RunRecord, at: BucketEpoch,
   const manifest = { manifestKey: manifestKey(run.id, slot, epoch), manifestSha256: found.sha256 };
   await fleet.patch(run.id, slot, epoch, { ...manifest, terminatedAtMs }, fence);
   if (found.publicKey !== null) {
-    // The one way to bind a key to an epoch; its machine has no name that matters any more.
+    // `hello` is the only way to bind a key to an epoch; the machine's id no longer matters.
     if (instanceId === '') await fleet.patch(run.id, slot, epoch, { instanceId: REBUILT }, fence);
     await fleet.move(run.id, slot, epoch, 'claimed', 'pending', fence, now);
     const hello = {

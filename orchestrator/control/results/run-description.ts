@@ -13,21 +13,21 @@ import {
 import { importPrivateKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import type { NewRun } from '../model/stores.ts';
 
-/** Stands in the row of an instance that is known from the bucket only. */
+/** Reason in the row of an instance that is known from the bucket only. */
 export const REBUILT = 'rebuilt';
 
-/** Some 2 MB of text at a time. */
+/** Products in one list object: some 2 MB of text. */
 const LIST_PRODUCTS = 50_000;
 /** 50,000 IDs of 2,000 bytes, each of them escaped. */
 const MAX_LIST_BYTES = 700_000_000;
 
-/** S3 says SlowDown for some seconds while it scales, for longer than the SDK tries. */
+/** S3 answers SlowDown for some seconds while it scales, for longer than the SDK retries. */
 const TRIES = 7;
 const FIRST_PAUSE_MS = 250;
 
 /**
- * Writes the lists of products, then the description that names them. Repeating it with the same run changes nothing. A bucket that
- * refuses is asked again for a quarter of a minute; then its error is thrown: nothing has been launched yet.
+ * Writes the lists of products, then the description that names them. Idempotent for the same run. While the bucket
+ * refuses, it retries for a quarter of a minute; then it throws the bucket's error: nothing has been launched yet.
  */
 export async function writeRunDescription(
   objects: ObjectStore,
@@ -54,7 +54,7 @@ export async function writeRunDescription(
     planned: run.planned,
     duplicates: run.duplicates,
     publicKey: run.publicKey,
-    // How to control a sandbox is a secret of this machine.
+    // The control token of a sandbox is a secret of this machine.
     settings: { ...run.settings, sandbox: null },
     plan: { ...run.plan },
     products,
@@ -82,7 +82,7 @@ export async function readRunDescription(objects: ObjectStore, runId: string): P
   if (!bytes) return null;
   try {
     const description = decodeRunDescription(bytes);
-    if (description.run !== runId) throw new Error(`it is that of run ${description.run}`);
+    if (description.run !== runId) throw new Error(`it describes run ${description.run}`);
     return description;
   } catch (error) {
     throw new AppError('object-corrupt', `the object ${key} does not describe the run: ${describeError(error)}`, {

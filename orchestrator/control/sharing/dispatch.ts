@@ -1,7 +1,7 @@
 /**
- * Sends waiting chunks through the balancer. A POST only offers: the 202 means some instance has journalled the chunk and
- * will ask for it in its next heartbeat; until then the chunk is not offered again. No answer means the same: an instance
- * may hold it. Only an error from before the connection stood proves that no instance does.
+ * Sends waiting chunks through the load balancer. A POST is only an offer: a 202 means that some instance has
+ * journalled the chunk and will claim it in its next heartbeat; until then the chunk is not offered again. The same
+ * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
@@ -11,12 +11,12 @@ import type { OpenChunk, RunRecord } from '../model/stores.ts';
 /** Enough to keep a dozen instances and the balancer busy; more would only queue. */
 const CONCURRENCY = 8;
 const BATCH = 64;
-/** Before waiting chunks are looked at again; doubled for each round that everybody refused, up to a heartbeat. */
+/** Pause between two rounds of offers; doubled for each round that all instances refused, up to a heartbeat. */
 const REST_MS = 250;
 
 export class Dispatcher {
   readonly #core: Core;
-  /** Chunks on their way or lately offered, and until when they are not offered again. */
+  /** Chunks in flight or recently offered, and until when they are not offered again. */
   readonly #offeredUntil = new Map<string, number>();
   /** Chunks dropped while an offer of them was on its way: the heartbeat may overtake the 202. */
   readonly #dropped = new Set<string>();
@@ -34,7 +34,7 @@ export class Dispatcher {
     return this.#restUntilMs;
   }
 
-  /** Offers what waits until all of it is out, everybody refuses, or the signal says stop. */
+  /** Offers waiting chunks until none is left, all instances refuse, or the signal aborts. */
   async pump(
     run: RunRecord,
     limitChunks: number,
@@ -49,7 +49,7 @@ export class Dispatcher {
     this.#restUntilMs = this.#core.clock.monotonic() + restMs;
   }
 
-  /** True when it ended because everybody refused. */
+  /** True when it ended because all instances refused. */
   async #offerAll(
     run: RunRecord,
     limitChunks: number,
@@ -59,12 +59,12 @@ export class Dispatcher {
   ): Promise<boolean> {
     const core = this.#core;
     const share = limitChunks * run.plan.chunkSize;
-    // In one round robin every target is asked once; a few more cover the balancer's own nodes.
+    // One round robin reaches every target once; a few more offers cover the balancer's own nodes.
     const patience = targets + CONCURRENCY;
     let refusals = 0;
     /** A second offer would wait for the same time-out. */
     let cutOff = false;
-    // Shares may have become smaller since: then what is taken is dropped again, and only another look at the world helps.
+    // Shares may have shrunk since: then taken chunks are dropped again, and only another observation helps.
     const taken = new Set<string>();
     this.#forgetOld();
     while (!signal.aborted) {
@@ -113,12 +113,12 @@ export class Dispatcher {
         return 'refused';
       case 'invalid':
         this.#offeredUntil.delete(chunk.id);
-        await core.alarm(`an instance calls chunk ${chunk.id} invalid: ${result.message}`);
+        await core.alarm(`an instance rejects chunk ${chunk.id} as invalid: ${result.message}`);
         return 'refused';
     }
   }
 
-  /** Keeps since when no offer was answered; says it in the log when the words change, and at each doubling. */
+  /** Keeps since when no offer was answered; logs it when the message changes, and at each doubling of the count. */
   #noteAnswer(run: RunRecord, result: OfferResult): void {
     const { processState, clock, log } = this.#core;
     if (result.kind !== 'unreachable' && result.kind !== 'unknown') {
@@ -145,7 +145,7 @@ export class Dispatcher {
       );
   }
 
-  /** A sender that throws says nothing about where the chunk is. */
+  /** An exception proves nothing about where the chunk is. */
   #send(run: RunRecord, offer: Offer): Promise<OfferResult> {
     return this.#core.offers
       .send(run.balancer!.url, run, offer)
@@ -164,7 +164,7 @@ export class Dispatcher {
     for (const [id, until] of this.#offeredUntil) if (until <= now) this.#offeredUntil.delete(id);
   }
 
-  /** Chunks that an instance was told to drop: they may be offered again at once. */
+  /** Chunks that an instance was ordered to drop: they may be offered again at once. */
   release(chunkIds: readonly string[]): void {
     if (chunkIds.length > 0) this.#restUntilMs = 0;
     for (const id of chunkIds) {

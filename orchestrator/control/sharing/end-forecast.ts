@@ -1,18 +1,18 @@
-/** When the fleet will be through with what there is, as seen from now. Pure. */
+/** When the fleet will probably finish. Pure. */
 import { LOSS } from '../decide/slot-attempts.ts';
 import type { Worker, WorkerWorld } from './workers.ts';
 import { workersOf, waterFillLevel } from './workers.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../model/forecast.ts';
 
-/** A paced address is as exact as its timers. */
+/** Spread of a paced address, which is as exact as its timers. */
 const PACED_SPREAD = 0.01;
 /** Page times that are longer than the interval: standard deviation of one, as a share of the mean. */
 const PAGE_VARIATION = 0.5;
-/** Quantile of the normal distribution. */
+/** 95 % quantile of the normal distribution. */
 const Z95 = 1.645;
 
-/** @param extra as if so many further instances were launched now */
+/** @param extra number of further instances assumed to be launched now */
 export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
   const { workers, unassigned, chunkSize } = workersOf(world, extra);
   const takers = workers.filter((p) => p.canTake);
@@ -51,7 +51,7 @@ export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
   return { p50Ms, p95Ms: Math.max(p50Ms, p95Ms), workers: ends };
 }
 
-/** Nobody is asked to give anything while all end in time: then the last one is the end. */
+/** While all end in time no chunks are transferred: the last worker determines the end. */
 function inTime(
   world: WorkerWorld,
   workers: WorkerEnd[],
@@ -62,7 +62,9 @@ function inTime(
   return { p50Ms, p95Ms: latest('p95Ms') + lossMarginMs(world, p50Ms, working), workers };
 }
 
-/** When all are through if those who are late give to the others, which they do before anything is lost by it; whole chunks only. */
+/**
+ * When all finish if late workers transfer chunks to the others, as they do before anything is lost; whole chunks only.
+ */
 function evenEndMs(takers: readonly Worker[], startOf: (p: Worker) => number, pool: number, chunkSize: number): number {
   const vessels = takers.map((p) => ({ endMs: startOf(p), paceMs: p.paceMs }));
   const slowest = takers.reduce((most, p) => Math.max(most, p.paceMs), 0);
@@ -70,7 +72,7 @@ function evenEndMs(takers: readonly Worker[], startOf: (p: Worker) => number, po
   return waterFillLevel(vessels, work) + chunkSize * slowest;
 }
 
-/** What the time of so much work may be off by, 19 times of 20. */
+/** By how much the time for `workMs` of work may be off, in 19 of 20 cases. */
 export function spreadMs(worker: Pick<Worker, 'paceMs' | 'isSlow'>, workMs: number): number {
   if (workMs <= 0) return 0;
   if (!worker.isSlow) return workMs * PACED_SPREAD;
@@ -78,12 +80,12 @@ export function spreadMs(worker: Pick<Worker, 'paceMs' | 'isSlow'>, workMs: numb
   return workMs * PACED_SPREAD + (workMs * Z95 * PAGE_VARIATION) / Math.sqrt(pages);
 }
 
-/** It ended because nothing was left for it, or to make room for a fresh address. */
+/** It ended because nothing was left for it, or because its address was rotated. */
 const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason === LOSS.rotated;
 
 /**
- * Instances were lost at this rate so far: what the next ones will cost the others. One loss in the first minutes is no rate: it
- * is reckoned over the whole run beside the time that has passed.
+ * What further losses will cost the other workers, at the rate of losses so far. One loss in the first minutes is no
+ * rate: the rate is taken over the elapsed time plus the length of the run.
  */
 function lossMarginMs(world: WorkerWorld, endMs: number, working: number): number {
   const lost = world.instances.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
@@ -92,6 +94,6 @@ function lossMarginMs(world: WorkerWorld, endMs: number, working: number): numbe
   const overMs = world.nowMs - startedAtMs + (deadlineAtMs - startedAtMs);
   const leftMs = Math.max(0, endMs - world.nowMs);
   const expected = Math.min(working, (lost.length * leftMs) / overMs);
-  // On average half of its work is left, and it takes a while until anybody knows.
+  // On average half of its work is left, and the loss is noticed only after `lostMs`.
   return (expected * leftMs) / 2 / working + Math.min(1, expected) * world.limits.lostMs;
 }

@@ -1,6 +1,6 @@
 /**
- * What the observer works out once a heartbeat, because it costs a look at every place: when the fleet will be through, and whether
- * it is even. Between two of them `decide` and the heartbeats go by the last one.
+ * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
+ * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
 import { chunkLimit } from '../decide/decide.ts';
 import type { Forecast } from '../model/forecast.ts';

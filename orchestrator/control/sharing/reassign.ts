@@ -1,4 +1,4 @@
-/** Takes back what a banned instance has forgotten, as soon as everything it had is in the ledger. */
+/** Takes back the products that a banned instance has dropped, as soon as all its results are in the ledger. */
 import type { Core } from '../model/core.ts';
 import { loadParts } from '../results/load-parts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -6,12 +6,13 @@ import type { World } from '../model/world.ts';
 
 /**
  * Its parts are loaded first, so that only products without a result go out again, each chunk as its next generation.
- * The instance keeps its epoch: once its address is let in again it takes new chunks. Repeating any step changes nothing.
+ * The instance keeps its epoch: once its ban is over it takes new chunks. Every step is idempotent.
  */
 export async function reassignProducts(core: Core, world: World, slot: number, epoch: number): Promise<void> {
   const record = await core.fleet.get(world.run.id, slot, epoch);
   if (!record?.incident || record.incident.returnedAtMs !== null) return;
-  // A result that is still on its way would be crawled twice. That costs a page, waiting for ever would cost the run.
+  // A product whose result is still on its way would be crawled twice. That costs a page; waiting for ever would cost
+  // the run.
   const patienceMs = record.incident.atMs + world.limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, { slot, epoch });

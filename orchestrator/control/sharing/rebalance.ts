@@ -1,6 +1,6 @@
 /**
- * Who is to give chunks back because others can crawl them sooner, and who may take what waits once shares are no longer a
- * matter of number but of time. Pure; the transfer itself is described in docs/decisions/rebalancing.md.
+ * Which workers return chunks because others can crawl them sooner, and how many each may own once shares are balanced
+ * by time instead of number. Pure; docs/decisions/rebalancing.md describes the transfer itself.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Worker, WorkerWorld } from './workers.ts';
@@ -12,19 +12,19 @@ import type { Balance } from '../model/forecast.ts';
 
 const NOTHING: ReadonlyMap<number, number> = new Map();
 const NOBODY: ReadonlySet<string> = new Set();
-/** In one look at the world: what is left is found by the next one. */
+/** Maximum chunk moves per observation; the next one finds the rest. */
 const MAX_MOVES = 500;
 
 /**
- * What evening out would move now. Nothing while everybody ends in time and little is gained: a shard that is begun stays
- * where it is, so that shards stay even by number.
+ * The transfers that would even out the fleet now. None while all workers end in time and the gain is small, so that
+ * shards stay even by number.
  */
 export function balanceOf(world: WorkerWorld, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
   const calm = { give: NOTHING, get: NOTHING, endMs: world.nowMs, evenEndMs: world.nowMs };
   if (isDraining(world) || takers.length < 2 || !workers.some((p) => p.canGive && p.pending > chunkSize)) return calm;
-  // What waits goes to those who are through first.
+  // Waiting chunks go to the workers that finish first.
   const poolMs = unassigned > 0 ? waterFillLevel(takers, unassigned) : 0;
   const loads = workers.map((worker) => ({
     worker,
@@ -62,10 +62,10 @@ const latestEnd = (loads: readonly WorkerLoad[]): number =>
   loads.reduce((most, s) => Math.max(most, s.endMs), -Infinity);
 
 /**
- * One chunk after the other, from whoever ends last to whoever would be through with it first, as long as that is sooner.
- * Who has taken never gives and the other way round, and each move must save more than the transfer takes. Nobody is given
- * what it cannot crawl by the last moment: it would refuse that, and the giver would get it again. So nothing bounces, now or
- * at the next look.
+ * Moves chunks one at a time from the worker that ends last to the one that would finish the chunk first, as long as
+ * that is sooner. No worker both gives and takes, and each move must save more time than the transfer takes. No worker
+ * gets a chunk that it cannot crawl by `lastMs`: it would refuse it, and the giver would get it again. So no chunk
+ * bounces, now or at the next observation.
  * @param lastMs the last moment for crawling
  */
 function moveChunks(loads: readonly WorkerLoad[], chunkSize: number, transferMs: number, lastMs: number): void {
@@ -92,7 +92,7 @@ function moveChunks(loads: readonly WorkerLoad[], chunkSize: number, transferMs:
 
 const throughMs = (load: WorkerLoad, chunkSize: number): number => load.endMs + chunkSize * load.worker.paceMs;
 
-/** While all end in time: less than this is not worth an uneven fleet. Boots differ by that much on a calm day. */
+/** While all end in time, a smaller gain is not worth an uneven fleet. Boot times usually differ by this much. */
 function leastGainMs(world: WorkerWorld, takers: readonly Worker[], chunkSize: number): number {
   const paceMs = takers.reduce((least, p) => Math.min(least, p.paceMs), Infinity);
   return Math.max(2 * chunkSize * paceMs, 2 * world.limits.heartbeatMs, world.limits.bootMs);
@@ -101,20 +101,20 @@ function leastGainMs(world: WorkerWorld, takers: readonly Worker[], chunkSize: n
 const marginMs = (workers: readonly Worker[], workMs: number): number =>
   workers.reduce((most, p) => Math.max(most, spreadMs(p, workMs)), 0);
 
-/** What was just given back goes by time: by number, whoever gave it would be the first to get it again. */
+/** How long returned chunks are shared by time: by number, the giver would be the first to get them again. */
 const HAND_OVER_HEARTBEATS = 6;
 
 export interface LimitsByTime {
-  /** Chunks that each slot may own; who is not in it may take none. */
+  /** Maximum chunks of each slot; slots that are not listed may take none. */
   maxChunks: ReadonlyMap<number, number>;
-  /** The most of those that are up and have room; 0 when what waits is for instances that are to come. */
+  /** Highest limit of the running slots with room; 0 when the waiting chunks are for instances still to come. */
   maxOfServing: number;
 }
 
 /**
- * How many chunks each slot may own when equal numbers would leave one of them behind the others for long, or when chunks
- * were given back just now; null while equal numbers are fine.
- * @param dueChunks the equal share of now
+ * Maximum chunks of each slot when equal shares would leave one of them far behind the others, or when chunks were
+ * returned just now; null while equal shares are fine.
+ * @param dueChunks the current equal share
  */
 export function limitsByTime(
   world: WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>,
@@ -126,7 +126,7 @@ export function limitsByTime(
   const isHandingOver = world.lastTransferAtMs !== null && world.nowMs - world.lastTransferAtMs < transferMs;
   if (world.forecast?.byTime !== true && !isHandingOver) return null;
   const shares = sharesOf(world);
-  // By number again as soon as that leaves nobody behind: the outlook is up to a heartbeat old.
+  // By number again as soon as that leaves no worker behind: the forecast is up to a heartbeat old.
   if (shares === null || (!isHandingOver && !leavesBehind(world, shares, dueChunks()))) return null;
   const { takers, levelMs, chunkSize } = shares;
   const most = new Map<number, number>();
@@ -139,7 +139,10 @@ export function limitsByTime(
   return { maxChunks: most, maxOfServing: mostOfThoseUp };
 }
 
-/** True when somebody with an equal share of what waits would end well after the others, or too late because of it. */
+/**
+ * True when a worker with an equal share of the waiting chunks would end well after the others, or too late because of
+ * it.
+ */
 export function isLeftBehind(world: WorkerWorld, dueChunks: number): boolean {
   if (world.work.waiting === 0 || isDraining(world)) return false;
   const shares = sharesOf(world);
@@ -148,12 +151,12 @@ export function isLeftBehind(world: WorkerWorld, dueChunks: number): boolean {
 
 interface Shares {
   takers: readonly Worker[];
-  /** When all would be through if what waits went by time. */
+  /** When all would finish if the waiting chunks were shared by time. */
   levelMs: number;
   chunkSize: number;
 }
 
-/** Null when there is nobody to share with. */
+/** Null with fewer than two takers. */
 function sharesOf(world: WorkerWorld): Shares | null {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
@@ -168,7 +171,7 @@ function leavesBehind(world: WorkerWorld, { takers, levelMs, chunkSize }: Shares
     const due = Math.min(waiting, dueChunks - p.chunks);
     if (due <= 0) return false;
     const endMs = p.endMs + due * chunkSize * p.paceMs;
-    // A chunk more or less is what whole chunks cost; beyond that nobody is to be late because of its share.
+    // Whole chunks cost a difference of one; beyond that no worker may be late because of its share.
     return endMs > allowedMs || (endMs > drainMs && levelMs + chunkSize * p.paceMs < endMs);
   });
 }

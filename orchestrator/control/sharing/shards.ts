@@ -1,11 +1,11 @@
-/** What each (slot, epoch) owns, found without a look at all of them: a round of the loop asks for thousands of slots. */
+/** What each (slot, epoch) owns, through an index: a round of the loop looks up thousands of slots. */
 import type { WorkCounts } from '../model/stores.ts';
 
 export type Shard = WorkCounts['bySlot'][number];
 
 const known = new WeakMap<readonly Shard[], { count: number; byPlace: ReadonlyMap<number, Shard> }>();
 
-/** One number for (slot, epoch): for thousands of slots a text would cost more than the rest. */
+/** One number for (slot, epoch): for thousands of slots a string key would cost more than the look-ups. */
 const placeNumber = (slot: number, epoch: number): number => slot * 1_000_000 + epoch;
 
 /** Looks up shards of these counts; undefined for a (slot, epoch) that owns nothing. */

@@ -1,6 +1,6 @@
 /**
- * Takes over what instances give back, and says what they are asked for. The database alone decides who owns a chunk; what is
- * remembered here only keeps this main server from asking twice (docs/decisions/rebalancing.md).
+ * Takes back the chunks that instances return, and decides which ones to request. The database alone decides who owns a
+ * chunk; the state here only keeps this main server from requesting twice (docs/decisions/rebalancing.md).
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
@@ -8,21 +8,21 @@ import type { Core } from '../model/core.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
-/** Asked so long without giving anything: it has begun something of every chunk. */
+/** After this many heartbeats without a returned chunk, the instance has begun all of its chunks. */
 const PATIENCE_HEARTBEATS = 8;
 
 export class Transfers {
   readonly #core: Core;
-  /** By `slot.epoch`: when it last gave something back. */
+  /** By `slot.epoch`: when the instance last returned chunks. */
   readonly #gaveAtMs = new Map<string, number>();
-  /** By `slot.epoch`: since when it has been asked in vain, by the monotonic clock. */
+  /** By `slot.epoch`: since when requests have been without success (monotonic ms). */
   readonly #askedSinceMs = new Map<string, number>();
 
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Makes the chunks that it gave back wait for an owner, unless somebody has them already. */
+  /** Makes the returned chunks wait for an owner, unless they already have one. */
   async take(record: InstanceRecord, transferred: readonly string[]): Promise<void> {
     if (transferred.length === 0) return;
     const core = this.#core;
@@ -45,16 +45,16 @@ export class Transfers {
     });
   }
 
-  /** Ids of the chunks that it is to give back now: the last granted ones, which it would crawl last. */
+  /** Ids of the chunks that the instance has to return now: the last granted ones, which it would crawl last. */
   async wanted(world: World, record: InstanceRecord): Promise<string[]> {
     const core = this.#core;
     const { forecast, limits } = world;
     const { slot, epoch } = record;
     const key = epochKey({ slot, epoch });
     const count = forecast?.balance.give.get(slot) ?? 0;
-    // What it gave is not in an older outlook.
+    // A forecast from before its last transfer does not include it.
     const gaveMs = this.#gaveAtMs.get(key) ?? -Infinity;
-    // A time to come is from before the clock was set back.
+    // A time in the future is from before the clock was set back.
     const isSettled = gaveMs < (forecast?.atMs ?? -Infinity) || gaveMs > core.clock.now();
     if (count === 0 || !isSettled || record.sealed || isUnavailable(record)) {
       this.#askedSinceMs.delete(key);

@@ -1,6 +1,6 @@
 /**
- * Who crawls or will crawl what, and how long it takes: the facts behind the projection, the rebalancing and extra
- * launches. A place is a slot with its newest epoch. Pure.
+ * Which workers crawl or will crawl, how much, and how long it takes: the input of the forecast, rebalancing and extra
+ * launches. A worker is a slot with its newest epoch. Pure.
  */
 import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../shared/wire/callbacks.ts';
@@ -24,17 +24,17 @@ export interface Worker {
   pending: number;
   /** Chunks granted to it, crawled or not. */
   chunks: number;
-  /** What one product takes there. */
+  /** Time per product. */
   paceMs: number;
-  /** True when its pages take longer than the interval: then their times vary, the interval does not. */
+  /** True when its pages take longer than the interval: unlike the interval, page times vary. */
   isSlow: boolean;
-  /** When it can go on crawling: now, or when it will probably have booted. */
+  /** When it can crawl: now, or when it will probably have booted. */
   startMs: number;
-  /** The same on a bad day. */
+  /** The same with a slow boot. */
   startP95Ms: number;
-  /** When it is through with what it holds. */
+  /** When it will have crawled what it holds. */
   endMs: number;
-  /** True for an instance that serves, not one that is to boot. */
+  /** True for a serving instance, false for one still to boot. */
   isUp: boolean;
   canTake: boolean;
   canGive: boolean;
@@ -42,21 +42,24 @@ export interface Worker {
 
 export interface Workers {
   workers: Worker[];
-  /** Products that nobody holds, or that an address with an open incident gives back. */
+  /** Products that no instance holds, or that an address returns. */
   unassigned: number;
   chunkSize: number;
 }
 
-/** Of a boot on a bad day: what one usually takes. */
+/** Usual boot time as a share of a slow one. */
 const USUAL_BOOT = 1 / 2;
 const NO_SHARD = { chunks: 0, products: 0 };
-/** Fewer outcomes say nothing about how many requests a product takes. */
+/** Minimum outcomes from which the requests per product are estimated. */
 const MIN_OUTCOMES = 10;
 
-/** The last answer for a list of instances: one round of the loop asks several times, and every one costs a look at the whole fleet. */
+/**
+ * Last result by list of instances: one round of the loop needs it several times, and each time costs a pass over the
+ * whole fleet.
+ */
 const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Workers }>();
 
-/** @param extra further places that would boot from now on */
+/** @param extra further workers that would start to boot now */
 export function workersOf(world: WorkerWorld, extra = 0): Workers {
   if (extra > 0) return findWorkers(world, extra);
   const { nowMs, instances, work } = world;
@@ -108,11 +111,11 @@ function workerOf(
   const { progress } = record;
   if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
     return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;
-  // Its successor takes on what it leaves.
+  // Its successor crawls what it leaves.
   if (record.rotateAtMs !== null) return hasAttemptsLeft(world, slot) ? booting(nowMs, progress) : null;
   if (isUnavailable(record)) return null;
   const { paceMs, isSlow } = paceOf(paces, progress);
-  // What was granted in the last reply is not in its counters yet.
+  // Its counters do not include the grants of the last reply yet.
   const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
   const pending = (progress?.pending ?? 0) + unheard;
   const canTake = !record.sealed && record.phase !== 'uploading';
@@ -138,7 +141,7 @@ function bootingWorker(
   at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
   sinceMs: number,
 ): Worker {
-  // What the plan reckons with: by the limit for a boot, every tight plan would look late as it begins.
+  // The plan's slow boot: with the boot limit instead, every tight plan would look late from the start.
   const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
   const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
   const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
@@ -148,9 +151,9 @@ function bootingWorker(
 
 /** What holds for every address of the run. */
 interface Paces {
-  /** From one request to the next at the least: interval (or Crawl-delay) and margin. */
+  /** Minimum time between two requests: interval (or Crawl-delay) and margin. */
   spacingMs: number;
-  /** Requests of a product, as planned. */
+  /** Planned requests per product. */
   requests: number;
 }
 
@@ -163,7 +166,7 @@ function pacesOf({ run, robots }: WorkerWorld): Paces {
   };
 }
 
-/** The spacing, or the instance's own median page where that takes longer, for each request of a product. */
+/** The spacing, or the instance's median page time where that is longer, times the requests per product. */
 function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
   const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
   const done = progress ? progress.stored + progress.gone + progress.failed : 0;
@@ -172,8 +175,8 @@ function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | nu
 }
 
 /**
- * To which moment these places have to crawl on so that so many products more are done; Infinity when nobody can.
- * As water in vessels: each place takes from its own end on.
+ * Earliest time by which these workers finish `products` more; Infinity without workers. Water-filling: each worker
+ * starts at its own end.
  */
 export function waterFillLevel(workers: readonly { endMs: number; paceMs: number }[], products: number): number {
   if (workers.length === 0) return products > 0 ? Infinity : 0;

@@ -1,4 +1,4 @@
-/** What the bucket holds of a run beside its ledger, for `verify`: the manifests and the parts. */
+/** Compares the bucket with the ledger of a run, for `verify`: the manifests and the parts. */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { Manifest } from '../../../shared/wire/part.ts';
@@ -10,7 +10,7 @@ import { readAhead } from '../results/read-ahead.ts';
 import { REBUILT } from '../results/run-description.ts';
 import type { InstanceRecord, PartRecord, RunRecord } from '../model/stores.ts';
 
-/** Reads from the bucket that are begun before their turn. */
+/** Number of reads from the bucket that start ahead of their turn. */
 const READS = 4;
 
 /** A check that does not hold. */
@@ -28,7 +28,7 @@ export interface BucketInput {
   objects: ObjectStore;
 }
 
-/** Every epoch is closed by a whole, signed manifest, and the parts it lists are loaded, or put aside because they cannot be read. */
+/** Every epoch is closed by a whole, signed manifest, and the parts it lists are loaded, or set aside as unreadable. */
 export async function checkManifests({
   run,
   instances,
@@ -71,7 +71,7 @@ export async function checkManifests({
         examples: missing,
       });
     }
-    // One that could not be read was put aside with an alarm, and its products counted as not crawled.
+    // An unreadable part was set aside with an alarm, and its products counted as not crawled.
     const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
     const unloaded = manifest.parts.filter((p) => !settled.has(p.key)).map((p) => p.key);
     if (unloaded.length > 0) {
@@ -86,7 +86,7 @@ export async function checkManifests({
   return { count, differences };
 }
 
-/** The manifest of an epoch, signed by its instance or by the run; a text says what is wrong with it. */
+/** The manifest of an epoch, signed by its instance or by the run; or a text that names its fault. */
 async function readManifest(
   run: RunRecord,
   instance: InstanceRecord,
@@ -97,7 +97,7 @@ async function readManifest(
   if (typeof bytes === 'string') return bytes;
   if (instance.manifestSha256 !== null && sha256Hex(bytes) !== instance.manifestSha256)
     return 'another hash than the one in the ledger';
-  // Its key went with the database, and the run says so: what is left to check is the form and the hash.
+  // Its key was lost with the database, which the run has reported: only the form and the hash can be checked.
   if (instance.publicKey === null && instance.reason === REBUILT) return readUnsigned(bytes);
   const keys = [instance.publicKey, run.publicKey].filter((k) => k !== null);
   let fault = 'no key to check it with';
@@ -111,7 +111,7 @@ async function readManifest(
   return fault;
 }
 
-/** Every loaded part is in the bucket as it was loaded: with its hash the content is what was read then, line by line. */
+/** Every loaded part is in the bucket as it was loaded: its hash and its number of lines match. */
 export async function checkParts({ parts, objects }: BucketInput): Promise<Difference[]> {
   const broken: string[] = [];
   const loaded = parts.filter((part) => part.state === 'loaded');

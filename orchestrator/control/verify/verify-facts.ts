@@ -1,10 +1,10 @@
-/** What the database says of a run, for its proof: the ledger counted item by item, its parts, and the result table. */
+/** The database's facts about a run, for `verify`: the ledger counted item by item, its parts, and the result table. */
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 
 const EXAMPLES = 20;
 
-/** Something that should be empty. */
+/** A set that should be empty. */
 export interface LedgerDifference {
   count: number;
   /** At most EXAMPLES product IDs, or names of parts `slot/epoch/seq`. */
@@ -13,7 +13,7 @@ export interface LedgerDifference {
 
 export interface VerifyFacts {
   phase: RunPhase;
-  /** As the run's row says. */
+  /** From the run's row. */
   planned: number;
   /** Rows in the ledger, and what became of them. */
   items: number;
@@ -28,13 +28,13 @@ export interface VerifyFacts {
   withoutPart: LedgerDifference;
   /** False before publishing and after a cancelled run: then the result table is not compared. */
   published: boolean;
-  /** Rows that the stored products gave: one each, with `rows` in the mapping any number, none among them. */
+  /** Rows that the stored products gave: one each, with `rows` in the mapping any number, including none. */
   ledgerRows: number;
   /** Rows of the result table that carry this run. */
   resultRows: number;
   /** Stored products that gave rows and have none at all in the result table. */
   storedWithoutRow: LedgerDifference;
-  /** Stored products whose rows carry another run by now, or are gone: a later crawl replaced them. */
+  /** Stored products whose rows now carry another run, or are gone: a later crawl has replaced them. */
   overwritten: LedgerDifference;
   /** Of the ledger's rows, those of such products. */
   replacedRows: number;

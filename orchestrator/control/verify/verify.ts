@@ -16,7 +16,7 @@ export interface Verdict {
   manifests: number;
   resultRows: number;
   differences: Difference[];
-  /** True things that may surprise: rows that a later run has written, a run that is not over. */
+  /** Facts that may surprise: rows that a later run has written, a run that is not over. */
   notes: string[];
 }
 
@@ -123,7 +123,7 @@ function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
     ...(isRunEnd(run.phase) ? [] : [`the run is not over: ${run.phase}`]),
     ...(facts.published ? [] : ['nothing of this run is in the result table, so it was not compared']),
     ...(facts.parts.failed > 0
-      ? [`${facts.parts.failed} parts could not be read and were put aside: their products counted as not crawled`]
+      ? [`${facts.parts.failed} parts could not be read and were set aside: their products counted as not crawled`]
       : []),
     ...(facts.overwritten.count > 0
       ? [`${facts.overwritten.count} products have been written again by a later run`]

@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import type { Migration } from './migration.ts';
 
-/** Run ids are made by us and are shorter; a slot key with it stays far below the index limit. */
+/** Our run ids are shorter; a slot key with one stays far below the index limit. */
 const RUN_ID_CHARS = 64;
 
 export const firstTables: Migration = {
@@ -17,7 +17,7 @@ export const firstTables: Migration = {
       t.string('name', 32).primary();
       t.bigInteger('fence').notNullable();
       t.string('owner', 255);
-      // Of the call that took it, so that a repeat after a lost commit knows its own lease.
+      // Identifies the call that took it, so that a repeat after a lost commit recognizes its own lease.
       t.string('token', 64);
       t.string('run_id', RUN_ID_CHARS);
       t.bigInteger('expires_at').notNullable();
@@ -94,7 +94,7 @@ export const firstTables: Migration = {
       t.string('outcome', 8);
       t.string('reason', 16);
       t.string('detail', 500);
-      // The part whose result it is; null for an outcome given by the main server.
+      // The part with its result; null for an outcome set by the main server.
       t.integer('slot');
       t.integer('epoch');
       t.integer('seq');

@@ -1,6 +1,6 @@
 /**
- * How many rows of the result table a part and a product gave: with `rows` in the mapping that is another number than
- * that of the stored products, and without it nothing would show that some are missing.
+ * How many rows of the result table a part and a product produced. With `rows` in the mapping this differs from the
+ * number of stored products, and only this number shows that rows are missing.
  */
 import type { Migration } from './migration.ts';
 
@@ -10,7 +10,7 @@ export const resultRows: Migration = {
   tables: {},
   columns: {
     crawlfleet_parts: { result_rows: (t) => t.integer('result_rows').notNullable().defaultTo(0) },
-    // Null: one row for a stored product, as every mapping without `rows` gives.
+    // Null: one row for a stored product, as with every mapping without `rows`.
     crawlfleet_items: { result_rows: (t) => t.integer('result_rows') },
   },
   async fill(knex) {

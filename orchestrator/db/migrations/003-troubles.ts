@@ -1,4 +1,4 @@
-/** Bans and suspicions with their evidence: one row for each time an address stopped by itself. */
+/** Bans and suspicions with their evidence: one row for each time an address stopped on its own. */
 import type { Migration } from './migration.ts';
 
 export const troubles: Migration = {

@@ -1,6 +1,6 @@
 /**
- * How full the rows of a run were, for the guard of later runs, and which result table they went to: runs of one table
- * are compared with each other, and of two that wrote the same product the one that began later wins.
+ * The fill rates of a run's rows, for the guard of later runs, and its result table: runs of one table are compared
+ * with each other, and of two that wrote the same product the one that began later wins.
  */
 import type { Migration } from './migration.ts';
 

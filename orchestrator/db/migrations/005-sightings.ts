@@ -1,4 +1,4 @@
-/** What gc has found past its time, and when first: it ends nothing that it has not seen twice. */
+/** What gc found past its time, and when first: it removes nothing that it has not seen twice. */
 import type { Migration } from './migration.ts';
 
 export const sightings: Migration = {

@@ -1,4 +1,4 @@
-/** When an instance was asked to make room for a fresh address. */
+/** When an instance was ordered to rotate its address. */
 import type { Migration } from './migration.ts';
 
 export const renewals: Migration = {

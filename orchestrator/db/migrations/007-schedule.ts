@@ -1,4 +1,4 @@
-/** The record of `orchestrator schedule`: who leads a schedule, and what became of each due time. */
+/** The record of `orchestrator schedule`: the leader of each schedule, and the result of each due time. */
 import type { Migration } from './migration.ts';
 
 export const schedule: Migration = {
@@ -11,7 +11,7 @@ export const schedule: Migration = {
       t.string('owner', 255);
       t.string('token', 64);
       t.bigInteger('expires_at').notNullable();
-      // Expression and zone; with another one nothing before `since_at` was ever due.
+      // Expression and zone; after a change nothing before `since_at` was ever due.
       t.string('spec', 255).notNullable();
       t.bigInteger('since_at').notNullable();
     },
@@ -22,7 +22,7 @@ export const schedule: Migration = {
       t.bigInteger('fence').notNullable();
       t.text('reason');
       t.string('runner', 255);
-      // By the clock of who wrote it: a row of the future was written under a wrong clock.
+      // By the writer's clock: a time in the future means that the clock was wrong.
       t.bigInteger('written_at').notNullable();
       t.bigInteger('started_at');
       t.bigInteger('ended_at');

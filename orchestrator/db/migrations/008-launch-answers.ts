@@ -1,4 +1,7 @@
-/** What EC2 answered to a launch, and why it ended an instance: as JSON, so that no decision hangs on the words of a text. */
+/**
+ * EC2's answer to a launch, and why it ended an instance: as JSON, so that no decision depends on the wording of a
+ * text.
+ */
 import type { Migration } from './migration.ts';
 
 export const launchAnswers: Migration = {
@@ -7,7 +10,7 @@ export const launchAnswers: Migration = {
   tables: {},
   columns: {
     crawlfleet_instances: {
-      // A LaunchFailure. Rows of earlier versions have it in `last_error` (launch-answers.ts).
+      // A LaunchFailure. Rows of earlier versions store it in `last_error` (launch-answers.ts).
       answer: (t) => t.text('answer'),
       // A StateReason.
       state_reason: (t) => t.text('state_reason'),

@@ -1,4 +1,4 @@
-/** Which product list a run was over, and whether a person has accepted its length: later runs of the list are compared with it. */
+/** The product list of a run, and whether a person accepted its length: later runs of the list are compared with it. */
 import type { Migration } from './migration.ts';
 
 export const productLists: Migration = {
@@ -7,7 +7,7 @@ export const productLists: Migration = {
   tables: {},
   columns: {
     crawlfleet_runs: {
-      // Null for runs of other products, and for those before this: what list they were over is not known.
+      // Null for runs of other products, and for runs before this migration, whose list is unknown.
       list_key: (t) => t.string('list_key', 64),
       list_accepted: (t) => t.smallint('list_accepted'),
     },

@@ -1,4 +1,4 @@
-/** Which decimal marks the numbers of a part show, and how the run has read the numbers that this decides. */
+/** The decimal marks shown by a part's numbers, and how the run has read the numbers that these decide. */
 import type { Migration } from './migration.ts';
 
 export const numberMarks: Migration = {
@@ -7,7 +7,7 @@ export const numberMarks: Migration = {
   tables: {},
   columns: {
     crawlfleet_parts: {
-      // JSON: by field how many products show the point and the comma.
+      // JSON: by field, how many products show the point and the comma.
       number_marks: (t) => t.text('number_marks'),
     },
     crawlfleet_runs: {

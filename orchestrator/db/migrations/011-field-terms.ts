@@ -1,4 +1,4 @@
-/** Tables, columns and event kinds under the terms of docs/glossary.md. */
+/** Renames tables, columns and event kinds to the terms of docs/glossary.md. */
 import type { Migration } from './migration.ts';
 
 export const fieldTerms: Migration = {

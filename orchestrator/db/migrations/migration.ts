@@ -8,11 +8,14 @@ export interface Migration {
   tables: Record<string, (table: Knex.CreateTableBuilder) => void>;
   /** Columns added to tables of earlier migrations, by table and name. */
   columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
-  /** New names by old ones; columns by the new name of their table. Renamed only while the old name is there and the new one is not. */
+  /**
+   * New names by old ones; columns by the new name of their table. Renamed only if the old name exists and the new one
+   * does not.
+   */
   renamedTables?: Record<string, string>;
   renamedColumns?: Record<string, Record<string, string>>;
-  /** True: an upgrade is refused while a run of the earlier version is under way. */
+  /** True: the upgrade is refused while a run of an earlier version is in progress. */
   refusesOpenRuns?: boolean;
-  /** First rows, or values of what was added; must be repeatable. */
+  /** Initial rows, or values of added columns; must be repeatable. */
   fill?(knex: Knex): Promise<void>;
 }

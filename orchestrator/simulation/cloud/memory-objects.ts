@@ -1,4 +1,4 @@
-/** An object store in memory, for unit tests and simulation. Keeps state and can be told to fail. */
+/** An object store in memory, for unit tests and simulation. Keeps state and fails when configured to. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectInfo, ObjectSource, ObjectStore } from '../../../shared/ports/object-store.ts';
 import { MAX_OBJECT_BYTES, objectTooLarge } from '../../../shared/ports/object-store.ts';
@@ -10,7 +10,7 @@ export class MemoryObjectStore implements ObjectStore {
   /** Called before every operation; throw from it to make the operation fail. */
   onCall: (operation: 'put' | 'get' | 'list' | 'exists', key: string) => void = () => {};
 
-  /** With a clock it tells when each object was written. */
+  /** With a clock it reports when each object was written. */
   constructor(clock: Clock | null = null) {
     this.#clock = clock;
   }

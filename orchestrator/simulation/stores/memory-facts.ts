@@ -83,7 +83,7 @@ function compareRows(db: MemoryDatabase, run: MemoryRun): ReturnType<typeof noRo
     if (row.run_id === id) found.set(row.product_id, (found.get(row.product_id) ?? 0) + 1);
     else if (isRightlyThere(db, row.run_id, winners)) others.add(row.product_id);
   }
-  // A later run has left these without rows: stored with none, or gone and deleted.
+  // A later run left these without rows: stored with none, or gone and deleted.
   for (const name of winners) {
     const later = db.run(name);
     if (later.record.settings.results.table !== settings.results.table) continue;

@@ -36,7 +36,7 @@ export function earlierFills(db: MemoryDatabase, run: MemoryRun, limit: number):
     .flatMap((r) => (r.fill ? [r.fill] : []));
 }
 
-/** Runs that began after this one and have published into its table, newest first. */
+/** Runs that began after this one and published into its table, newest first. */
 export function newerThan(db: MemoryDatabase, run: MemoryRun): MemoryRun[] {
   return ofTable(db, run)
     .filter(({ record }) => PUBLISHED.includes(record.phase) && record.request !== 'cancel')
@@ -44,7 +44,7 @@ export function newerThan(db: MemoryDatabase, run: MemoryRun): MemoryRun[] {
     .sort((a, b) => (isLater(a, b) ? -1 : 1));
 }
 
-/** Names of the runs whose rows rightly stand where rows of this run were: the contract of readOverwriters(). */
+/** Names of the runs that legitimately replaced rows of this run: the contract of readOverwriters(). */
 export function winnersOver(db: MemoryDatabase, run: MemoryRun): Set<string> {
   const ends = (of: MemoryRun, from?: string): number[] =>
     of.events
@@ -61,7 +61,7 @@ export function winnersOver(db: MemoryDatabase, run: MemoryRun): Set<string> {
   return new Set(winners.map((r) => r.record.id));
 }
 
-/** The products that these runs have found, stored or gone. */
+/** The products that these runs settled as stored or gone. */
 export function settledBy(runs: readonly MemoryRun[]): Set<string> {
   return new Set(
     runs.flatMap((run) => run.items.filter((i) => i.outcome === 'stored' || i.outcome === 'gone').map((i) => i.id)),

@@ -205,7 +205,7 @@ function addMove(
 const lastIncident = (run: MemoryRun, slot: number, epoch: number): MemoryIncident | undefined =>
   run.incidents.findLast((t) => t.slot === slot && t.epoch === epoch);
 
-/** Brings the last incident into the instance's own record. */
+/** Copies the last incident into the instance's own record. */
 function copyIncident(run: MemoryRun, slot: number, epoch: number): void {
   const record = run.instances.get(epochKey({ slot, epoch }));
   const last = lastIncident(run, slot, epoch);

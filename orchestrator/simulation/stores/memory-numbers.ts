@@ -24,7 +24,7 @@ function numberFields({ record, parts }: MemoryRun): NumberField[] {
   });
 }
 
-/** The staged rows with every number as the whole column decides it. */
+/** The staged rows, with every number read as its whole column decides. */
 export function settledRows(run: MemoryRun): [string, MemoryRow][] {
   const fields = numberFields(run);
   return [...(run.staging ?? [])].map(([place, row]) => {
@@ -33,7 +33,7 @@ export function settledRows(run: MemoryRun): [string, MemoryRow][] {
   });
 }
 
-/** Counts what was decided and what was left empty. */
+/** Counts the numbers that were decided and those left empty. */
 export function noteNumbers(run: MemoryRun): void {
   const rows = [...(run.staging?.values() ?? [])];
   const numbers = numberFields(run).flatMap(({ field, shown, mark }): NumberReport[] => {

@@ -1,4 +1,4 @@
-/** ResultStore in memory: the contract of db/result-store.ts without SQL. Rows are kept as the part gives them. */
+/** ResultStore in memory: the contract of db/result-store.ts without SQL. Rows are kept as given in the part. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -187,7 +187,7 @@ export class MemoryResultStore implements ResultStore {
   }
 }
 
-/** Counts only what this load ended: products that had an outcome already are left as they are. */
+/** Counts only outcomes of this load: products that already had one are left unchanged. */
 function loadResults(
   run: MemoryRun,
   place: Place,

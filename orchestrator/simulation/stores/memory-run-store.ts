@@ -140,12 +140,12 @@ export class MemoryRunStore implements RunStore {
   }
 }
 
-/** The first wish stays, whoever had it; only `cancel` takes its place. */
+/** The first stop request stays, whatever its origin; only `cancel` replaces it. */
 function mayReplace(known: StopRequest | null, wish: StopRequest): boolean {
   return known === null || known === wish || wish === 'cancel';
 }
 
-/** Moves the run, with its event; the caller has checked that it may. */
+/** Moves the run, with its event; the caller has checked that the move is allowed. */
 export function moveRun(
   run: MemoryRun,
   to: RunPhase,

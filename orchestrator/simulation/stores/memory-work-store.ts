@@ -1,4 +1,7 @@
-/** WorkStore in memory: the contract of db/work-store.ts without SQL. Counting again costs the chunks, everything else what it touches. */
+/**
+ * WorkStore in memory: the contract of db/work-store.ts without SQL. A recount visits all chunks; everything else only
+ * what it changes.
+ */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
@@ -180,7 +183,7 @@ export class MemoryWorkStore implements WorkStore {
 export const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string =>
   `${chunk.index}-${chunk.generation}`;
 
-/** Closes the waiting chunks of these products that have nothing left to crawl, and that had been taken back. */
+/** Closes these products' waiting chunks that were reassigned and have nothing left to crawl. */
 export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): void {
   const size = run.record.plan.chunkSize;
   for (const index of new Set(settled.map((item) => Math.ceil(item.n / size)))) {
@@ -204,7 +207,7 @@ function close(run: MemoryRun, chunk: MemoryChunk): void {
   run.counts = null;
 }
 
-/** Makes a chunk wait again where it has products without outcome; returns how many. */
+/** Makes a chunk wait again if it has products without outcome; returns how many. */
 function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
   const products = openItems(run, chunk).length;
   if (products === 0) return 0;

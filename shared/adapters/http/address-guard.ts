@@ -1,15 +1,15 @@
 /**
- * Which addresses may be connected to for a crawl: public ones, and a private one only where the user
- * named it. No page and no DNS record can lead a request to the metadata service, to the private network or to our own listeners.
+ * The addresses that a crawl may connect to: public ones, and a private one only if the user named it. No page and no
+ * DNS record can lead a request to the metadata service, the private network or our own listeners.
  */
 import ipaddr from 'ipaddr.js';
 
 export interface GuardOptions {
-  /** A literal private ip:port in it is allowed, exactly. */
+  /** A literal private ip:port in it is allowed, and only that one. */
   productUrl: string;
-  /** Names may resolve to private addresses. */
+  /** Host names may resolve to private addresses. */
   allowPrivate: boolean;
-  /** Never connected to, whatever else is allowed: this instance's own listeners and its metadata service. */
+  /** Never allowed: this instance's own listeners and its metadata service. */
   forbidden: readonly { address: string; port: number }[];
 }
 
@@ -48,11 +48,11 @@ export function createAddressGuard(options: GuardOptions): AddressGuard {
 const PRIVATE_RANGES = ['private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 /** AWS answers metadata and other link-local services here too. */
 const AWS_LOCAL_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
-/** What a virtual machine of Azure asks for its configuration and name server; public by its number, local by its use. */
+/** Azure's endpoint for a VM's configuration and DNS; formally public, in fact local. */
 const AZURE_LOCAL = '168.63.129.16';
-/** All of IPv6 that is given out to the public; the library counts what nobody has yet, and old forms of IPv4, as unicast. */
+/** The allocated public IPv6 range; the library also counts unallocated ranges and old forms of IPv4 as unicast. */
 const PUBLIC_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
-/** Stands for the IPv4 address in its last four bytes: what a name server gives a network that speaks IPv6 only. */
+/** Embeds an IPv4 address in its last four bytes; DNS servers return it in IPv6-only networks. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 function classifyAddress(text: string): Kind {
@@ -65,7 +65,7 @@ function classifyAddress(text: string): Kind {
   return PRIVATE_RANGES.includes(range) ? 'private' : 'never';
 }
 
-/** The address that is really meant: IPv4 where it is only wrapped in IPv6. */
+/** The effective address: the IPv4 address where it is only embedded in IPv6. */
 function parse(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   if (!ipaddr.isValid(text)) return null;
   const address = ipaddr.process(text);
@@ -86,7 +86,7 @@ function literalTarget(productUrl: string): { address: string; port: number } | 
   return { address: normalise(host), port: portOf(url.protocol, url.port) };
 }
 
-/** The port of an origin; the scheme's own where none is written. */
+/** The port of an origin; the scheme's default where none is given. */
 export function portOf(protocol: string, port: string): number {
   return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
 }

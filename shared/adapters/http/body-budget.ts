@@ -1,10 +1,13 @@
 /**
- * Reads bodies of requests within a total of bytes: those that a listener has in flight over all connections never hold more, however
- * many senders begin one and stall.
+ * Reads request bodies within a total byte budget: the bodies in flight over all connections of a listener never exceed
+ * it, however many senders stall.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Why a body was not read to its end. Whoever answers with `status` closes the connection: the rest of the body may still come. */
+/**
+ * Why a body was not read to its end. The caller answers with `status` and closes the connection: the rest may still
+ * arrive.
+ */
 export class BodyRefused extends Error {
   override readonly name = 'BodyRefused';
   readonly status: 400 | 413 | 503;
@@ -20,7 +23,7 @@ interface Reading {
   refuse(reason: BodyRefused): void;
 }
 
-/** Holds most bodies whole. */
+/** Large enough for most bodies. */
 const FIRST_BYTES = 4_096;
 const BLOCK_BYTES = 65_536;
 const BODY_TOO_LARGE = 'the body is too large';
@@ -28,7 +31,7 @@ const BODY_TOO_LARGE = 'the body is too large';
 export class BodyBudget {
   readonly #totalBytes: number;
   #heldBytes = 0;
-  /** By remote address, the oldest first. */
+  /** By remote address, oldest first. */
   readonly #underWay = new Map<string, Set<Reading>>();
 
   /** @param totalBytes at least the largest body that is to be read */
@@ -41,9 +44,9 @@ export class BodyBudget {
   }
 
   /**
-   * The whole body. Rejects with `BodyRefused`: 413 beyond `mostBytes`, at once where the headers say so; 503 when others need the
-   * room; 400 when the sender went away. Room is made by the address that holds most, and there by its oldest body: an honest sender
-   * is through in milliseconds, so those that stall pay.
+   * The whole body. Rejects with `BodyRefused`: 413 beyond `mostBytes`, at once where the headers announce it; 503 when
+   * other bodies need the memory; 400 when the sender disconnected. The address that holds the most bytes loses its
+   * oldest body: an honest sender finishes in milliseconds, so this hits senders that stall.
    */
   read(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     if (Number(request.headers['content-length'] ?? 0) > mostBytes)
@@ -51,7 +54,7 @@ export class BodyBudget {
     if (request.destroyed) return Promise.reject(new BodyRefused(400, 'the sender went away'));
     const address = request.socket.remoteAddress ?? '';
     return new Promise((resolve, reject) => {
-      // Blocks of our own: the pieces that arrive may be a byte each, and each holds far more memory than that.
+      // Copied into our own blocks: arriving chunks may be a byte each, and each uses far more memory than that.
       const blocks: Buffer[] = [];
       let room: Buffer = Buffer.alloc(0);
       let bytes = 0;
@@ -61,7 +64,7 @@ export class BodyBudget {
         if (isOver) return;
         isOver = true;
         request.off('data', take).off('end', finish).off('close', goneAway).off('error', goneAway);
-        // Nothing of what may still come is kept.
+        // Data that still arrives is discarded.
         request.on('error', () => undefined).resume();
         this.#release(address, reading);
         settle();
@@ -96,7 +99,7 @@ export class BodyBudget {
       this.#oldestOfLargest().refuse(new BodyRefused(503, 'too many bodies at once; try again'));
   }
 
-  /** The oldest body that holds anything, of the address whose bodies hold most. */
+  /** The oldest non-empty body of the address whose bodies hold the most bytes. */
   #oldestOfLargest(): Reading {
     let largest: Reading[] = [];
     let mostBytes = 0;
@@ -118,8 +121,9 @@ export class BodyBudget {
 }
 
 /**
- * Before an answer to a body that was not read. What is left of it cannot be told from a next request, so the connection goes with it,
- * unless that is at most `mostBytes`: closing on a sender that still writes would take the answer with it, so Node reads past the rest.
+ * Call before answering a request whose body was not read. The rest of the body cannot be distinguished from a next
+ * request, so the connection is closed, unless the rest is at most `mostBytes`: closing while the sender still writes
+ * would lose the answer, so Node skips the rest.
  */
 export function closeUnlessRead(request: IncomingMessage, response: ServerResponse, mostBytes: number): void {
   const isShort = Number(request.headers['content-length'] ?? Infinity) <= mostBytes;

@@ -1,33 +1,36 @@
 /**
- * Bounds on a listener's connections that have proved nothing: of one remote address, and of all together. Honest callers may share an address with
- * others (NAT, a balancer) and must get in however many stand there: the oldest connection that has proved nothing makes room for the newest.
+ * Limits a listener's unauthenticated connections, per remote address and in total. Honest callers may share an address
+ * (NAT, a load balancer) and must always get in: the oldest unauthenticated connection is closed for the newest.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Room for every instance of a large fleet to say its first word at once from one address; few enough for our descriptors. */
+/**
+ * Enough for every instance of a large fleet to send its hello at once from one address; few enough for our file
+ * descriptors.
+ */
 const MAX_OF_ONE_ADDRESS = 256;
 
-/** Connections on which a rightly signed message has come: they stay. */
+/** Connections that have carried a correctly signed message: they are never closed. */
 const proved = new WeakSet<Socket>();
 
-/** Says that who is on this connection is one of ours. */
+/** Marks this connection as authenticated. */
 export function markProved(socket: Socket): void {
   proved.add(socket);
 }
 
-/** True when this connection is one of ours. */
+/** True when this connection is authenticated. */
 export const isProved = (socket: Socket): boolean => proved.has(socket);
 
 /**
- * Beyond `ofOne` connections of one address that have proved nothing, or `ofAll` of all, the oldest of them is reset. A connection with an
- * unfinished request took 27 kB where it was measured (8,000 of them, docs/decisions/callbacks.md).
+ * Beyond `ofOne` unauthenticated connections of one address, or `ofAll` in total, the oldest of them is reset. A
+ * connection with an unfinished request took 27 kB in a measurement (8,000 of them, docs/decisions/callbacks.md).
  */
 export function limitConnections(
   server: Server,
   { ofOne = MAX_OF_ONE_ADDRESS, ofAll }: { ofOne?: number; ofAll: number },
 ): void {
-  /** The oldest first, each with its address; and the same by address. */
+  /** Oldest first, each with its address; and the same by address. */
   const all = new Map<Socket, string>();
   const byAddress = new Map<string, Map<Socket, string>>();
   const forget = (socket: Socket, address: string): void => {
@@ -45,7 +48,7 @@ export function limitConnections(
   };
   server.on('connection', (socket) => {
     const address = socket.remoteAddress;
-    // Gone before we came to it.
+    // Already closed.
     if (address === undefined) return void socket.destroy();
     const theirs = byAddress.get(address) ?? new Map<Socket, string>();
     byAddress.set(address, theirs.set(socket, address));

@@ -1,19 +1,19 @@
-/** Undoes the content-encoding of a reply as it streams, so that a cap can hold on what it becomes, not on what was sent. */
+/** Decodes a reply's content-encoding as it streams, so that a cap can apply to the decoded size, not the size sent. */
 import zlib from 'node:zlib';
 import type { Transform } from 'node:stream';
 
-/** zstd came to Node in 22.15; without it we do not say that we take it. */
+/** Node has zstd since 22.15; without it, it is not offered in Accept-Encoding. */
 const hasZstd = typeof zlib.createZstdDecompress === 'function';
 
 export const ACCEPT_ENCODING = hasZstd ? 'gzip, deflate, br, zstd' : 'gzip, deflate, br';
 
 export interface DecoderEvents {
-  /** False to be given nothing more (or little) until `resume` is called. */
+  /** Returns false to receive nothing more (or little) until `resume` is called. */
   onBytes: (bytes: Uint8Array) => boolean;
-  /** It has room again after `push` said no. */
+  /** There is room again after `push` returned false. */
   onDrain: () => void;
   onEnd: () => void;
-  /** The bytes are not what the encoding promises, or end too early. Nothing follows. */
+  /** The bytes are not valid for the encoding, or end too early. No event follows. */
   onError: (error: Error) => void;
 }
 
@@ -21,19 +21,21 @@ export interface ContentDecoder {
   /** False when the sender should wait for `onDrain`. */
   push(chunk: Uint8Array): boolean;
   end(): void;
-  /** The receiver has room again after `onBytes` said no. */
+  /** The receiver has room again after `onBytes` returned false. */
   resume(): void;
   /** Stops at once; no event follows. */
   destroy(): void;
 }
 
-/** Servers put several on by mistake, seldom more than two. */
+/** Servers apply several by mistake, seldom more than two. */
 const MAX_LAYERS = 3;
 
-/** Not encodings of the content, but found in the header; the body is plain. */
+/** Found in the header, but no content encodings; the body is plain. */
 const PLAIN = new Set(['', 'identity', 'none', 'utf-8', 'utf8', 'binary', 'text']);
 
-/** Opens the decompressor for a body that begins with `head` (4 bytes, or all there is); null when it is plain all the same. */
+/**
+ * Opens the decompressor for a body that begins with `head` (4 bytes, or the whole body); null when it is plain anyway.
+ */
 type Open = (head: Uint8Array) => Transform | null;
 
 const ENCODINGS = new Map<string, Open>([
@@ -45,8 +47,8 @@ const ENCODINGS = new Map<string, Open>([
 ]);
 
 /**
- * A decoder for a content-encoding header, also for several in the order they were applied (`gzip, br`). A body that is
- * plain in spite of the header comes out as it is. Null when one of them is not known.
+ * A decoder for a content-encoding header, also for several encodings in the order they were applied (`gzip, br`). A
+ * body that is plain despite the header passes through unchanged. Null when an encoding is unknown.
  */
 export function createContentDecoder(encoding: string, events: DecoderEvents): ContentDecoder | null {
   const names = encoding
@@ -54,7 +56,7 @@ export function createContentDecoder(encoding: string, events: DecoderEvents): C
     .map((name) => name.trim().toLowerCase())
     .filter((name) => !PLAIN.has(name));
   if (names.length > MAX_LAYERS || !names.every((name) => ENCODINGS.has(name))) return null;
-  // The first layer undoes what was applied first, so it is the last one that the bytes come through.
+  // The first layer decodes the encoding applied first, so the bytes pass through it last.
   const layers: ContentDecoder[] = [];
   for (const [index, name] of names.entries()) {
     const inner = layers[index - 1];
@@ -117,7 +119,7 @@ function createLayer(open: Open, events: DecoderEvents): ContentDecoder {
     },
     end() {
       if (destroyed) return;
-      // An empty body is no valid gzip, but servers send it with redirects and errors.
+      // An empty body is not valid gzip, but servers send it with redirects and errors.
       if (!stream && !plain && head.length > 0) start();
       if (stream) stream.end();
       else events.onEnd();
@@ -137,7 +139,7 @@ function openGzip(head: Uint8Array): Transform | null {
   return head[0] === 0x1f && (head[1] ?? 0x8b) === 0x8b ? zlib.createGunzip() : null;
 }
 
-/** Some servers send the bare deflate stream, without the zlib header that the name stands for. */
+/** Some servers send the raw deflate stream, without the zlib header that the name implies. */
 function openDeflate(head: Uint8Array): Transform | null {
   const [first = 0, second = 0] = head;
   if ((first & 0x0f) === 8 && (first * 256 + second) % 31 === 0) return zlib.createInflate();

@@ -1,8 +1,10 @@
-/** A name look-up that gives only addresses which the guard allows, so that what was checked is what is connected to. */
+/**
+ * A DNS lookup that returns only addresses which the guard allows, so that the checked address is the one connected to.
+ */
 import type { LookupAddress, LookupAllOptions, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
 
-/** The guard's refusal; its message says which address and why. */
+/** The guard's refusal; its message names the address and the reason. */
 export class AddressRefusedError extends Error {}
 
 /** `dns.lookup` with all addresses. */
@@ -17,8 +19,9 @@ type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | Lo
 export type GuardedLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void;
 
 /**
- * For the `lookup` option of a socket: leaves out refused addresses, and fails with an AddressRefusedError when none is left.
- * @param family 4 or 6: a socket bound to an address can reach no other one; 0 for both
+ * For the `lookup` option of a socket: drops refused addresses, and fails with an AddressRefusedError when none is
+ * left.
+ * @param family 4 or 6, because a socket bound to an address can reach only its own family; 0 for both
  */
 export function createGuardedLookup(lookup: Lookup, guard: AddressGuard, family: number): GuardedLookup {
   return (hostname, options, callback) => {

@@ -1,6 +1,6 @@
 /**
- * The one HTTP client for everything that goes to the target: bound to the address given, one connection, and every
- * address checked at the moment of connecting, so that no answer of a DNS server can change in between.
+ * The only HTTP client for requests to the target: bound to the given address, one connection, and every address
+ * checked at connect time, so that a DNS answer cannot change in between.
  */
 import dns from 'node:dns';
 import { isIP } from 'node:net';
@@ -11,11 +11,11 @@ import type { Lookup } from './guarded-lookup.ts';
 import { AddressRefusedError, createGuardedLookup } from './guarded-lookup.ts';
 
 export interface TargetOptions {
-  /** Source address of every connection; null leaves it to the system. */
+  /** Source address of every connection; null lets the system choose. */
   localAddress: string | null;
   guard: AddressGuard;
   connectTimeoutMs: number;
-  /** Asks the name servers; tests put another in its place. */
+  /** Queries DNS; tests replace it. */
   lookup?: Lookup;
 }
 
@@ -24,7 +24,7 @@ export function createTargetDispatcher(options: TargetOptions): Agent {
   const bound = options.localAddress === null ? {} : { localAddress: options.localAddress };
   const connect = buildConnector({
     timeout: connectTimeoutMs,
-    // One request at a time and its start on the wire is all that politeness needs; HTTP/2 would hide both.
+    // Politeness needs one request at a time and its start on the wire; HTTP/2 would hide both.
     allowH2: false,
     lookup: createGuardedLookup(lookup, guard, isIP(options.localAddress ?? '')),
   });

@@ -1,6 +1,6 @@
 /**
- * Reads dates by Luxon's tokens. The local date and time are taken as they stand in the text: an offset beside them is
- * read and left out. Everything is done in UTC, so that no hour falls into a gap of daylight saving time.
+ * Parses dates with Luxon's tokens. The local date and time are taken from the text as written: an offset is parsed and
+ * dropped. Everything is computed in UTC, so that no hour falls into a daylight-saving gap.
  */
 import { DateTime } from 'luxon';
 import { lineOf } from './regex.ts';
@@ -15,7 +15,7 @@ export interface DateReading {
 const MAX_FORMAT_CHARS = 60;
 const MAX_TEXT_CHARS = 100;
 
-/** `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text is no such date. */
+/** `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text does not match. */
 export function readDate(text: string, reading: DateReading, withTime: boolean): string | null {
   const date = parse(plain(text), reading);
   if (!date.isValid || date.year < 1 || date.year > 9999) return null;
@@ -37,10 +37,10 @@ function plain(text: string): string {
     .slice(0, MAX_TEXT_CHARS);
 }
 
-/** Not a year that a format without one would fill in by today's. */
+/** Differs from the current year, which Luxon fills in for a format without a year. */
 const SAMPLE = DateTime.fromObject({ year: 2019, month: 12, day: 25, hour: 21, minute: 43 }, { zone: 'utc' });
 
-/** What is wrong with a format or a locale, on one line; null when dates can be read by them. */
+/** The fault of a format or locale, on one line; null when both are usable. */
 export function findDateFault({ format, locale }: DateReading): string | null {
   if (locale !== null && !isLocale(locale))
     return `the locale ${JSON.stringify(locale)} is not known; write one such as en, ja or de-AT`;
@@ -65,8 +65,8 @@ export function findDateFault({ format, locale }: DateReading): string | null {
 }
 
 /**
- * https://moment.github.io/luxon/#/parsing?id=table-of-tokens, without the forms of a whole date that depend on the language. Any
- * other letters would be taken for words, so that `YYYY-MM-DD` read nothing, silently.
+ * https://moment.github.io/luxon/#/parsing?id=table-of-tokens, without the locale-dependent forms of a whole date.
+ * Luxon takes any other letters for literal text, so `YYYY-MM-DD` would silently match nothing.
  */
 const TOKENS = new Set(
   (
@@ -89,8 +89,8 @@ function isLocale(locale: string): boolean {
 }
 
 /**
- * Each token becomes a group of variable length in Luxon's expression; a part that comes once keeps the number of ways
- * to cut a text small.
+ * Each token becomes a variable-length group in Luxon's regular expression; allowing each part only once keeps the
+ * number of ways to split a text small.
  */
 function repeatedToken(format: string): string | null {
   const seen = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * JSONPath (RFC 9535) by json-p3. Its match() and search() build JavaScript regular expressions, maybe from the page's
- * own text, which can take exponential time; here both are run by RE2.
+ * JSONPath (RFC 9535) by json-p3. Its match() and search() build JavaScript regular expressions, possibly from the
+ * page's text, which can take exponential time; here RE2 runs both.
  */
 import type { JSONPathQuery, JSONValue } from 'json-p3';
 import { FunctionExpressionType, JSONPathEnvironment } from 'json-p3';
@@ -10,17 +10,22 @@ import { compilePattern, lineOf } from './regex.ts';
 export class JsonTooLargeError extends Error {}
 
 export interface JsonPath {
-  /** The values of the first `limit` nodes. Throws JsonTooLargeError for JSON that takes too long or nests too deep. */
+  /**
+   * The values of the first `limit` nodes. Throws JsonTooLargeError for JSON that takes too long or is too deeply
+   * nested.
+   */
   find(json: unknown, limit: number): unknown[];
 }
 
-/** `..` refuses what nests deeper. */
+/** Maximum nesting that `..` follows. */
 const MAX_JSON_DEPTH = 200;
-/** Objects and arrays looked into by one query. */
+/** Maximum objects and arrays that one query visits. */
 const MAX_VISITS = 2_000_000;
 const MAX_PATTERNS = 20;
 
-/** match() and search(); a pattern that RE2 cannot read, or a value that is no text, fits nothing, as the RFC says. */
+/**
+ * match() and search(); a pattern that RE2 rejects, or a value that is not text, matches nothing, as the RFC requires.
+ */
 class PatternFunction {
   readonly argTypes = [FunctionExpressionType.ValueType, FunctionExpressionType.ValueType];
   readonly returnType = FunctionExpressionType.LogicalType;
@@ -52,7 +57,7 @@ class PatternFunction {
   }
 }
 
-/** Every `.` of an I-Regexp (RFC 9485) leaves out both line ends; RE2's leaves out \n alone. */
+/** `.` of an I-Regexp (RFC 9485) excludes both line ends; RE2's excludes only \n. */
 const withoutLineEnds = (pattern: string): string =>
   pattern.replace(/\\[^]|\[(?:\\[^]|[^\]\\])*\]|\./g, (found) => (found === '.' ? '[^\\n\\r]' : found));
 
@@ -73,7 +78,7 @@ class BoundedEnvironment extends JSONPathEnvironment {
 
 const environment = new BoundedEnvironment();
 
-/** Throws an Error with one line that says what is wrong with the expression. */
+/** Throws an Error with a one-line message about the fault in the expression. */
 export function compileJsonPath(expression: string): JsonPath {
   const query = environment.compile(expression);
   return { find: (json, limit) => find(query, json, limit) };
@@ -96,7 +101,7 @@ function find(query: JSONPathQuery, json: unknown, limit: number): unknown[] {
   return found;
 }
 
-/** What is wrong with a JSONPath, on one line; null when it can be used. */
+/** The fault of a JSONPath, on one line; null when it is usable. */
 export function findJsonPathFault(expression: string): string | null {
   try {
     compileJsonPath(expression);

@@ -1,11 +1,11 @@
-/** Cuts an XPath 1.0 expression into tokens (https://www.w3.org/TR/xpath-10/#exprlex). */
+/** Splits an XPath 1.0 expression into tokens (https://www.w3.org/TR/xpath-10/#exprlex). */
 
 export type TokenKind = 'number' | 'string' | 'name' | 'axis' | 'call' | 'type' | 'operator' | 'mark' | 'end';
 
 export interface XPathToken {
   kind: TokenKind;
   text: string;
-  /** Where it begins in the expression, from 0. */
+  /** Its offset in the expression, from 0. */
   at: number;
 }
 
@@ -17,7 +17,7 @@ const TOKEN =
 const NODE_TYPES = ['comment', 'text', 'processing-instruction', 'node'];
 const NAMED_OPERATORS = ['and', 'or', 'div', 'mod'];
 
-/** All tokens and a last one of kind `end`. Throws XPathFault at the first character that begins none. */
+/** All tokens, and a final one of kind `end`. Throws XPathFault at the first character that starts no token. */
 export function lexXPath(expression: string): XPathToken[] {
   const tokens: XPathToken[] = [];
   const pattern = new RegExp(TOKEN);

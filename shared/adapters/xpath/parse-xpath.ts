@@ -1,6 +1,6 @@
 /**
- * Reads XPath 1.0. Left out: variables, the namespace axis and processing instructions, which no page is asked for.
- * A name with a prefix is compared as it is written (`g:price`); there are no namespace declarations to make.
+ * Parses XPath 1.0 without variables, the namespace axis and processing instructions, which pages do not need. A name
+ * with a prefix is compared as written (`g:price`); there are no namespace declarations.
  */
 import { XPathFault, lexXPath } from './lex-xpath.ts';
 import type { TokenKind, XPathToken } from './lex-xpath.ts';
@@ -12,7 +12,7 @@ const MAX_NESTING = 50;
 
 const ANY_NODE: PathStep = { axis: 'descendant-or-self', test: { kind: 'node' }, predicates: [] };
 
-/** Binary operators by how loosely they bind, the loosest first. */
+/** Binary operators by precedence, lowest first. */
 const LEVELS: readonly (readonly BinaryOperator[])[] = [
   ['or'],
   ['and'],
@@ -22,14 +22,14 @@ const LEVELS: readonly (readonly BinaryOperator[])[] = [
   ['*', 'div', 'mod'],
 ];
 
-/** The expression's tree; throws an Error with one line that says what is wrong. */
+/** The expression's tree; throws an Error with a one-line message about the fault. */
 export function parseXPath(expression: string): XPath {
   if (expression.length > MAX_EXPRESSION_CHARS)
     throw new XPathFault(`it is longer than ${MAX_EXPRESSION_CHARS} characters`);
   return new XPathParser(lexXPath(expression)).parse();
 }
 
-/** What is wrong with an XPath expression, on one line; null when it can be used. */
+/** The fault of an XPath expression, on one line; null when it is usable. */
 export function findXPathFault(expression: string): string | null {
   try {
     parseXPath(expression);

@@ -1,4 +1,4 @@
-/** The parts of an XPath 1.0 expression as the parser gives them. Names are in lower case, as the page's parser gives them. */
+/** The nodes of a parsed XPath 1.0 expression. Names are in lower case, as in parsed pages. */
 export type Axis =
   | 'ancestor'
   | 'ancestor-or-self'
@@ -46,11 +46,11 @@ export type XPath =
   | { kind: 'binary'; operator: BinaryOperator; left: XPath; right: XPath }
   | { kind: 'negate'; operand: XPath }
   | { kind: 'call'; name: FunctionName; args: XPath[] }
-  /** `from`: null for a relative path, 'root' for one that begins with /, else what the first step starts at. */
+  /** `from`: null for a relative path, 'root' for one that begins with /, else where the first step starts. */
   | { kind: 'path'; from: XPath | 'root' | null; steps: PathStep[] }
   | { kind: 'filter'; operand: XPath; predicates: XPath[] };
 
-/** Of every function the least and the most arguments. */
+/** Minimum and maximum number of arguments per function. */
 export const FUNCTIONS = {
   last: [0, 0],
   position: [0, 0],
@@ -90,7 +90,9 @@ export function isFunctionName(name: string): name is FunctionName {
 const SETS: readonly FunctionName[] = ['id'];
 const TAKES_SET: readonly FunctionName[] = ['count', 'sum', 'local-name', 'namespace-uri', 'name'];
 
-/** True when the expression gives nodes and not a string, number or boolean; XPath 1.0 tells from the text alone. */
+/**
+ * True when the expression yields nodes rather than a string, number or boolean; in XPath 1.0 the text alone decides.
+ */
 export function givesNodes(expression: XPath): boolean {
   switch (expression.kind) {
     case 'path':
@@ -106,7 +108,7 @@ export function givesNodes(expression: XPath): boolean {
   }
 }
 
-/** True when the function's argument must be nodes. */
+/** True when the function's argument must be a node set. */
 export function takesNodes(name: FunctionName): boolean {
   return TAKES_SET.includes(name);
 }

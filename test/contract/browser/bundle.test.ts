@@ -1,4 +1,4 @@
-/** The bundle with a browser runs alone: instances have no node_modules. */
+/** The bundle with a browser runs on its own: instances have no node_modules. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -43,7 +43,7 @@ it('renders a page from a folder with nothing else in it', async () => {
   expect(site.paths()).toContain('/p/good');
 });
 
-it('is the same each time, names no path of this machine, and holds no browser unless asked', async () => {
+it('is reproducible, contains no path of this machine, and includes a browser only on request', async () => {
   const [one, two, without] = [
     await buildProgram({ browser: true }),
     await buildProgram({ browser: true }),

@@ -1,4 +1,4 @@
-/** A browser that hangs, crashes or grows is killed and replaced, and nothing of it stays behind. */
+/** A browser that hangs, crashes or grows is killed and replaced, and leaves nothing behind. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -27,7 +27,7 @@ async function open(options: StageOptions = {}): Promise<(path: string) => Retur
   return (path) => opened.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 }
 
-/** Processes whose command line has the text, dead ones that nobody has buried included. */
+/** Processes whose command line contains the text, zombies included. */
 function processesWith(text: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -40,7 +40,7 @@ function processesWith(text: string): string[] {
     });
 }
 
-/** Whoever has just ended is one until Node takes notice of it; one that is never taken notice of stays. */
+/** A process that has just ended is a zombie until Node reaps it; one that is never reaped stays. */
 const expectNoZombies = (): Promise<void> =>
   vi.waitFor(() => expect(zombieChildren()).toEqual([]), { timeout: 10_000 });
 
@@ -58,10 +58,10 @@ function zombieChildren(): string[] {
     });
 }
 
-describe('F23: a browser that does not go on', () => {
+describe('F23: a browser that gets stuck', () => {
   /** One product on such a page, and a good one after it. */
   async function expectTimeout(page: Page): Promise<void> {
-    // Also for the good page behind it, from a browser that was started a moment ago.
+    // The limit also covers the good page that follows, in a browser that was just started.
     const get = await open({ timeoutMs: 6_000 });
     site.pages.set('/p/bad', page);
     const startMs = performance.now();
@@ -71,7 +71,7 @@ describe('F23: a browser that does not go on', () => {
     await expectNoZombies();
   }
 
-  it('times out on a script that never ends and goes on with the next product', () =>
+  it('times out on a script that never ends and continues with the next product', () =>
     expectTimeout('<h1>x</h1><script>for (;;) {}</script>'));
 
   it.each<[string, Page]>([
@@ -79,12 +79,12 @@ describe('F23: a browser that does not go on', () => {
     ['a page that never ends', (_, response) => void response.write('<h1>x</h1>'.padEnd(2_000))],
     ['a flood of dialogs', '<script>for (;;) alert(1)</script>'],
     ['a flood of windows', '<script>for (;;) open("/p/good?" + Math.random())</script>'],
-  ])('times out on %s and goes on with the next product', { tags: ['nightly'] }, (_, page) => expectTimeout(page));
+  ])('times out on %s and continues with the next product', { tags: ['nightly'] }, (_, page) => expectTimeout(page));
 
   it.each([
     ['the renderer', '--type=renderer'],
     ['the browser', '--remote-debugging-pipe'],
-  ])('fails with network when %s is killed, and goes on', async (_, argument) => {
+  ])('fails with network when %s is killed, and continues', async (_, argument) => {
     const get = await open();
     const [profile] = stage!.profiles();
     site.pages.set('/p/killed', () => {
@@ -96,7 +96,7 @@ describe('F23: a browser that does not go on', () => {
     await expectNoZombies();
   });
 
-  it('goes on when the browser ended between two products', async () => {
+  it('continues when the browser ended between two products', async () => {
     const get = await open();
     expect(titleOf(await get('/p/good'))).toBe('good');
     const [profile] = stage!.profiles();
@@ -114,17 +114,17 @@ describe('F23: a browser that does not go on', () => {
     expect(stage!.source.counts.restarts).toBe(0);
   }
 
-  it('a page cannot lead the browser to a file', () => expectNotLed('file:///etc/passwd'));
+  it('a page cannot make the browser open a file', () => expectNotLed('file:///etc/passwd'));
 
   it.each(['about:crash', 'chrome://crash', 'data:text/html,%3Ch1%3Edata%3C/h1%3E'])(
-    'a page cannot lead the browser to %s',
+    'a page cannot make the browser open %s',
     { tags: ['nightly'] },
     expectNotLed,
   );
 });
 
 describe('F24: a browser that grows', () => {
-  it('is replaced after its pages, and leaves neither process nor profile', async () => {
+  it('is replaced after its page limit, and leaves neither process nor profile', async () => {
     const get = await open({ recycle: { pages: 2 } });
     const profiles = new Set<string>();
     for (let i = 0; i < 5; i++) {
@@ -149,7 +149,7 @@ describe('F24: a browser that grows', () => {
     expect(titleOf(await get('/p/good'))).toBe('good');
   });
 
-  it('gives up a page that is longer than allowed', async () => {
+  it('gives up a page that exceeds the size limit', async () => {
     const get = await open({ maxPageBytes: 10_000 });
     site.pages.set('/p/long', `<h1>long</h1>${'x'.repeat(20_000)}`);
     expect(await get('/p/long')).toMatchObject({ kind: 'failed', reason: 'too-large' });
@@ -157,7 +157,7 @@ describe('F24: a browser that grows', () => {
 });
 
 describe('the end of the program', () => {
-  it('ends the browser with it, however it dies', async () => {
+  it('ends the browser, too, however the program dies', async () => {
     using folder = tempDir();
     const child = spawn(
       process.execPath,
@@ -178,7 +178,7 @@ describe('the end of the program', () => {
   });
 });
 
-it('says what to do when there is no browser', async () => {
+it('explains what to do when there is no browser', async () => {
   await expect(openStage(site, { executablePath: '/nowhere/chromium' })).rejects.toMatchObject({
     code: 'platform',
     message: expect.stringContaining('/nowhere/chromium did not start'),

@@ -1,4 +1,4 @@
-/** The proxy by itself: who may use it, when, and for what. */
+/** The proxy alone: who may use it, when, and for what. */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
@@ -48,7 +48,7 @@ afterEach(async () => {
   site.close();
 });
 
-/** Sends raw text to the proxy and reads until it hangs up, or until `until` was seen. */
+/** Sends raw text to the proxy and reads until the proxy closes, or until `until` matches. */
 async function talk(message: string, until: RegExp): Promise<string> {
   const { hostname, port } = new URL(proxy.url);
   const socket = connect(Number(port), hostname);
@@ -73,7 +73,7 @@ const tunnel = (target: string, headers = credential()): string =>
   `CONNECT ${target} HTTP/1.1\r\nhost: x\r\n${headers}\r\n`;
 
 describe('the filter proxy', () => {
-  it('passes a request on from the local address, without what concerns the proxy', async () => {
+  it('forwards a request from the local address, without the proxy headers', async () => {
     const report = proxy.gate.open(first(authority, '/a?b=c'), hooks, 1_000);
     expect(await talk(request(`http://${authority}/a?b=c`), /hi$/)).toMatch(/^HTTP\/1\.1 200 [^]*hi$/);
     expect(received[0]).toMatch(/^GET \/a\?b=c HTTP\/1\.1\r\nhost: x\r\n/);
@@ -94,14 +94,14 @@ describe('the filter proxy', () => {
   it.each([
     ['without a credential', ''],
     ['with a wrong one', 'proxy-authorization: Basic YnJvd3Nlcjp4\r\n'],
-  ])('serves nobody %s', async (_, headers) => {
+  ])('refuses a client %s', async (_, headers) => {
     proxy.gate.open(first(authority), hooks, 1_000);
     expect(await talk(request(`http://${authority}/`, headers), /missing$/)).toMatch(/^HTTP\/1\.1 407 /);
     expect(await talk(tunnel(authority, headers), /missing$/)).toMatch(/^HTTP\/1\.1 407 /);
     expect(received).toEqual([]);
   });
 
-  it('lets nothing through while the gate is shut, nor before the page itself', async () => {
+  it('forwards nothing while the gate is shut, nor before the page itself', async () => {
     expect(await talk(request(`http://${authority}/`), /fetched$/)).toMatch(/^HTTP\/1\.1 503 /);
     expect(await talk(tunnel(authority), /fetched$/)).toMatch(/^HTTP\/1\.1 503 /);
     proxy.gate.open(first('127.0.7.20:1'), hooks, 1_000);
@@ -113,14 +113,14 @@ describe('the filter proxy', () => {
     expect(await talk(request(`http://${authority}/other`), /hi$/)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('lets a product begin over TLS where the browser goes over to that by itself', async () => {
+  it('accepts a first request over TLS when the browser upgrades to it on its own', async () => {
     const [host] = authority.split(':');
     proxy.gate.open(first(`${host}:80`), hooks, 1_000);
     expect(await talk(`${tunnel(authority)}GET / HTTP/1.1\r\n\r\n`, /hi$/)).toMatch(/^HTTP\/1\.1 200 /);
     expect(events).toEqual(['start', 'arrived', 'first byte']);
   });
 
-  it('asks for nothing on behalf of the browser itself', async () => {
+  it('blocks requests of the browser itself', async () => {
     const report = proxy.gate.open(first('connectivitycheck.gstatic.com:80'), hooks, 1_000);
     expect(await talk(request('http://connectivitycheck.gstatic.com/generate_204'), /page$/)).toMatch(
       /^HTTP\/1\.1 403 /,
@@ -154,13 +154,13 @@ describe('the filter proxy', () => {
     expect(report.startError).toMatchObject({ thrown: { message: 'not yet' } });
   });
 
-  it('cuts off more bytes than one product may bring', async () => {
+  it('cuts off more bytes than one product may receive', async () => {
     const report = proxy.gate.open(first(authority), hooks, 1);
     expect(await talk(request(`http://${authority}/`), /never/)).not.toMatch(/hi/);
     expect(report.faults.get(authority)).toMatch(/too many bytes/);
   });
 
-  it('is no server: a request that is not for a proxy is refused', async () => {
+  it('is no server: refuses a request that is not for a proxy', async () => {
     expect(await talk(request('/'), /proxy$/)).toMatch(/^HTTP\/1\.1 400 /);
     const { hostname, port } = new URL(proxy.url);
     const socket = connect(Number(port), hostname);

@@ -1,4 +1,4 @@
-/** Rendering over TLS: the proxy tunnels it, and sees when the request goes out all the same. */
+/** Rendering over TLS: the proxy tunnels it, and still sees when the request goes out. */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +52,7 @@ afterAll(async () => {
 
 const guardOf = () => createAddressGuard({ productUrl: `${url}/p/{id}`, allowPrivate: false, forbidden: [] });
 
-/** A browser that takes this one key for trusted: Chromium has no other way to add a certificate for one start. */
+/** A browser that trusts this one key: Chromium has no other way to add a certificate for one start. */
 function trusting(spkiHash: string): string {
   const file = folder.file('trusting-chromium');
   writeFileSync(file, `#!/bin/sh\nexec "${chromiumPath()}" "$@" --ignore-certificate-errors-spki-list=${spkiHash}\n`, {
@@ -70,7 +70,7 @@ describe('the browser source over TLS', () => {
     ]);
   });
 
-  it('tells the start before the site is asked, then the first byte, also on a connection that is kept', async () => {
+  it('reports the start before the request is sent, then the first byte, also on a kept-alive connection', async () => {
     for (const path of ['/p/2', '/p/3']) {
       const events: string[] = [];
       onRequest = () => void events.push('asked');
@@ -93,12 +93,12 @@ describe('the browser source over TLS', () => {
     expect(asked.length).toBe(before);
   });
 
-  it('tells of a redirect that leaves the site, which is not followed', async () => {
+  it('reports a redirect that leaves the site and does not follow it', async () => {
     const result = await stage.source.fetch(`${url}/p/away`, NO_HOOKS, neverAborted());
     expect(result).toMatchObject({ kind: 'redirect', to: 'https://169.254.169.254/', reply: { status: 302 } });
   });
 
-  it('asks once for a page that reloads itself', async () => {
+  it('sends one request for a page that reloads itself', async () => {
     const before = asked.length;
     const result = await stage.source.fetch(`${url}/p/reload`, NO_HOOKS, neverAborted());
     expect(result).toMatchObject({ kind: 'redirect', to: `${url}/p/reload`, reply: { body: SCRIPTS['/p/reload'] } });
@@ -109,13 +109,13 @@ describe('the browser source over TLS', () => {
   it('cuts off a page that loads without end', async () => {
     const before = asked.length;
     expect(titleOf(await stage.source.fetch(`${url}/p/flood`, NO_HOOKS, neverAborted()))).toBe('flooded');
-    // What is under way as the two hundredth reply comes is not counted yet.
+    // Requests in flight when the two hundredth reply arrives are not counted yet.
     expect(asked.length - before).toBeGreaterThanOrEqual(200);
     expect(asked.length - before).toBeLessThan(250);
     expect(titleOf(await stage.source.fetch(`${url}/p/1`, NO_HOOKS, neverAborted()))).toBe('tunnelled');
   });
 
-  it('fails with network when nobody trusts the certificate', async () => {
+  it('fails with network when the certificate is not trusted', async () => {
     const strict = await openStage(plain, { guard: guardOf() });
     const before = asked.length;
     try {

@@ -1,5 +1,5 @@
 /**
- * F24: after hundreds of pages, what is held is what was held after the first ones.
+ * F24: after hundreds of pages, memory and processes are what they were after the first ones.
  *
  * @module-tag nightly
  */
@@ -28,7 +28,7 @@ afterAll(async () => {
   await site.stop();
 });
 
-it('F24: keeps its memory over 200 pages, and leaves no process unburied', { timeout: 300_000 }, async () => {
+it('F24: keeps its memory over 200 pages, and leaves no zombie process', { timeout: 300_000 }, async () => {
   const ownMb: number[] = [];
   const browserMb: number[] = [];
   for (let n = 1; n <= PAGES; n++) {
@@ -37,9 +37,9 @@ it('F24: keeps its memory over 200 pages, and leaves no process unburied', { tim
     browserMb.push((await stage.source.start()).memoryBytes() / MB);
     ownMb.push(process.memoryUsage.rss() / MB);
   }
-  // After the last product the browser is exchanged in the background.
+  // After the last product the browser is replaced in the background.
   expect(stage.source.counts.restarts).toBeGreaterThanOrEqual(PAGES / GENERATION - 1);
-  // A browser ends with what the first one ended with; this process is compared once it has warmed up.
+  // A browser ends with the memory the first one ended with; this process is compared once it has warmed up.
   expect(Math.max(...browserMb.slice(1))).toBeLessThan(browserMb[0]! * 1.3 + 20);
   expect(ownMb.at(-1)!).toBeLessThan(ownMb[1]! + 40);
   await vi.waitFor(() => expect(unburiedChildren()).toEqual([]), { timeout: 15_000 });

@@ -1,4 +1,4 @@
-/** Run by a test, which kills it: renders one page and stays. Arguments: the browser, a folder, a URL. */
+/** Run by a test, which kills it: renders one page and keeps running. Arguments: the browser, a folder, a URL. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';

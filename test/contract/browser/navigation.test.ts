@@ -1,4 +1,4 @@
-/** One navigation a visit: where a page itself leads is told, judged and paced, and never followed. */
+/** One navigation per visit: a redirect by the page is reported, judged and paced, and never followed directly. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
@@ -28,15 +28,15 @@ afterAll(async () => {
 
 const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 
-/** Longer than what a ban page has to say. */
+/** Longer than the text of a ban page. */
 const NOTICE =
   'This product has a new page with a better picture and all its colours. You will be taken there in a moment; if nothing happens, please follow the link below.';
 
-/** What the site was asked for by one visit. */
+/** The requests that the site received during one visit. */
 async function visit(path: string): Promise<{ result: PageResult; asked: string[] }> {
   const before = site.hits.length;
   const result = await get(path);
-  // The next page comes after the last one's has been cleared away: all that it could still do is done by then.
+  // The next page starts after the last one has been cleared: whatever that could still do is done by then.
   expect(titleOf(await get('/p/good'))).toBe('good');
   return { result, asked: site.paths().slice(before, -1) };
 }
@@ -55,7 +55,7 @@ describe('F28: a ban page that leads elsewhere', () => {
     ['a script that empties the page first', '<script>document.body?.remove();location.replace("/c")</script>', '/c'],
     ['meta refresh', '<meta http-equiv="refresh" content="0;url=/c">', '/c'],
     ['a form', '<form method="post" action="/c"></form><script>document.forms[0].submit()</script>', '/c'],
-  ])('%s: costs one request, and is seen as what it is', async (_, body, target) => {
+  ])('%s: costs one request, and is recognized for what it is', async (_, body, target) => {
     site.pages.set('/p/ban', body);
     site.pages.set('/c', body);
     const { result, asked } = await visit('/p/ban');
@@ -65,7 +65,7 @@ describe('F28: a ban page that leads elsewhere', () => {
     expect(await judgementOf(result, '/p/ban')).toEqual({ kind: 'refusal', rule: 'script-shell' });
   });
 
-  it('costs one as well where the site redirects to it', async () => {
+  it('costs one request, too, where the site redirects to it', async () => {
     site.pages.set('/p/ban', (_, response) => response.writeHead(302, { location: '/c' }).end());
     site.pages.set('/c', '<script>location.reload()</script>');
     const { result, asked } = await visit('/p/ban');
@@ -75,7 +75,7 @@ describe('F28: a ban page that leads elsewhere', () => {
 });
 
 describe('a page that leads elsewhere', () => {
-  it('by script to the product is told as a hop', async () => {
+  it('by script to the product is reported as a hop', async () => {
     site.pages.set('/p/moved', `<p>${NOTICE}</p><script>location.replace("/p/good?from=moved")</script>`);
     const { result, asked } = await visit('/p/moved');
     expect(asked).toEqual(['/p/moved']);
@@ -114,7 +114,7 @@ describe('a page that leads elsewhere', () => {
       'leads away in a frame',
       '<h1>there</h1><iframe srcdoc="<script>top.location.href = \'/p/good\'</script>"></iframe>',
     ],
-  ])('and has what is required is a page: %s', async (_, body) => {
+  ])('and has the required fields counts as a page: %s', async (_, body) => {
     site.pages.set('/p/there', body);
     const { result, asked } = await visit('/p/there');
     expect(titleOf(result)).toBe('there');
@@ -129,12 +129,12 @@ describe('a page that leads elsewhere', () => {
 
 describe('a product', () => {
   it.each(["/p/a'b|c^d`e{f}g~h", '/p/%7e%E3%81%82あ "<>[]', "/p/q?a='b'|{c}^`d`\\e&あ=%zz#part", '/p/x/../y;z=1//?'])(
-    'is asked for whatever its URL is written with: %s',
+    'is requested whatever characters its URL contains: %s',
     async (path) => {
       const url = new URL(path, site.url);
       for (const written of [site.url + path, url.href]) {
         const before = site.hits.length;
-        // What the site makes of such a path is its own affair.
+        // How the site handles such a path is its own affair.
         expect((await stage.source.fetch(written, NO_HOOKS, neverAborted())).kind).toMatch(/page|gone/);
         expect(site.hits.length).toBe(before + 1);
       }
@@ -160,7 +160,7 @@ describe('what a page loads', () => {
 
   it('is bounded: documents of frames and windows', async () => {
     site.pages.set('/frame', '<p>frame</p>');
-    // Half a second after the tenth frame: however slow the machine, so many are there, and more of them had their time.
+    // Half a second after the tenth frame: even on a slow machine that many exist, and more had time to load.
     const script = `
       let loaded = 0;
       const note = ({ target }) => {

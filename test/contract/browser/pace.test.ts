@@ -1,4 +1,4 @@
-/** What a page's scripts go on doing must never be taken for the beginning of the next product. */
+/** What a page's scripts still do must never be taken for the start of the next product. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { Site, neverAborted, openStage, titleOf } from './stage.ts';
@@ -29,7 +29,7 @@ describe('two products one after the other', () => {
     stage = await openStage(site);
     for (let round = 0; round < 5; round++) {
       expect(titleOf(await stage.source.fetch(`${site.url}/p/busy`, hooksAt('/p/busy'), neverAborted()))).toBe('busy');
-      // The pause is what is tested: all that a page of the last product still can do happens in it.
+      // The pause is what is tested: it gives the last product's page time for whatever it can still do.
       await systemClock.sleep(pauseMs);
       expect(titleOf(await stage.source.fetch(`${site.url}/p/next`, hooksAt('/p/next'), neverAborted()))).toBe('next');
       expect(starts.splice(0)).toEqual(['/p/busy', '/p/next']);
@@ -37,7 +37,7 @@ describe('two products one after the other', () => {
   });
 });
 
-/** What the site was asked for first after each start. */
+/** The first request to the site after each start. */
 const starts: string[] = [];
 
 function hooksAt(path: string) {
@@ -45,7 +45,7 @@ function hooksAt(path: string) {
   return {
     onStart: () => void (hits = site.hits.length),
     onFirstByte() {
-      // Replies follow requests, so the site has written the first request down by then.
+      // Replies follow requests, so the site has logged the first request by then.
       starts.push(site.hits[hits]?.path ?? `nothing instead of ${path}`);
     },
   };

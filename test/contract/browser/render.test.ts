@@ -1,4 +1,4 @@
-/** What a rendered page becomes. */
+/** The result of rendering a page. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import { LOCAL_ADDRESS, NO_HOOKS, Site, USER_AGENT, neverAborted, openStage, titleOf } from './stage.ts';
@@ -39,7 +39,7 @@ describe('the browser source', () => {
     expect(titleOf(await get('/p/fetch'))).toBe('fetched');
   });
 
-  it('never asks for images, fonts and media', async () => {
+  it('never requests images, fonts and media', async () => {
     const names = ['a.png', 'b.jpg?v=1', 'font.woff2', 'film.mp4', 'picture', 'style.css'];
     site.pages.set('/style.css', (_, response) => {
       response.setHeader('content-type', 'text/css');
@@ -67,7 +67,7 @@ describe('the browser source', () => {
     expect(site.paths().slice(before)).not.toContain('/other.png');
   });
 
-  it('tells the start when the site is about to be asked, then the first byte', async () => {
+  it('reports the start when the request is about to be sent, then the first byte', async () => {
     const events: string[] = [];
     site.pages.set('/p/order', (_, response) => {
       events.push('arrived');
@@ -79,7 +79,7 @@ describe('the browser source', () => {
     expect(events).toEqual(['start', 'arrived', 'first byte']);
   });
 
-  it('sends nothing when onStart throws, and rejects with what it threw', async () => {
+  it('sends nothing when onStart throws, and rejects with the same error', async () => {
     const before = site.hits.length;
     const hooks = {
       onStart() {
@@ -92,14 +92,14 @@ describe('the browser source', () => {
     expect(titleOf(await get('/p/script'))).toBe('built');
   });
 
-  it.each([404, 410])('takes status %i for gone', async (status) => {
+  it.each([404, 410])('reports status %i as gone', async (status) => {
     site.pages.set('/p/gone', (_, response) =>
       response.writeHead(status, { 'content-type': 'text/html' }).end('<p>gone</p>'),
     );
     expect(await get('/p/gone')).toMatchObject({ kind: 'gone', reply: { status } });
   });
 
-  it.each([403, 429, 500, 503])('gives status %i with the text of its page', async (status) => {
+  it.each([403, 429, 500, 503])('returns status %i with the text of its page', async (status) => {
     site.pages.set('/p/error', (_, response) =>
       response.writeHead(status, { 'content-type': 'text/html', 'retry-after': '7' }).end('<p>go away</p>'),
     );
@@ -114,7 +114,7 @@ describe('the browser source', () => {
   });
 
   it.each(['/p/script', '/p/old'])(
-    'tells of a redirect to %s and does not follow it: that is a request of its own',
+    'reports a redirect to %s and does not follow it: that is a request of its own',
     async (to) => {
       site.pages.set('/p/old', (_, response) => response.writeHead(302, { location: to }).end());
       expect(await get('/p/old')).toMatchObject({
@@ -142,24 +142,24 @@ describe('the browser source', () => {
     expect(await get('/p/file')).toMatchObject({ kind: 'failed', reason: 'content-type' });
   });
 
-  it('reads JSON as it came', async () => {
+  it('reads JSON unchanged', async () => {
     site.pages.set('/p/json', (_, response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"title":"data"}'),
     );
     expect(titleOf(await get('/p/json'))).toBe('data');
   });
 
-  it('takes a page without what is required as it is, once nothing moves any more', async () => {
+  it('returns a page without required fields as it is, once nothing changes any more', async () => {
     site.pages.set('/p/empty', '<p>nothing here</p>');
     expect(titleOf(await get('/p/empty'))).toBe(null);
   });
 
-  it('takes an empty reply for an empty page', async () => {
+  it('returns an empty page for an empty reply', async () => {
     site.pages.set('/p/204', (_, response) => response.writeHead(204).end());
     expect(await get('/p/204')).toMatchObject({ kind: 'page', reply: { status: 204 } });
   });
 
-  it('does not mind dialogs and windows', async () => {
+  it('ignores dialogs and windows', async () => {
     site.pages.set(
       '/p/noise',
       '<body><script>alert(1); confirm(2); open("/p/popup"); onbeforeunload = () => "stay"; document.body.innerHTML = "<h1>still</h1>"</script>',
@@ -168,7 +168,7 @@ describe('the browser source', () => {
     expect(titleOf(await get('/p/script'))).toBe('built');
   });
 
-  it('says why there is no reply', async () => {
+  it('explains why there is no reply', async () => {
     site.pages.set('/p/cut', (request) => request.socket.destroy());
     expect(await get('/p/cut')).toMatchObject({
       kind: 'failed',
@@ -177,7 +177,7 @@ describe('the browser source', () => {
     });
   });
 
-  it('stops when told to', async () => {
+  it('stops when aborted', async () => {
     const stop = new AbortController();
     site.pages.set('/p/never', () => stop.abort());
     expect(await stage.source.fetch(`${site.url}/p/never`, NO_HOOKS, stop.signal)).toEqual({ kind: 'stopped' });

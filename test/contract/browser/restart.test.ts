@@ -1,4 +1,4 @@
-/** An instance whose browser does not start again in the middle of the crawl: fault rows F23 and F26. */
+/** An instance whose browser does not restart in the middle of the crawl: fault rows F23 and F26. */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A browser that starts as long as the file `refuse` is not there. */
+/** A browser that starts only while the file `refuse` does not exist. */
 function unsureBrowser(script: string, refuse: string): void {
   writeFileSync(script, `#!/bin/sh\nif [ -e '${refuse}' ]; then exit 1; fi\nexec '${chromiumPath()}' "$@"\n`);
   chmodSync(script, 0o755);

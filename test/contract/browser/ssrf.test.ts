@@ -6,7 +6,7 @@ import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
 import type { Stage } from './stage.ts';
 
 let site: Site;
-/** Stands for all that must not be reached: another port of loopback, where it would notice. */
+/** Stands for everything that must not be reached: another loopback port, which records connections. */
 let canary: Site;
 let stage: Stage;
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 
-/** Addresses of the canary in all spellings that a page may use, and what cannot be listened on here. */
+/** The canary's address in all spellings that a page may use, and addresses that a test cannot listen on. */
 function targets(): string[] {
   const { port } = new URL(canary.url);
   return [
@@ -51,7 +51,7 @@ describe('F36: requests that a page makes the browser send', () => {
     ['a script changes the location', (target: string) => `<script>location = '${target}'</script>`],
     ['a meta tag refreshes', (target: string) => `<meta http-equiv="refresh" content="0;url=${target}">`],
     [
-      'a form is sent',
+      'a form is submitted',
       (target: string) => `<form method="post" action="${target}"></form><script>document.forms[0].submit()</script>`,
     ],
   ])('are refused when %s', async (_, render) => {
@@ -101,7 +101,7 @@ describe('F36: requests that a page makes the browser send', () => {
     expect(site.paths()).toContain('/worker.js');
   });
 
-  it('would reach it if the guard let them: the tests above can fail', async () => {
+  it('would reach it if the guard let them through: the tests above can fail', async () => {
     const open = await openStage(site, { guard: { checkLiteral: () => null, checkResolved: () => null } });
     try {
       const before = canary.connections;
@@ -118,10 +118,10 @@ describe('F36: requests that a page makes the browser send', () => {
     site.pages.set('/p/late', '<h1>done</h1><script>setInterval(() => fetch("/late?" + Math.random()), 5)</script>');
     expect(titleOf(await get('/p/late'))).toBe('done');
     const before = site.hits.length;
-    // That nothing comes can only be seen by waiting a little: the page tries each 5 ms.
+    // The page tries every 5 ms; only a short wait can show that nothing arrives.
     await systemClock.sleep(200);
     const since = site.paths().slice(before);
-    // As many as there are connections to the site may have been on their way already; without the gate it would be about forty.
+    // Each open connection to the site may have carried one already; without the gate there would be about forty.
     expect(since.length).toBeLessThanOrEqual(6);
   });
 });

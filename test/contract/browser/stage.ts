@@ -24,12 +24,12 @@ export interface Hit {
   userAgent: string;
 }
 
-/** An HTTP server on the address that writes down who asked for what. */
+/** An HTTP server on the address that logs all requests. */
 export class Site {
   readonly hits: Hit[] = [];
   /** By path, without the query. A text is an HTML page. */
   readonly pages = new Map<string, Page>();
-  /** Connections of any kind, also those that asked for nothing. */
+  /** Connections of any kind, including those without a request. */
   connections = 0;
   readonly #server = createServer((request, response) => this.#answer(request, response));
   readonly #sockets = new Set<Socket>();

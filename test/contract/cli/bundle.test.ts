@@ -1,4 +1,4 @@
-/** `orchestrator bundle` as a command, with the sandbox as the bucket's endpoint. Needs no registry where the tests' own Node is the pinned one. */
+/** `orchestrator bundle` as a command, with the sandbox's bucket. Needs no registry if Node is the pinned one. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ describe('orchestrator bundle', () => {
     return runCommand(process.execPath, [MAIN, 'bundle', ...args], { cwd: folder.path });
   }
 
-  it('writes the archive, and puts it into the bucket once', async () => {
+  it('writes the archive, and uploads it to the bucket once', async () => {
     const args = ['--upload', '--out', 'b.tar.gz', '--json'];
     const first = await run({ instance_types: [HERE] }, ...args);
     expect(first.exitCode, first.stderr).toBe(0);
@@ -86,7 +86,7 @@ describe('orchestrator bundle', () => {
     expect(second.exitCode, second.stderr).toBe(0);
     expect(second.stdout).toContain(`${sha256}\n`);
     expect(second.stdout).toContain('already there');
-    // One file stays in the cache; the command asked nobody for it.
+    // The cache contains one file; the command did not download it.
     const cache = folder.file('.crawlfleet', 'cache');
     expect(readdirSync(cache)).toHaveLength(1);
     expect(statSync(join(cache, readdirSync(cache)[0]!)).size).toBeGreaterThan(10_000_000);
@@ -96,13 +96,13 @@ describe('orchestrator bundle', () => {
     ['a file for two architectures', { instance_types: [HERE, THERE] }, ['--out', 'b'], 2, '--architecture'],
     ['an architecture that no type has', { instance_types: ['t3.nano'] }, ['--architecture', 'arm64'], 2, 'arm64'],
     ['an upload to no bucket', { bucket: null }, ['--upload'], 4, 'aws.bucket'],
-  ])('refuses %s before it makes anything', async (_what, aws, args, exitCode, says) => {
+  ])('refuses %s before it builds anything', async (_what, aws, args, exitCode, says) => {
     const result = await run(aws, ...args);
     expect(result).toMatchObject({ exitCode, stdout: '' });
     expect(result.stderr).toContain(says);
   });
 
-  it('says which bucket does not take it', async () => {
+  it('names the bucket that refuses the upload', async () => {
     const result = await run({ instance_types: [HERE], bucket: 'absent' }, '--upload');
     expect(result.exitCode).not.toBe(0);
     expect(result.stderr).toContain('putting the bundle into absent');

@@ -1,4 +1,4 @@
-/** Whether the groups of this machine let instances in, from its metadata to EC2's rules. */
+/** Whether this machine's security groups let instances in, from its metadata to EC2's rules. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { lookAtDoors } from '../../../orchestrator/cli/checks/callback-doors.ts';
 import type { CheckContext } from '../../../orchestrator/cli/checks/check.ts';
@@ -20,7 +20,7 @@ const OWN: OwnInterface = {
   publicAddresses: ['203.0.113.7'],
 };
 
-/** EC2 answers with the rules, unless it is to refuse. */
+/** EC2 answers with the rules unless it is set to refuse. */
 async function context(url: string, own: () => Promise<OwnInterface[]>, isRefused = false): Promise<CheckContext> {
   const server = await startScriptedEndpoint(() =>
     isRefused
@@ -43,23 +43,27 @@ describe('the groups of this machine', () => {
     ['at its private address', 'http://10.0.0.5:8700', '10.0.0.5', 'ok'],
     ['at another port', 'http://10.0.0.5:9000', '10.0.0.5', 'warning'],
     [
-      'at its public address, where instances are not of their group',
+      'at its public address, where the group of the instances does not count',
       'http://203.0.113.7:8700',
       '203.0.113.7',
       'warning',
     ],
-  ])('are looked at %s', async (_, url, address, level) => {
+  ])('are checked %s', async (_, url, address, level) => {
     const found = await lookAtDoors(await context(url, here), [address]);
     expect(found).toMatchObject([{ level, text: expect.stringContaining('sg-main') as string }]);
   });
 
   const URL = 'http://10.0.0.5:8700';
   it.each<[string, () => Promise<CheckContext>, string]>([
-    ['for an address that this machine has not', () => context(URL, here), '10.0.0.6'],
-    ['for a machine that is none of EC2’s', () => context(URL, () => Promise.resolve([])), '10.0.0.5'],
-    ['where the metadata cannot be had', () => context(URL, () => Promise.reject(new Error('no answer'))), '10.0.0.5'],
+    ['for an address that is not this machine’s', () => context(URL, here), '10.0.0.6'],
+    ['for a machine outside of EC2', () => context(URL, () => Promise.resolve([])), '10.0.0.5'],
+    [
+      'where the metadata is not available',
+      () => context(URL, () => Promise.reject(new Error('no answer'))),
+      '10.0.0.5',
+    ],
     ['where EC2 does not show the rules', () => context(URL, here, true), '10.0.0.5'],
-  ])('say nothing %s, which is told', async (_, make, address) => {
+  ])('cannot be checked %s, which is reported', async (_, make, address) => {
     expect(await lookAtDoors(await make(), [address])).toMatchObject([{ level: 'warning', standing: true }]);
   });
 });

@@ -1,4 +1,4 @@
-/** Where a run that is taken up listens, and what is said when somebody has its port. */
+/** Where a resumed run listens, and the error when another process has its port. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
@@ -17,27 +17,27 @@ beforeEach(async () => {
 });
 afterEach(() => void holder.close());
 
-describe('the callback address of a run that is taken up', () => {
+describe('the callback address of a resumed run', () => {
   const called = (callbackListen: string, callbackUrl: string) => ({ callbackListen, callbackUrl });
 
   it.each([
-    ['the configuration names none', null, called('127.0.0.1:8700', 'http://127.0.0.1:8700'), '127.0.0.1:8700'],
+    ['the configuration has no address', null, called('127.0.0.1:8700', 'http://127.0.0.1:8700'), '127.0.0.1:8700'],
     ['any port', '0.0.0.0:0', called('127.0.0.1:8700', 'http://127.0.0.1:8700'), '127.0.0.1:8700'],
     [
-      'the configuration is that of another crawl',
+      'the configuration belongs to another crawl',
       '127.0.0.1:9900',
       called('0.0.0.0:8700', 'http://10.0.0.5:8700'),
       '0.0.0.0:8700',
     ],
     ['without a port in the URL', '0.0.0.0:9900', called('0.0.0.0:80', 'http://main.example'), '0.0.0.0:80'],
     [
-      'something in front leads the calls on',
+      'a proxy in front forwards the calls',
       '127.0.0.1:9900',
       called('127.0.0.1:8700', 'http://10.0.0.5:7000'),
       '127.0.0.1:9900',
     ],
     [
-      'the address is that of another machine',
+      'the address belongs to another machine',
       '127.0.0.1:9900',
       called('203.0.113.7:8700', 'http://203.0.113.7:8700'),
       '127.0.0.1:9900',
@@ -48,7 +48,7 @@ describe('the callback address of a run that is taken up', () => {
 });
 
 describe.skipIf(process.platform !== 'linux')('a port that is taken', () => {
-  it('is told with the process that has it, and for a run that is taken up with how to get it', async () => {
+  it('is reported with the process that has it; a resumed run also gets the way to free it', async () => {
     expect(findPortHolder(port)).toMatchObject({ pid: process.pid });
     const address = `127.0.0.1:${port}`;
     const error = await listen(express(), address, 'server.listen').catch((e: unknown) => e);
@@ -65,7 +65,7 @@ describe.skipIf(process.platform !== 'linux')('a port that is taken', () => {
     expect(explainTakenPort(other, 'run-1', address)).toBe(other);
   });
 
-  it('that nobody has, has no holder', async () => {
+  it('has no holder when no process uses it', async () => {
     holder.close();
     await once(holder, 'close');
     expect(findPortHolder(port)).toBeNull();

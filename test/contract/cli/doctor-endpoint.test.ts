@@ -1,4 +1,4 @@
-/** A dry run that is pointed at something that behaves as AWS does with keys it does not know; and the command as a process. */
+/** A dry run pointed at an endpoint that refuses unknown keys as AWS does; and the command as a process. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { openDoctorStage } from './doctor-stage.ts';
 
 const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
 
-/** As EC2 answers a key that no account has. */
+/** EC2's answer to a key that belongs to no account. */
 const AUTH_FAILURE = `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>AuthFailure</Code><Message>AWS was not able to validate the provided access credentials</Message></Error></Errors><RequestID>x</RequestID></Response>`;
 
 let stage: DoctorStage;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe('a dry run at an endpoint on this machine that refuses its keys', () => {
-  it('is refused as one that may lead to a real account, by doctor and by run', async () => {
+  it('is refused by doctor and run, because it may be a real account', async () => {
     const tunnel = await startScriptedEndpoint(() => ({ status: 401, body: AUTH_FAILURE }));
     try {
       const changes = { aws: `endpoint: "${tunnel.endpoint}"`, server: '' };
@@ -50,7 +50,7 @@ describe('orchestrator doctor as a process', () => {
     });
 
   it(
-    'prints one document and ends by itself, with 0 when a run could start and the code of the cause when not',
+    'prints one document and exits on its own, with 0 when a run could start and else with the code of the cause',
     { timeout: 150_000 },
     async () => {
       stage.configure();

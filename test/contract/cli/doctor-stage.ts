@@ -1,4 +1,4 @@
-/** A configuration for a run that is to be paid for, whose AWS is a sandbox: for the checks before a run. */
+/** A configuration for a paid run whose AWS is a sandbox: for the checks before a run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -29,17 +29,17 @@ export interface Diagnosis {
   exitCode: number;
   ready: boolean;
   checks: Line[];
-  /** Those of one check. */
+  /** The lines of one check. */
   of(id: string): Line[];
   failed: string[];
 }
 
-/** Sections of fleet.yaml, each in YAML's flow form; left out: as a healthy configuration has it. */
+/** Sections of fleet.yaml, each in YAML's flow form; default: a healthy configuration. */
 export type Overrides = Partial<
   Record<'site' | 'mapping' | 'aws' | 'server' | 'run' | 'results' | 'query' | 'database', string>
 >;
 
-/** Where this machine itself is does not matter here, nor whether it is one of EC2's. */
+/** Whether this machine is in EC2, and where, does not matter here. */
 export const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_EC2_METADATA_DISABLED: 'true' };
 
 export type DoctorStage = Awaited<ReturnType<typeof openDoctorStage>>;
@@ -105,7 +105,7 @@ export async function openDoctorStage(engine: TestEngine = 'sqlite') {
     port,
     configure,
     doctor,
-    /** A run that is to be paid for, as `orchestrator run --yes`. */
+    /** A paid run, as `orchestrator run --yes`. */
     run(changes: Overrides = {}): Promise<number> {
       configure(changes);
       const { output } = record();
@@ -127,7 +127,7 @@ export async function openDoctorStage(engine: TestEngine = 'sqlite') {
   };
 }
 
-/** A site without a robots.txt: then everything is allowed. */
+/** A site without a robots.txt: everything is allowed. */
 async function startShop(): Promise<{ url: string; server: Server }> {
   const server = createServer((_request, response) => response.writeHead(404).end());
   server.listen(0, '127.0.0.1');
@@ -137,7 +137,7 @@ async function startShop(): Promise<{ url: string; server: Server }> {
 
 const more = (text: string | undefined): string => (text === undefined ? '' : `, ${text}`);
 
-/** A key that is changed stands once. */
+/** A changed key appears once. */
 function withChanges(base: string, changes = ''): string {
   const changed = new Set([...changes.matchAll(/(\w+):/g)].map((m) => m[1]));
   const kept = base.split(', ').filter((pair) => !changed.has(pair.split(':')[0]));

@@ -1,4 +1,4 @@
-/** orchestrator doctor, and run before it launches, against a sandbox that is told to be as AWS is on a bad day. */
+/** orchestrator doctor, and run before it launches, against a sandbox that simulates the faults of AWS. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { DoctorStage, Overrides } from './doctor-stage.ts';
 import { KEYS, openDoctorStage } from './doctor-stage.ts';
 
-/** No name server is asked for a name with an empty part: it may take longer than the check. */
+/** A name with an empty label is not sent to a name server, which might take longer than the check. */
 const NO_NAME = 'http://no..where:8700';
 
 let stage: DoctorStage;
@@ -39,7 +39,7 @@ const denied = (action: string, count = 1, code = 'AccessDenied') => ({
 
 describe('orchestrator doctor', () => {
   it('finds a healthy configuration ready, makes every check, and launches nothing', async () => {
-    // The Node of this machine's own architecture is here; that of another one would be asked of npm's registry.
+    // Node for this machine's own architecture is here; for another one npm's registry would be queried.
     const type = process.arch === 'arm64' ? 't4g.nano' : 't3.nano';
     const found = await stage.doctor({ aws: `instance_types: [${type}]` }, { withBundle: true });
     expect(found.failed).toEqual([]);
@@ -93,7 +93,7 @@ describe('orchestrator doctor', () => {
       /s3:ListBucket/,
     ],
     [
-      'a bucket that is not there',
+      'a missing bucket',
       'bucket',
       { config: { aws: 'bucket: nowhere' } },
       /there is no bucket nowhere/,
@@ -188,7 +188,7 @@ describe('orchestrator doctor', () => {
       /needs aws.bucket/,
       /--dry-run/,
     ],
-  ])('fails for %s, and says what to do', async (_, check, { rules = [], conditions, config }, text, remedy) => {
+  ])('fails for %s, and explains what to do', async (_, check, { rules = [], conditions, config }, text, remedy) => {
     await stage.fault(...rules);
     if (conditions) await stage.be(conditions);
     const found = await stage.doctor(config);
@@ -207,12 +207,12 @@ describe('orchestrator doctor', () => {
       /route tables could not be read/,
     ],
     [
-      'encryption that may not be asked',
+      'encryption that may not be queried',
       'bucket-settings',
       denied('GetBucketEncryption'),
-      /encryption could not be asked/,
+      /encryption could not be read/,
     ],
-    ['a quota that may not be asked', 'quota', denied('GetServiceQuota', 1, 'AccessDeniedException'), /not allowed/],
+    ['a quota that may not be queried', 'quota', denied('GetServiceQuota', 1, 'AccessDeniedException'), /not allowed/],
     [
       'an endpoint without STS',
       'credentials',
@@ -238,7 +238,7 @@ describe('orchestrator doctor', () => {
     ).toMatch(text);
   });
 
-  it('refuses a deadline that the quota does not allow, and says what to ask AWS for', async () => {
+  it('refuses a deadline that the quota does not allow, and names the quota to request from AWS', async () => {
     await stage.be({ vcpuQuota: 1 });
     const found = await stage.doctor();
     expect(found.failed).toEqual(['plan']);
@@ -248,17 +248,17 @@ describe('orchestrator doctor', () => {
     expect(found.exitCode).toBe(EXIT.capacity);
   });
 
-  it('does not ask further where the first answer says it all', async () => {
+  it('makes no further calls where the first answer is conclusive', async () => {
     await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'));
     const found = await stage.doctor();
     expect(found.failed).toEqual(['credentials']);
     expect(found.of('bucket-rights')).toEqual([expect.objectContaining({ level: 'warning' })]);
     expect(found.of('subnets')[0]!.text).toContain('credentials and account');
-    // What has nothing to do with it is looked at all the same.
+    // Checks that do not depend on it still run.
     expect(found.of('results')[0]!.level).toBe('ok');
   });
 
-  it('names the log-in for credentials that are over, and tells the time by their refusal', async () => {
+  it('names the log-in for expired credentials, and reads the time from the refusal', async () => {
     await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'), denied('DescribeSubnets', 9, 'AuthFailure'));
     const found = await stage.doctor();
     expect(found.of('credentials')[0]!.remedy).toMatch(/aws sso login.*aws login/);
@@ -268,34 +268,34 @@ describe('orchestrator doctor', () => {
   it.each<[string, Overrides, unknown[]]>([
     ['unknown', { aws: 'subnets: [subnet-0deadbeef]' }, []],
     ['denied', {}, [denied('DescribeSubnets', 9, 'UnauthorizedOperation')]],
-  ])('does not blame the clock for subnets that are %s, and tells that once', async (_, config, rules) => {
+  ])('does not blame the clock for subnets that are %s, and reports that once', async (_, config, rules) => {
     await stage.fault(...rules);
     const found = await stage.doctor(config);
     expect(found.failed).toEqual(['subnets']);
     expect(found.of('clock')).toEqual([expect.objectContaining({ level: 'ok' })]);
   });
 
-  it.each(['RunInstances', 'DescribeSubnets'])('asks again where AWS throttles %s for a moment', async (action) => {
+  it.each(['RunInstances', 'DescribeSubnets'])('retries where AWS throttles %s for a moment', async (action) => {
     await stage.fault({ what: 'error', action, code: 'RequestLimitExceeded', status: 503, count: 3 });
     expect(await stage.doctor()).toMatchObject({ ready: true, failed: [] });
   });
 
-  it('says "later" where AWS goes on failing, not that it is a fault of ours', async () => {
+  it('advises a later retry where AWS keeps failing, and blames no setting', async () => {
     await stage.fault({ what: 'error', action: 'GetBucketLocation', code: 'InternalError', status: 500, count: 9 });
     const found = await stage.doctor();
     expect(found).toMatchObject({ failed: ['bucket'], exitCode: EXIT.capacity });
-    expect(found.of('bucket')[0]!.text).toContain('could not be looked at');
-    expect(found.of('bucket')[0]!.remedy).toContain('some minutes');
+    expect(found.of('bucket')[0]!.text).toContain('could not be checked');
+    expect(found.of('bucket')[0]!.remedy).toContain('a few minutes');
   });
 
-  it('looks at everything that does not need the bucket when none is set', async () => {
+  it('checks everything that does not need the bucket when none is set', async () => {
     await stage.be({ defaultRoute: 'nat-gateway' });
     const found = await stage.doctor({ aws: 'bucket: null' });
     expect(found.failed).toEqual(['settings', 'subnets']);
-    expect(found.of('bucket')[0]!.text).toBe('not looked at: aws.bucket is not set');
+    expect(found.of('bucket')[0]!.text).toBe('not checked: aws.bucket is not set');
   });
 
-  it('does not take an instance that is gone for a setting that is wrong', async () => {
+  it('does not take a vanished instance for a wrong setting', async () => {
     const { region, endpoint } = stage.sandbox;
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
     const answers = await probeEc2Rights({ region, endpoint, credentials }, null, 'i-0123456789abcdef0', null);
@@ -303,7 +303,7 @@ describe('orchestrator doctor', () => {
     expect(answers.find((a) => a.action === 'ec2:TerminateInstances')!.verdict).toBe('unproved');
   });
 
-  it('refuses a balancer of ours that is not there', async () => {
+  it('refuses a configured load balancer that does not exist', async () => {
     const found = await stage.doctor({ aws: 'load_balancer: nobody' });
     expect(found.failed).toEqual(['load-balancer']);
     expect(found.of('load-balancer')[0]!.text).toContain('does not know nobody');
@@ -319,7 +319,7 @@ describe('orchestrator doctor', () => {
     expect(found.of('image')[0]!.text).toMatch(text);
   });
 
-  it('tells of a port that another program has', async () => {
+  it('reports a port that another program uses', async () => {
     const other = createServer().listen(stage.port, '127.0.0.1');
     await once(other, 'listening');
     const found = await stage.doctor();
@@ -328,7 +328,7 @@ describe('orchestrator doctor', () => {
     expect(found.of('callback')[0]!.text).toContain('used by another program');
   });
 
-  it('answers with a document also when the configuration itself is at fault', async () => {
+  it('prints a document even when the configuration itself is invalid', async () => {
     const found = await stage.doctor({ run: 'max_cots: 3' });
     expect(found).toMatchObject({ ready: false, exitCode: EXIT.config, failed: ['configuration'] });
     expect(found.checks[0]!.text).toContain('max_cots');
@@ -345,7 +345,7 @@ describe('orchestrator run', () => {
     return error as AppError;
   };
 
-  it('is refused for all reasons at once, before anything is launched', async () => {
+  it('is refused with all reasons at once, before anything is launched', async () => {
     await stage.be({ defaultRoute: 'nat-gateway', vcpuQuota: 1 });
     await stage.fault(denied('RunInstances', 1, 'UnauthorizedOperation'), denied('HeadBucket'));
     const error = await refusal();
@@ -361,7 +361,7 @@ describe('orchestrator run', () => {
     expect(await stage.instances()).toEqual([]);
   });
 
-  /** Digits that no compression makes shorter. */
+  /** Digits that do not compress. */
   const selector = (i: number): string => `div.c${createHash('sha256').update(String(i)).digest('hex')}`;
   const long = `{ fields: { ${Array.from({ length: 400 }, (_, i) => `f${i}: "${selector(i)}"`).join(', ')} } }`;
 
@@ -376,7 +376,7 @@ describe('orchestrator run', () => {
       { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` },
       [/no\.\.where does not resolve/],
     ],
-  ])('tells %s together with what AWS and the quota have against it', async (name, changes, texts) => {
+  ])('reports %s together with the objections of AWS and the quota', async (name, changes, texts) => {
     await stage.be({ defaultRoute: 'nat-gateway', vcpuQuota: 1 });
     const error = await refusal(changes);
     expect(error.exitCode).toBe(EXIT.config);
@@ -386,7 +386,7 @@ describe('orchestrator run', () => {
     expect(await stage.instances()).toEqual([]);
   });
 
-  it('tells a database that is away together with what AWS has against it', async () => {
+  it('reports an unreachable database together with the objections of AWS', async () => {
     await stage.be({ defaultRoute: 'nat-gateway' });
     const error = await refusal({ database: 'mysql://u:p@127.0.0.1:1/shop' });
     expect(error).toMatchObject({ code: 'database-unreachable', exitCode: EXIT.config });
@@ -394,15 +394,15 @@ describe('orchestrator run', () => {
     expect(error.message.match(/^ {2}- /gm)).toHaveLength(2);
   });
 
-  it('is refused for later when AWS cannot be asked', async () => {
+  it('is refused with "later" when AWS cannot be reached', async () => {
     await stage.fault({ what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', status: 503, count: 9 });
     const error = await refusal();
     expect(error).toMatchObject({ code: 'aws-unanswered', exitCode: EXIT.capacity });
-    expect(error.message).toMatch(/^EC2 rights: could not be looked at: .*RequestLimitExceeded/);
+    expect(error.message).toMatch(/^EC2 rights: could not be checked: .*RequestLimitExceeded/);
     expect(await stage.instances()).toEqual([]);
   });
 
-  it('is told what the checks warn of, without what is so for every run', async () => {
+  it('prints the warnings of the checks, without those that apply to every run', async () => {
     stage.configure();
     const config = loadConfig(stage.file, { ...KEYS }, []);
     const target = chooseTarget(config, false, { ...KEYS });
@@ -413,7 +413,7 @@ describe('orchestrator run', () => {
       await stage.fault(denied('GetBucketEncryption'));
       const place = { config, target, environment: { ...KEYS }, database: checked.database, plan, products };
       const lines = (await checkBeforeLaunch(place)).join('\n');
-      expect(lines).toMatch(/^encryption and access of the bucket: its encryption could not be asked/m);
+      expect(lines).toMatch(/^encryption and access of the bucket: its encryption could not be read/m);
       expect(lines).not.toMatch(/load balancer rights|TerminateInstances/);
     } finally {
       await checked.database.close();
@@ -427,7 +427,7 @@ describe('orchestrator run', () => {
     expect(error.hint).toContain('request-service-quota-increase');
   });
 
-  it('tells what AWS has against it together with a fault of the result table', async () => {
+  it('reports the objections of AWS together with a fault of the result table', async () => {
     await stage.be({ defaultRoute: 'nat-gateway' });
     const error = await refusal({ results: 'table: products' });
     expect(error.message).toMatch(/results.table products does not fit[^]*behind a NAT/);

@@ -21,7 +21,7 @@ function write(text: string | Uint8Array, ending = 'html'): string {
 const TITLE = write('fields: { title: { css: h1, required: true }, price: { css: .price, integer: true } }\n', 'yaml');
 
 describe('extract --file', () => {
-  it('shows each value with its type and the way to it', async () => {
+  it('shows each value with its type and its path', async () => {
     const file = write('<h1> Blue  teapot </h1><p class=price>¥ 1,200</p>');
     const { exitCode, text, report } = await runExtract({ mapping: TITLE, file });
     expect(exitCode).toBe(0);
@@ -48,7 +48,7 @@ describe('extract --file', () => {
     expect(text).toContain('The product would be stored.');
   });
 
-  it('shows one field alone when asked', async () => {
+  it('shows only the requested field', async () => {
     const { report, text } = await runExtract({ mapping: TITLE, file: write('<h1>A</h1>'), field: 'price' });
     expect(report.fields.map((field) => field.name)).toEqual(['price']);
     expect(text).not.toContain('title');
@@ -67,7 +67,7 @@ describe('extract --file', () => {
     expect(text).toContain('The product would be failed(parse): title has no value, and it is required.');
   });
 
-  it('ends with 12 when no mapping is for the address', async () => {
+  it('ends with 12 when no mapping matches the address', async () => {
     const mapping = write('{ url_patterns: [/item/], fields: { title: h1 } }', 'yaml');
     const run = await runExtract({ mapping, file: write('<h1>A</h1>'), urlOf: 'https://shop.example/about' });
     expect(run.exitCode).toBe(12);
@@ -75,7 +75,7 @@ describe('extract --file', () => {
     expect(run.text).toContain('no mapping has a url_pattern that fits this URL');
   });
 
-  it('uses the mapping whose pattern fits, and makes links absolute by the address', async () => {
+  it('uses the mapping whose pattern matches, and resolves links against the address', async () => {
     const mapping = write(
       '- { name: a, url_patterns: [/a/], fields: { title: h1 } }\n' +
         '- { name: b, url_parsers: [a.next], fields: { title: h2, link: { css: a, attr: href, url: true } } }\n',
@@ -87,7 +87,7 @@ describe('extract --file', () => {
     expect(report.fields.map((field) => field.value)).toEqual(['B', 'https://shop.example/b/1?page=2']);
   });
 
-  it('lists records, and shows the way in the first one', async () => {
+  it('lists records, and shows the path in the first one', async () => {
     const mapping = write(
       '{ rows: { each: li, key: id }, fields: { id: { css: ":scope", attr: id, required: true }, name: b } }',
       'yaml',
@@ -105,7 +105,7 @@ describe('extract --file', () => {
     expect(text).toContain('Records   2');
   });
 
-  it('says which field needs a tree', async () => {
+  it('names the field that needs a tree', async () => {
     const mapping = write('fields: { a: h1, b: { xpath: //h1 }, c: "h1:has(b)" }', 'yaml');
     const { report, text } = await runExtract({ mapping, file: write('<h1>A <b>B</b></h1>') });
     expect(report.dom).toEqual(['b: xpath //h1', 'c: css h1:has(b)']);
@@ -113,7 +113,7 @@ describe('extract --file', () => {
     expect(text).toContain('as a tree, which is slower, for b: xpath //h1');
   });
 
-  it('reads the bytes as a crawl would, whatever their encoding', async () => {
+  it('decodes the bytes as a crawl would, whatever their encoding', async () => {
     // 価格 in Shift_JIS.
     const bytes = Buffer.from([0x89, 0xbf, 0x8a, 0x69]);
     const file = write(Buffer.concat([Buffer.from('<meta charset=shift_jis><h1>'), bytes, Buffer.from('</h1>')]));
@@ -165,7 +165,7 @@ describe('extract --url', () => {
   });
   afterEach(() => void asked.splice(0));
 
-  it('makes one request and says who it is', async () => {
+  it('makes one request and identifies itself', async () => {
     const { exitCode, report } = await runExtract({
       mapping: TITLE,
       url: `${origin}/item`,
@@ -190,7 +190,7 @@ describe('extract --url', () => {
     ['/away', 'failed(redirect): leaves the site: to https://other.example/'],
     ['/down', 'failed(http-status)'],
     ['/none', 'The site says that there is no such page: status 404'],
-  ])('ends with 1 for %s and says why', async (path, expected) => {
+  ])('ends with 1 for %s and explains why', async (path, expected) => {
     const { exitCode, text, report } = await runExtract({ mapping: TITLE, url: origin + path });
     expect(exitCode).toBe(1);
     expect(text).toContain(expected);
@@ -198,7 +198,7 @@ describe('extract --url', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('renders the page when asked, and says so when that may help', async () => {
+  it('renders the page on request, and suggests it when it may help', async () => {
     const plain = await runExtract({ mapping: TITLE, url: `${origin}/script` });
     expect(plain.exitCode).toBe(12);
     expect(plain.text).toContain('try --render browser');
@@ -213,14 +213,14 @@ describe('extract --url', () => {
     expect(rendered.report.fields[0]!.value).toBe('A');
   });
 
-  it('says what to install where there is no browser', async () => {
+  it('names what to install where there is no browser', async () => {
     const chromiumPath = folder.file('no-browser');
     const run = runExtract({ mapping: TITLE, url: `${origin}/item`, render: 'browser', chromiumPath });
     await expect(run).rejects.toMatchObject({ code: 'platform', hint: expect.stringContaining('Chromium') as string });
     expect(asked).toEqual([]);
   });
 
-  it('refuses a name that leads to a private address', async () => {
+  it('refuses a name that resolves to a private address', async () => {
     const url = origin.replace('127.0.0.41', 'localhost');
     const { exitCode, report } = await runExtract({ mapping: TITLE, url });
     expect(exitCode).toBe(1);
@@ -275,7 +275,7 @@ describe('extract refuses', () => {
       2,
       /--url-of goes with --file/,
     ],
-    ['a file that is not there', { mapping: TITLE, file: folder.file('none.html') }, 'usage', 2, /there is no file/],
+    ['a missing file', { mapping: TITLE, file: folder.file('none.html') }, 'usage', 2, /there is no file/],
     ['a browser for a file', { mapping: TITLE, file: page, render: 'browser' }, 'usage', 2, /needs --url/],
     [
       'a field that is not in the mapping',
@@ -285,14 +285,14 @@ describe('extract refuses', () => {
       /no field brand/,
     ],
     [
-      'a mapping that is not there',
+      'a missing mapping',
       { mapping: folder.file('none.yaml'), file: page },
       'config-missing',
       4,
       /cannot read the mapping/,
     ],
     [
-      'a configuration that is not there',
+      'a missing configuration',
       { configPath: folder.file('none.yaml'), file: page },
       'config-missing',
       4,

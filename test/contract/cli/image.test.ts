@@ -1,4 +1,4 @@
-/** `orchestrator image` as a real process at the sandbox, up to where a machine would have to carry out the recipe. */
+/** `orchestrator image` as a real process against the sandbox, up to the point where a machine would run the recipe. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -47,7 +47,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
 
   const args = (...flags: string[]): string[] => [MAIN, 'image', '-c', folder.file('fleet.yaml'), ...flags];
 
-  it('ends the builder at Ctrl-C, and makes no image', async () => {
+  it('terminates the builder at Ctrl-C, and makes no image', async () => {
     const making = startCommand(process.execPath, args('--yes'));
     command = making;
     const builder = await waitFor(
@@ -59,7 +59,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
       'crawlfleet:purpose': 'image',
       [TAG.run]: expect.stringMatching(/^image-/) as string,
     });
-    // Of the first type that holds a browser.
+    // The first type that can run a browser.
     expect(builder.instanceType).toBe('t3.small');
     await waitFor(() => making.stdout().includes(builder.id), { what: 'what it is doing' });
     making.kill('SIGINT');
@@ -70,7 +70,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     expect(JSON.parse(stdout)).toEqual({ images: [] });
   });
 
-  it('asks before it spends money', async () => {
+  it('asks for confirmation before it spends money', async () => {
     const { exitCode, stderr } = await runCommand(process.execPath, args());
     expect(exitCode).toBe(2);
     expect(stderr).toContain('--yes');

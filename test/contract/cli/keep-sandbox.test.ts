@@ -1,4 +1,4 @@
-/** The watch over a sandbox: what it takes for dead, and what it leaves alone. */
+/** The supervisor of a sandbox: when it takes the sandbox for dead, and when it leaves it alone. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { superviseSandbox } from '../../../orchestrator/cli/supervise-sandbox.ts';
@@ -25,9 +25,9 @@ afterEach(async () => {
   folder.remove();
 });
 
-describe('the watch over a sandbox', () => {
-  it('follows one that somebody has put in its place, and raises no alarm', async () => {
-    // As a run is stored with it: the process of a sandbox that was replaced since.
+describe('the supervisor of a sandbox', () => {
+  it('follows a replacement that another process started, and raises no alarm', async () => {
+    // The run stores the process of a sandbox that has been replaced since.
     const { pid: gone } = spawnSync('true');
     const stored = { ...sandbox, pid: gone };
     const said: string[] = [];
@@ -38,7 +38,7 @@ describe('the watch over a sandbox', () => {
     expect(await sandboxPid(sandbox)).toBe(sandbox.pid);
   });
 
-  it('puts another one in the place of one that has died', async () => {
+  it('replaces a sandbox that has died', async () => {
     const said: string[] = [];
     process.kill(sandbox.pid, 'SIGKILL');
     const { pid } = sandbox;

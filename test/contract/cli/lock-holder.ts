@@ -1,6 +1,6 @@
 /**
- * A main server reduced to its lock: takes it, says so, and keeps it until it is lost or stdin's owner ends it. With `writing`
- * it is within a fenced write then, and never ends it.
+ * A main server reduced to its lock: takes it, reports that, and keeps it until it is lost or stdin's owner ends it.
+ * With `writing` it is then in a fenced write, and never ends that.
  */
 import { takeLock } from '../../../orchestrator/cli/run-lock.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';

@@ -1,4 +1,4 @@
-/** A run's log: short lines whatever came in, two files at most, and `logs` reads both. */
+/** A run's log: short lines whatever the input, two files at most, and `logs` reads both. */
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ describe('the log of a run', () => {
         return JSON.parse(line) as Record<string, unknown>;
       });
 
-  it('has no line above 2 kB, whatever came in, and says which were longer', () => {
+  it('limits lines to 2 kB, whatever the input, and marks those that were longer', () => {
     const log = openLog(file, 'r1', () => undefined);
     log.info({ slot: 3 }, 'x'.repeat(100_000));
     log.warn({ body: Buffer.alloc(100_000), error: '\u001b\u{1f4a3}'.repeat(50_000), ['k'.repeat(5_000)]: 1 }, 'bomb');
@@ -46,7 +46,7 @@ describe('the log of a run', () => {
     expect(lines).toMatchObject([{ slot: 3 }, { msg: 'bomb' }, { msg: 'many', f0: 0 }, { msg: 'short', n: 1 }]);
   });
 
-  it('names slot and epoch of a callback that raised an alarm, and nothing that it carried', async () => {
+  it('names slot and epoch of a callback that raised an alarm, and nothing of its content', async () => {
     const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm: () => undefined },
@@ -65,7 +65,7 @@ describe('the log of a run', () => {
     });
   });
 
-  it('takes no line end of an alarm for one of its own, nor does the terminal', async () => {
+  it('treats no line end within an alarm as the end of a log line, nor does the terminal', async () => {
     const said: string[] = [];
     const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
     const onAlarm = (text: string): void => void said.push(text);
@@ -77,7 +77,7 @@ describe('the log of a run', () => {
     expect(said).toEqual(['slot 1: disk full\\u{a}! the run is complete\\u{1b}[2J']);
   });
 
-  it('moves aside when it is full, so that two files are all there ever is, and both are read', async () => {
+  it('rotates when it is full, so that at most two files exist, and reads both', async () => {
     openLog(file, 'r1', () => undefined);
     const rotation = new LogRotation(file, () => undefined, 1_000);
     for (let i = 0; i < 60; i++) {

@@ -1,4 +1,4 @@
-/** docs/mapping.md shows what the commands really print, and the files as they are. */
+/** docs/mapping.md shows the real output of the commands, and the files unchanged. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ describe('docs/mapping.md', () => {
   });
 
   it.each(listings.map(([, name, path, text]) => [name!, path!, text!] as const))(
-    'lists %s as it is',
+    'lists %s unchanged',
     (_name, path, text) => {
       expect(readFileSync(`${ROOT}${path}`, 'utf8')).toBe(text);
     },

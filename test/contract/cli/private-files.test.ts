@@ -1,4 +1,4 @@
-/** What a run keeps in files is its owner's alone. */
+/** A run's files are readable by their owner only. */
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -8,10 +8,10 @@ import { tempDir } from '../../support/temp-dir.ts';
 
 const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
 
-it('files and folders that the program makes are open to nobody else', async () => {
+it('files and folders that the program makes are accessible to no other user', async () => {
   using folder = tempDir();
   const target = folder.file('fleet');
-  // A mask as wide as there is.
+  // The widest umask.
   const script = 'umask 000; exec "$0" "$@"';
   const made = await runCommand('/bin/sh', ['-c', script, process.execPath, MAIN, 'init', target], {
     cwd: folder.path,
@@ -21,7 +21,7 @@ it('files and folders that the program makes are open to nobody else', async () 
   expect(statSync(`${target}/fleet.yaml`).mode & 0o777).toBe(0o600);
 });
 
-it('doctor names those that are open, and how to shut them', () => {
+it('doctor names those that are accessible, and how to restrict them', () => {
   using folder = tempDir();
   const [state, file] = [folder.file('.crawlfleet'), folder.file('fleet.db')];
   mkdirSync(state, { mode: 0o700 });

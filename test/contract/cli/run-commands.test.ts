@@ -1,4 +1,4 @@
-/** cancel, stop, cost, watch, logs and gc on databases with runs in them; whole runs are in test/system. */
+/** cancel, stop, cost, watch, logs and gc on databases that contain runs; whole runs are in test/system. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -95,7 +95,7 @@ const leave = () => bench.stores.runs.releaseLock(bench.fence);
 const staging = (id: string) => bench.db.knex.schema.hasTable(`crawlfleet_staging_${id}`);
 
 describe('cancel', () => {
-  it('asks first, and needs --yes where nobody can answer', async () => {
+  it('asks for confirmation first, and requires --yes without a terminal', async () => {
     const { id } = await aRun('held');
     await expect(cancelCommand({ ...base(), runId: id, yes: false }, output)).rejects.toMatchObject({ code: 'usage' });
     expect(lines[0]).toContain('2 stored products that are loaded are not published');
@@ -115,7 +115,7 @@ describe('cancel', () => {
     expect(await bench.stores.runs.get(id)).toMatchObject({
       phase: 'cancelled',
       request: 'cancel',
-      // What somebody did with its rows days later makes it neither longer nor dearer.
+      // Work on its rows days later makes it neither longer nor more expensive.
       finishedAtMs: NOW + 5,
       report: { state: 'cancelled', exitCode: 11, finishedAt: new Date(NOW + 5).toISOString() },
     });
@@ -126,7 +126,7 @@ describe('cancel', () => {
     });
   });
 
-  it('leaves the wish to a main server that is at work', async () => {
+  it('leaves the stop request to a main server that is at work', async () => {
     const { id } = await aRun('crawling');
     const now = Date.now();
     await bench.stores.runs.renewLock(bench.fence, now, 60_000, id);
@@ -146,7 +146,7 @@ describe('cancel', () => {
   });
 });
 
-describe('a database without tables of ours', () => {
+describe('a database without our tables', () => {
   let other: TestDatabase;
   beforeEach(async () => {
     other = await createTestDatabase('sqlite');
@@ -162,7 +162,7 @@ describe('a database without tables of ours', () => {
     ['cost RUN', () => costCommand({ ...base(), runId: 'x' }, output)],
     ['publish', () => publishCommand({ ...base(), runId: undefined, force: false }, output)],
     ['verify', () => verifyCommand({ ...base(), runId: undefined }, output)],
-  ])('has no run for %s, and is left as it is', async (_command, run) => {
+  ])('has no run for %s, and is left unchanged', async (_command, run) => {
     await expect(run()).rejects.toMatchObject({
       code: 'run-unknown',
       exitCode: 2,
@@ -176,7 +176,7 @@ describe('a database without tables of ours', () => {
 });
 
 describe('a database with tables of an earlier version', () => {
-  it('is brought up to date, and its runs are found', async () => {
+  it('is migrated, and its runs are found', async () => {
     const { id } = await aRun('completed');
     await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
     expect(await explainCommand({ ...base(), runId: undefined }, output)).toBe(0);
@@ -185,8 +185,8 @@ describe('a database with tables of an earlier version', () => {
   });
 });
 
-describe('a wish that comes too late', () => {
-  it('changes nothing, and says that the run has ended meanwhile', async () => {
+describe('a stop request that comes too late', () => {
+  it('changes nothing, and reports that the run has ended since', async () => {
     const { id } = await aRun('loading');
     const run = (await bench.stores.runs.get(id))!;
     await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
@@ -196,7 +196,7 @@ describe('a wish that comes too late', () => {
     expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'completed', request: null });
   });
 
-  it('tells how to release or discard a run that was held meanwhile', async () => {
+  it('explains how to release or discard a run that is held by now', async () => {
     const { id } = await aRun('held');
     const run = { ...(await bench.stores.runs.get(id))!, phase: 'loading' as const };
     const late = endEarly(bench.stores.runs, { run, request: 'stop', ...base(), promise: '' }, output, () =>
@@ -206,7 +206,7 @@ describe('a wish that comes too late', () => {
     expect(await bench.stores.runs.get(id)).toMatchObject({ request: null });
   });
 
-  it('is fulfilled when a run that is to be stopped is being cancelled', async () => {
+  it('is satisfied when a run that is to be stopped is being cancelled', async () => {
     const { id } = await aRun('crawling');
     await bench.stores.runs.setRequest(id, 'cancel');
     await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, id);
@@ -216,7 +216,7 @@ describe('a wish that comes too late', () => {
 });
 
 describe('status', () => {
-  it('shows how a held run has ended although its report was not written any more', async () => {
+  it('shows how a held run ended although its report was never written', async () => {
     const { id } = await aRun('held');
     const report = { run: id, state: 'held', notes: ['nothing was published: x', 'other'], products: { stored: 2 } };
     await bench.stores.runs.setReport(id, report as never, bench.fence);
@@ -228,7 +228,7 @@ describe('status', () => {
 });
 
 describe('leaving a run that has ended', () => {
-  /** The loop was left with Ctrl-C while this was what its instance had come to. */
+  /** The loop was left with Ctrl-C while its instance was in this phase. */
   async function leaveWith(phase: 'terminating' | 'terminated') {
     const { id } = await aRun('completed');
     await createInstance(bench, id, 0);
@@ -257,7 +257,7 @@ describe('leaving a run that has ended', () => {
     expect(await hasLeftovers(bench.stores.fleet, { ...run, report: {} as never })).toBe(true);
   });
 
-  it('reports it when nothing is left', async () => {
+  it('writes the report when nothing is left', async () => {
     const { id, report } = await leaveWith('terminated');
     expect(report).toHaveBeenCalledOnce();
     expect(await hasLeftovers(bench.stores.fleet, (await bench.stores.runs.get(id))!)).toBe(false);
@@ -297,7 +297,7 @@ describe('retry', () => {
 });
 
 describe('stop', () => {
-  it('is not taken for done when the lock is held for another run', async () => {
+  it('is not treated as done when the lock is held for another run', async () => {
     const { id } = await aRun('crawling');
     await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, 'another');
     await expect(stopCommand({ ...base(), runId: id }, output)).rejects.toMatchObject({ code: 'lock-held' });
@@ -306,7 +306,7 @@ describe('stop', () => {
 });
 
 describe('cost', () => {
-  it('shows plan and actual by part and by instance, and the last runs', async () => {
+  it('shows planned and actual cost by part and by instance, and the last runs', async () => {
     const { id } = await aRun('crawling');
     await bench.db.knex('crawlfleet_instances').delete();
     const claim = { slot: 0, epoch: 1, request: { instanceType: 't4g.nano', userData: '' } as never, token: 't' };
@@ -332,7 +332,7 @@ describe('cost', () => {
 });
 
 describe('watch', () => {
-  it('ends when the run has ended, and says how', async () => {
+  it('ends when the run has ended, and prints how it ended', async () => {
     const { id } = await aRun('completed');
     expect(await watchCommand({ ...base(), runId: id }, output)).toBe(0);
     expect(documents).toMatchObject([{ run: id, state: 'completed' }]);
@@ -362,12 +362,12 @@ describe('logs', () => {
 });
 
 describe('F44 gc', () => {
-  it('says so when there is no cloud to look at', async () => {
+  it('reports when there is no cloud to check', async () => {
     expect(await gcCommand({ ...base(), dryRun: false }, output)).toBe(0);
     expect(documents).toEqual([{ staging: [] }]);
   });
 
-  it('looks at the endpoint under its owner, with that one’s clock', async () => {
+  it('checks the endpoint for its owner, by the endpoint’s clock', async () => {
     const sandbox = await startSandbox();
     try {
       configure(`aws: { endpoint: "${sandbox.endpoint}", region: ${sandbox.region}, owner: me }`);

@@ -1,4 +1,4 @@
-/** Runs `orchestrator extract` in this process, with what it prints. */
+/** Runs `orchestrator extract` in this process and captures its output. */
 import { extractCommand } from '../../../orchestrator/cli/commands/extract.ts';
 import type { ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
 import type { TrialReport } from '../../../orchestrator/cli/trial/trial-report.ts';

@@ -17,7 +17,7 @@ import type { RunningCommand } from '../../support/processes.ts';
 import { startCommand, waitFor } from '../../support/processes.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
-/** Those of real life, shorter; a holder that gets no CPU for some seconds still renews its lease in time. */
+/** The production times, shortened; a holder that gets no CPU for some seconds still renews its lease in time. */
 const TIMES = { leaseMs: 4_500, renewMs: 600, watchMs: 2_400, settleMs: 100, giveUpMs: 2_000 };
 const HOUR = 3_600_000;
 
@@ -55,7 +55,7 @@ const take = () => takeLock(createStores(db).runs, systemClock, TIMES);
 describe.each(ENGINES)('F41 the lock on %s', (engine) => {
   beforeEach(() => open(engine));
 
-  it('refuses a second main server while the first one lives, and lets it in when that one has left', async () => {
+  it('refuses a second main server while the first one lives, and admits it when the first has left', async () => {
     const first = startHolder(test.url);
     await says(first, 'held');
     const second = startHolder(test.url);
@@ -66,7 +66,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await lock.release();
   });
 
-  it('takes the place of one that was killed on this host at once', async () => {
+  it('replaces one that was killed on this host at once', async () => {
     const first = startHolder(test.url);
     await says(first, 'held');
     first.kill('SIGKILL');
@@ -77,7 +77,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await lock.release();
   });
 
-  it('takes over from a frozen one when its lease is out, and that one may not write when it thaws', async () => {
+  it('takes over from a frozen one when its lease has expired, and fences it when it thaws', async () => {
     const first = startHolder(test.url);
     await says(first, 'held');
     const fence = Number(/held (\d+)/.exec(first.stdout())![1]);
@@ -119,7 +119,7 @@ describe('F54 a database that refuses every renewal', () => {
     return { lock, renewals: () => renewals };
   }
 
-  it.each(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_CANTOPEN'])('ends the work on a file: %s', async (code) => {
+  it.each(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_CANTOPEN'])('stops the work on a file: %s', async (code) => {
     const { lock } = await refused('sqlite', code);
     await waitFor(() => lock.lost.aborted, { what: 'the lock to be given up' });
     expect(lock.lost.reason).toMatchObject({
@@ -134,7 +134,7 @@ describe('F54 a database that refuses every renewal', () => {
     ['sqlite', 'SQLITE_BUSY'],
     ['mysql', 'ER_DISK_FULL'],
     ['mysql', 'ECONNREFUSED'],
-  ] as const)('is waited for where it may come back by itself: %s %s', async (engine, code) => {
+  ] as const)('is waited for where it may recover on its own: %s %s', async (engine, code) => {
     const { lock, renewals } = await refused(engine, code);
     await waitFor(() => renewals() > (3 * QUICK.giveUpMs) / QUICK.renewMs, { what: 'many refusals' });
     expect(lock.lost.aborted).toBe(false);
@@ -152,7 +152,7 @@ describe('F46 the lock on MariaDB', () => {
     return rows[0]!.id;
   };
 
-  it('is held by a connection too, which is made anew when an administrator or wait_timeout ends it', async () => {
+  it('is also held by a connection, which is reopened when an administrator or wait_timeout ends it', async () => {
     const lock = await take();
     const id = await namedHolder();
     expect(id).not.toBeNull();
@@ -180,7 +180,7 @@ describe('F46 the lock on MariaDB', () => {
   });
 
   it(
-    'takes over within a minute from one that is frozen in a write',
+    'takes over within a minute from a main server that is frozen in a write',
     { timeout: 180_000, tags: ['nightly'] },
     async () => {
       const other = await createTestDatabase('mysql');
@@ -195,7 +195,7 @@ describe('F46 the lock on MariaDB', () => {
       const lock = await waitFor(() => take().catch(() => null), { what: 'the lock', timeoutMs: 120_000 });
       expect(performance.now() - startedMs).toBeLessThan(60_000);
       await lock.release();
-      // A named lock of which nobody has said a word in all that time stands: its connection idles on purpose.
+      // The named lock persists although nothing was sent in all that time: its connection idles on purpose.
       expect(await namedHolder(otherDb)).toBe(id);
       await idle.release();
       await otherDb.close();
@@ -222,7 +222,7 @@ describe('F46 the lock on MariaDB', () => {
   const leases = () => db.knex('crawlfleet_locks').where({ name: 'lease' }).select('expires_at');
 });
 
-/** The database behind a wire that can be cut: to its clients the same as a server that goes and comes back. */
+/** The database behind a link that can be cut: clients see a server that goes away and returns. */
 async function startCut(url: string): Promise<{ url: string; cut(): void; mend(): void; stop(): Promise<void> }> {
   const target = new URL(url);
   const { port, hostname } = target;

@@ -1,4 +1,4 @@
-/** Folders of a run that cannot be made, on the real file system. A right that is missing is not: who has all rights could not see it. */
+/** A run's folders that cannot be made, on the real file system. No missing rights: root would not notice those. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
@@ -7,7 +7,7 @@ import { makeStateFolder, whyUnwritable } from '../../../orchestrator/cli/state-
 import { AppError } from '../../../shared/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
-it('a file in the way is named, wherever it is, and nothing is made for the answer', () => {
+it('a file in the way is named, wherever it is, and the check creates nothing', () => {
   using folder = tempDir();
   const state = folder.file('.crawlfleet');
   expect(whyUnwritable(`${state}/runs/one`)).toBeNull();
@@ -24,7 +24,7 @@ it('a file in the way is named, wherever it is, and nothing is made for the answ
   expect(whyUnwritable(`${state}/sandbox/one`)).toBeNull();
 });
 
-it('a load of a run that has left nothing advises no flag that load lacks', async () => {
+it('a load of a run that has left nothing suggests no flag that load lacks', async () => {
   using folder = tempDir();
   const file = folder.file('fleet.yaml');
   writeFileSync(

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What an engineer does by hand with aws-cli; each line is an error of its own when the sandbox does not answer as AWS does.
+# What an engineer does by hand with aws-cli; each line fails on its own if the sandbox does not answer as AWS does.
 # usage: aws-cli.sh FOLDER, with AWS_ENDPOINT_URL, region and keys in the environment
 set -euo pipefail
 folder=$1

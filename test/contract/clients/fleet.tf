@@ -1,4 +1,4 @@
-# What an engineer would write for a fleet by hand: instances behind a balancer, and a bucket.
+# What an engineer would write for a fleet by hand: instances behind a load balancer, and a bucket.
 terraform {
   required_providers { aws = { source = "hashicorp/aws" } }
 }

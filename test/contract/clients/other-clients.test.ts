@@ -1,6 +1,6 @@
 /**
- * The sandbox read by clients that nobody here wrote: aws-cli, boto3 and Terraform's AWS provider. They ask for more than our
- * adapters do and believe less; what they need is in the sandbox for their sake.
+ * The sandbox used by third-party clients: aws-cli, boto3 and Terraform's AWS provider. They request more than our
+ * adapters do and validate more strictly; the sandbox has what they need for their sake.
  *
  * @module-tag nightly
  */
@@ -18,7 +18,7 @@ import { tempDir } from '../../support/temp-dir.ts';
 
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-/** Where the provider lies on machines without a registry: Terraform's own name for such a folder. */
+/** The provider's folder on machines without a registry: a filesystem mirror, as Terraform calls it. */
 const MIRROR = process.env.CRAWLFLEET_TERRAFORM_MIRROR ?? '/opt/tf-plugins';
 
 const AWS_CLI = await findProgram('aws');
@@ -67,7 +67,7 @@ describe('the sandbox, read by', () => {
     AWS_SESSION_TOKEN: undefined,
     AWS_PROFILE: undefined,
     AWS_REGION: 'ap-northeast-1',
-    // The older aws-cli knows only this one.
+    // Old versions of aws-cli know only this variable.
     AWS_DEFAULT_REGION: 'ap-northeast-1',
     AWS_EC2_METADATA_DISABLED: 'true',
     AWS_PAGER: '',
@@ -116,7 +116,7 @@ describe('the sandbox, read by', () => {
       const terraform = (...args: string[]) => expectToWork(TERRAFORM!, [...args, '-no-color', '-input=false'], more);
       await terraform('init');
       expect(await terraform('apply', '-auto-approve')).toContain('9 added');
-      // With -detailed-exitcode 2 would be: there is something to change.
+      // With -detailed-exitcode, 2 would mean: there is something to change.
       await terraform('plan', '-detailed-exitcode');
       expect(await terraform('destroy', '-auto-approve')).toContain('9 destroyed');
       await expectNothingAlive(2);

@@ -1,7 +1,7 @@
-/** For `npm run contract` alone: no part of the test command, and it needs none of what that sets up. */
+/** Only for `npm run contract`: not part of the test command, and needs none of its setup. */
 import { defineConfig } from 'vitest/config';
 
-/** A balancer takes minutes on AWS, and making one is part of hooks too. */
+/** A load balancer takes minutes on AWS, and hooks make one, too. */
 const TIMEOUT_MS = 15 * 60_000;
 
 export default defineConfig({

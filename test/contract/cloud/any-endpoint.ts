@@ -28,10 +28,10 @@ async function describeEndpoint(endpoint: string): Promise<void> {
   const { name, balancer } = await probeEndpoint(options);
   describeEndpointContracts({
     title: `${name === 'unknown' ? 'an unknown endpoint' : name}, ${endpoint}`,
-    // Of the sandbox nothing is known that differs.
+    // No divergence of the sandbox is known.
     name: name === 'sandbox' ? 'none' : name,
     start: () => Promise.resolve({ options, stop: nothing }),
-    // The sandbox needs a port that takes no rights; to the others it is a number.
+    // The sandbox needs an unprivileged port; the other endpoints accept any number.
     listenPort: (n) => 18_100 + n,
     ...(balancer === 'missing' ? { without: ['LoadBalancer'] as const } : {}),
   });

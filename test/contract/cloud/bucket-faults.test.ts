@@ -26,36 +26,33 @@ describe('ensureBucket at an endpoint that misbehaves', () => {
   it.each([
     ['HEAD is forbidden', [{ status: 403, body: '' }]],
     ['the name is taken', [NOT_THERE, s3Error(409, 'BucketAlreadyExists')]],
-  ])('says that the bucket is somebody else’s when %s', async (_, answers) => {
+  ])('reports that another account owns the bucket when %s', async (_, answers) => {
     await expect(ensure(answers)).rejects.toMatchObject({
       code: 'aws-denied',
-      message: expect.stringContaining('shop-bucket belongs to somebody else'),
+      message: expect.stringContaining('shop-bucket belongs to another account'),
       hint: expect.stringContaining('aws.bucket'),
     });
   });
 
-  it('says that the bucket is in another region', async () => {
+  it('reports that the bucket is in another region', async () => {
     await expect(ensure([{ status: 301, body: '' }])).rejects.toMatchObject({ code: 'aws-invalid' });
   });
 
-  it('takes a fault of the server for what it is', async () => {
+  it('reports a server error as one', async () => {
     await expect(ensure([{ status: 500, body: '' }])).rejects.toMatchObject({ code: 'aws-failed' });
   });
 
   it.each([
     ['we made it before', [NOT_THERE, s3Error(409, 'BucketAlreadyOwnedByYou')]],
-    [
-      'another process makes it at this moment',
-      [NOT_THERE, s3Error(409, 'OperationAborted'), { status: 200, body: '' }],
-    ],
-  ])('is content when %s', async (_, answers) => {
+    ['another process is making it', [NOT_THERE, s3Error(409, 'OperationAborted'), { status: 200, body: '' }]],
+  ])('succeeds when %s', async (_, answers) => {
     expect(await ensure(answers)).toBe('exists');
   });
 
   it.each([
     ['ap-northeast-1', true],
     ['us-east-1', false],
-  ])('names the region where AWS wants it: %s, %s', async (region, named) => {
+  ])('sends the region where AWS requires it: %s, %s', async (region, named) => {
     expect(await ensure([NOT_THERE], region)).toBe('created');
     expect(endpoint!.calls[1]!.toString().includes('LocationConstraint')).toBe(named);
   });

@@ -1,15 +1,15 @@
-/** The cases of a contract at one endpoint. Where a divergence is listed the case has to fail: one that no longer does is taken out of the list. */
+/** The cases of a contract at one endpoint. A case with a listed divergence must fail; delist it once it passes. */
 import { expect, it } from 'vitest';
 import type { Divergence } from './divergences.ts';
 import { DIVERGENCES } from './divergences.ts';
 
 export interface ContractCases {
   it: (title: string, run: () => Promise<void>) => void;
-  /** To be called last: a listed divergence that is no case of the contract is a slip of the pen. */
+  /** Call it last: a listed divergence that matches no case of the contract is a typo. */
   end: () => void;
 }
 
-/** @param endpoint as divergences.ts names it; 'none' where none is allowed */
+/** @param endpoint as named in divergences.ts; 'none' where none is allowed */
 export function contractCases(contract: Divergence['contract'], endpoint: string): ContractCases {
   const listed = DIVERGENCES.filter((d) => d.contract === contract && d.endpoint === endpoint);
   const titles = new Set<string>();
@@ -21,7 +21,7 @@ export function contractCases(contract: Divergence['contract'], endpoint: string
       else it(`differs from AWS: ${title} (${divergence.why})`, () => expectToFail(run, endpoint));
     },
     end() {
-      it('has only divergences that are cases of it', () => {
+      it('has only divergences that match a case', () => {
         expect(listed.map((d) => d.title).filter((title) => !titles.has(title))).toEqual([]);
       });
     },

@@ -1,4 +1,4 @@
-/** Keys for AWS that change while the program runs: the SDK's own chain and its own client, on files of the test. */
+/** AWS keys that change while the program runs: the SDK's own chain and its own client, on files of the test. */
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { STSClient } from '@aws-sdk/client-sts';
@@ -27,16 +27,16 @@ describe('keys in the credentials file', () => {
     folder.remove();
   });
 
-  it('are read again when it was rewritten', async () => {
+  it('are read again after the file was rewritten', async () => {
     write('AKIAFIRST');
     expect(await readKeys()).toMatchObject({ accessKeyId: 'AKIAFIRST' });
     write('AKIASECOND');
     expect(await readKeys()).toMatchObject({ accessKeyId: 'AKIASECOND' });
   });
 
-  it('reach a client of the SDK that lives on', async () => {
+  it('reach an SDK client that already exists', async () => {
     write('AKIAFIRST');
-    // A clock two minutes slow makes the end that the keys are given one within the SDK's five minutes.
+    // With a clock two minutes slow, the expiry that the keys are given falls within the SDK's five minutes.
     const client = new STSClient({
       region: 'us-east-1',
       credentials: keysReadAgain(readKeys, () => Date.now() - 120_000),
@@ -53,16 +53,16 @@ describe('keys in the credentials file', () => {
 describe('keysReadAgain', () => {
   const keys = { accessKeyId: 'a', secretAccessKey: 's' };
 
-  it('has keys without an end asked for again a minute later', async () => {
+  it('has keys without an expiry requested again a minute later', async () => {
     const provider = keysReadAgain(
       async () => keys,
       () => NOW,
     );
-    // The SDK asks five minutes ahead.
+    // The SDK requests new ones five minutes ahead.
     expect((await provider()).expiration).toEqual(new Date(NOW + 360_000));
   });
 
-  it('keeps keys that are still good when others cannot be read, and no longer', async () => {
+  it('keeps valid keys while no others can be read, but not after they expire', async () => {
     let nowMs = NOW;
     let fails = false;
     const read = async () => {

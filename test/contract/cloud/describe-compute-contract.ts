@@ -1,4 +1,4 @@
-/** What every Compute must do, run for the fake and for the SDK adapter at each endpoint there is. */
+/** What every Compute must do, run for the fake and for the SDK adapter at each available endpoint. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { CloudInstance, Compute, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
@@ -11,7 +11,7 @@ export interface ComputeFixture {
   architecture: 'x86_64' | 'arm64';
   /** Boots nothing, or nothing that matters. */
   userData: string;
-  /** What is waited for what comes by itself; left out: as `eventually` has it. */
+  /** How long to wait for an eventual result; default: that of `eventually`. */
   patienceMs?: number;
   stop(): Promise<void>;
 }
@@ -85,7 +85,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect((await compute.list(runOf(wanted))).map((i) => i.id)).toEqual([instance.id]);
     });
 
-    it('comes to run, with an address and a zone', async () => {
+    it('reaches running, with an address and a zone', async () => {
       const wanted = request();
       await launched(wanted);
       const running = await seen(wanted, 'running');
@@ -93,7 +93,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect(running.zone).toMatch(/^[a-z-]+-\d[a-z]$/);
     });
 
-    it('gives the same instance for the same request sent again, and no second one', async () => {
+    it('returns the same instance for a repeated request, and launches no second one', async () => {
       const wanted = request();
       const first = await launched(wanted);
       const second = await launched(wanted);
@@ -101,7 +101,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect(await compute.list(runOf(wanted))).toHaveLength(1);
     });
 
-    it('does not know what to make of a token that is used again for another request', async () => {
+    it('reports an unknown outcome for a token that is reused for another request', async () => {
       const wanted = request();
       await launched(wanted);
       const result = await compute.launch({ ...wanted, userData: `${wanted.userData}\n# other` });
@@ -109,7 +109,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect(await compute.list(runOf(wanted))).toHaveLength(1);
     });
 
-    it('refuses the token of an instance that is dead', async () => {
+    it('refuses the token of a terminated instance', async () => {
       const wanted = request();
       const instance = await launched(wanted);
       await compute.terminate([instance.id]);
@@ -131,14 +131,14 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect(await compute.list({ key: 'no-such-key', value: runOf(mine).value })).toEqual([]);
     });
 
-    it('terminates each instance of a list, though one of the ids is not known', async () => {
+    it('terminates each instance of a list, even if one of the IDs is unknown', async () => {
       const wanted = request();
       const instance = await launched(wanted);
       await compute.terminate(['i-0123456789abcdef0', instance.id]);
       await seen(wanted, 'terminated');
     });
 
-    it('takes a second terminate, and one of nothing', async () => {
+    it('accepts a second terminate, and one of an empty list', async () => {
       const wanted = request();
       const instance = await launched(wanted);
       await compute.terminate([instance.id]);
@@ -147,11 +147,11 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       await seen(wanted, 'terminated');
     });
 
-    it('has no console output of an instance that is not known', async () => {
+    it('has no console output of an unknown instance', async () => {
       expect(await compute.consoleOutput('i-0123456789abcdef0')).toBeNull();
     });
 
-    it('shows the subnets of the default VPC, or those that are asked for', async () => {
+    it('lists the subnets of the default VPC, or those requested', async () => {
       const all = await compute.subnets([]);
       expect(all.length).toBeGreaterThanOrEqual(2);
       expect(new Set(all.map((s) => s.vpcId)).size).toBe(1);
@@ -159,14 +159,14 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       expect(await compute.subnets([all[0]!.id])).toEqual([all[0]]);
     });
 
-    it('says which subnet does not exist', async () => {
+    it('names the subnet that does not exist', async () => {
       await expect(compute.subnets(['subnet-0123456789abcdef0'])).rejects.toMatchObject({
         code: 'aws-invalid',
         message: expect.stringContaining('subnet-0123456789abcdef0'),
       });
     });
 
-    it('gives the default group of a VPC, and an error for a VPC without one', async () => {
+    it('returns the default group of a VPC, and an error for a VPC without one', async () => {
       const [subnet] = await compute.subnets([]);
       const groups = await compute.securityGroups([], subnet!.vpcId);
       expect(groups).toHaveLength(1);
@@ -174,7 +174,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       await expect(compute.securityGroups([], 'vpc-0123456789abcdef0')).rejects.toMatchObject({ code: 'aws-invalid' });
     });
 
-    it('says which tag no security group of the VPC has', async () => {
+    it('names the tag that no security group of the VPC has', async () => {
       const [subnet] = await compute.subnets([]);
       await expect(compute.securityGroups(['tag:no-such-key=x'], subnet!.vpcId)).rejects.toMatchObject({
         code: 'aws-invalid',
@@ -182,7 +182,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
       });
     });
 
-    it('gives an image for the architecture', async () => {
+    it('returns an image for the architecture', async () => {
       const image = await compute.image(null, fixture.architecture);
       expect(image).toMatch(/^ami-/);
       expect(await compute.image(image, fixture.architecture)).toBe(image);

@@ -1,4 +1,4 @@
-/** What every LoadBalancer must do, run for the fake and for the SDK adapter at each endpoint there is. */
+/** What every LoadBalancer must do, run for the fake and for the SDK adapter at each available endpoint. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';
@@ -8,13 +8,13 @@ import { eventually } from './eventually.ts';
 
 export interface LoadBalancerFixture {
   balancers: LoadBalancer;
-  /** Where the targets come from. */
+  /** Source of the targets. */
   compute: Compute;
   instanceType: string;
   architecture: 'x86_64' | 'arm64';
-  /** Ports for the n-th balancer of this suite. */
+  /** Port for the n-th load balancer of this suite. */
   listenPort(n: number): number;
-  /** What is waited for what comes by itself; left out: as `eventually` has it. */
+  /** How long to wait for an eventual result; default: that of `eventually`. */
   patienceMs?: number;
   stop(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export function describeLoadBalancerContract(
       );
     });
     afterAll(async () => {
-      // Only what a case that failed has left.
+      // Only what a failed case has left.
       for (let n = 1; n <= serial; n++) {
         for (const left of [`crawl-${salt}-${n}`, `crawl-${salt}-${n}-theirs`]) await balancers.removeByName(left);
       }
@@ -89,20 +89,20 @@ export function describeLoadBalancerContract(
         fixture.patienceMs,
       );
 
-    it('makes a balancer with an address, which becomes active', async () => {
+    it('makes a load balancer with an address, which becomes active', async () => {
       const balancer = await balancers.ensure(request);
       expect(balancer.url).toMatch(/^http:\/\/[^/]+[^/]$/);
       await active(balancer);
       await balancers.remove(balancer);
     });
 
-    it('finds what it made before instead of making it twice', async () => {
+    it('finds the load balancer it made before instead of making a second one', async () => {
       const balancer = await balancers.ensure(request);
       expect(await balancers.ensure(request)).toEqual(balancer);
       await balancers.remove(balancer);
     });
 
-    it('registers a running instance, again without harm, and shows its health', async () => {
+    it('registers a running instance, again without harm, and reports its health', async () => {
       const balancer = await balancers.ensure(request);
       await active(balancer);
       expect(await balancers.health(balancer)).toEqual(new Map());
@@ -112,13 +112,13 @@ export function describeLoadBalancerContract(
       await balancers.remove(balancer);
     });
 
-    it('says not-running for an instance that cannot be a target', async () => {
+    it('reports not-running for an instance that cannot be a target', async () => {
       const balancer = await balancers.ensure(request);
       expect(await balancers.register(balancer, 'i-0123456789abcdef0')).toBe('not-running');
       await balancers.remove(balancer);
     });
 
-    it('deregisters a target, also one that is not there', async () => {
+    it('deregisters a target, even one that is not registered', async () => {
       const balancer = await balancers.ensure(request);
       await balancers.register(balancer, runningId);
       await balancers.deregister(balancer, runningId);
@@ -131,7 +131,7 @@ export function describeLoadBalancerContract(
       await balancers.remove(balancer);
     });
 
-    it('removes everything, and takes a second remove', async () => {
+    it('removes everything, and accepts a second remove', async () => {
       const balancer = await balancers.ensure(request);
       await balancers.register(balancer, runningId);
       await balancers.remove(balancer);
@@ -140,7 +140,7 @@ export function describeLoadBalancerContract(
       await expect(balancers.health(balancer)).rejects.toMatchObject({ code: 'aws-not-found' });
     });
 
-    it('lists what carries an owner’s tag, as one under its name, and nothing of others', async () => {
+    it('lists what carries an owner’s tag, grouped under its name, and nothing of other owners', async () => {
       const tags = { 'crawlfleet:owner': `me-${salt}-${serial}`, 'crawlfleet:run': 'run-1' };
       const mine = await balancers.ensure({ ...request, tags });
       const theirs = await balancers.ensure({
@@ -167,7 +167,7 @@ export function describeLoadBalancerContract(
       await balancers.remove(theirs);
     });
 
-    it('finds a balancer by name and by ARN, and says when there is none', async () => {
+    it('finds a load balancer by name and by ARN, and reports when there is none', async () => {
       const users = await balancers.ensure(request);
       const found = await balancers.find(request.name);
       expect(found).toMatchObject({ loadBalancerArn: users.loadBalancerArn, type: 'application', vpcId: base.vpcId });
@@ -177,7 +177,7 @@ export function describeLoadBalancerContract(
       await balancers.remove(users);
     });
 
-    it('puts a listener of its own on a balancer of the user’s, and takes away no more than that', async () => {
+    it('adds its own listener to a load balancer of the user’s, and removes no more than that', async () => {
       const users = await balancers.ensure(request);
       const tags = { 'crawlfleet:owner': `me-${serial}`, 'crawlfleet:run': 'run-1' };
       const joined = (name: string) => balancers.ensure({ ...request, name, existing: request.name, tags });
@@ -209,7 +209,7 @@ export function describeLoadBalancerContract(
       await balancers.remove(users);
     });
 
-    it('says that the balancer to join does not exist', async () => {
+    it('reports that the load balancer to join does not exist', async () => {
       await expect(balancers.ensure({ ...request, existing: 'no-such-balancer' })).rejects.toMatchObject({
         code: 'aws-not-found',
         message: expect.stringContaining('no-such-balancer'),
@@ -217,7 +217,7 @@ export function describeLoadBalancerContract(
       await balancers.removeByName(request.name);
     });
 
-    it('removes by name what a dead run left, and takes a name that nothing has', async () => {
+    it('removes by name what a dead run left, and accepts a name that nothing has', async () => {
       const balancer = await balancers.ensure(request);
       await balancers.removeByName(request.name);
       expect(await balancers.isActive(balancer)).toBe(false);

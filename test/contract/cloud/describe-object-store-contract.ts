@@ -1,4 +1,4 @@
-/** What every ObjectStore must do, run for the fake and for the SDK adapter at each endpoint there is. */
+/** What every ObjectStore must do, run for the fake and for the SDK adapter at each available endpoint. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ObjectInfo, ObjectStore } from '../../../shared/ports/object-store.ts';
@@ -6,7 +6,7 @@ import { contractCases } from './contract-case.ts';
 
 export interface ObjectStoreFixture {
   store: ObjectStore;
-  /** Gets a presigned URL as an instance would: without credentials. */
+  /** Fetches a presigned URL as an instance would: without credentials. */
   fetchUrl(url: string): Promise<Uint8Array>;
   stop(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export function describeObjectStoreContract(
     });
     afterAll(() => fixture?.stop());
 
-    it('gives back the bytes that were put, also none at all', async () => {
+    it('returns the bytes that were put, including an empty object', async () => {
       const body = Uint8Array.from({ length: 70_000 }, (_, i) => (i * 31) % 256);
       expect(await store.putIfAbsent('bytes/a', body, 'application/gzip')).toBe('created');
       expect(await store.putIfAbsent('bytes/empty', new Uint8Array(), 'text/plain')).toBe('created');
@@ -44,19 +44,19 @@ export function describeObjectStoreContract(
       expect(await store.get('bytes/empty')).toEqual(new Uint8Array());
     });
 
-    it('gives no object that is larger than what was asked for', async () => {
+    it('returns no object larger than the requested maximum', async () => {
       await store.putIfAbsent('bounded/a', new Uint8Array(70_000), 'application/gzip');
       expect(await store.get('bounded/a', 70_000)).toHaveLength(70_000);
       await expect(store.get('bounded/a', 69_999)).rejects.toMatchObject({ code: 'object-corrupt' });
     });
 
-    it('leaves an object that exists as it is', async () => {
+    it('does not overwrite an existing object', async () => {
       expect(await store.putIfAbsent('once/a', bytes('first'), 'text/plain')).toBe('created');
       expect(await store.putIfAbsent('once/a', bytes('second'), 'text/plain')).toBe('exists');
       expect(text(await store.get('once/a'))).toBe('first');
     });
 
-    it('lets one of many writers of the same key win, and everybody reads that one', async () => {
+    it('lets one of many writers of the same key win, and all readers see that one', async () => {
       const answers = await Promise.all(
         Array.from({ length: 8 }, (_, i) => store.putIfAbsent('race/a', bytes(`writer ${i}`), 'text/plain')),
       );
@@ -64,7 +64,7 @@ export function describeObjectStoreContract(
       expect(text(await store.get('race/a'))).toBe(`writer ${answers.indexOf('created')}`);
     });
 
-    it('takes a large object as a stream, once, and knows that it is there', async () => {
+    it('stores a large object from a stream, once, and reports that it exists', async () => {
       const chunk = Uint8Array.from({ length: 1_000_000 }, (_, i) => (i * 17) % 251);
       const hash = createHash('sha256');
       for (let i = 0; i < 9; i++) hash.update(chunk);
@@ -83,7 +83,7 @@ export function describeObjectStoreContract(
       expect(createHash('sha256').update(body!).digest('hex')).toBe(source.sha256);
     });
 
-    it('has null for an object that is not there', async () => {
+    it('returns null for a missing object', async () => {
       expect(await store.get('missing/a')).toBeNull();
     });
 
@@ -106,7 +106,7 @@ export function describeObjectStoreContract(
       expect((await all(store.list('odd/'))).map((o) => o.key)).toEqual(keys);
     });
 
-    it('gives an object to anybody who has its presigned URL', async () => {
+    it('serves an object to any client that has its presigned URL', async () => {
       await store.putIfAbsent('signed/a b', bytes('for anybody'), 'text/plain');
       expect(text(await fixture.fetchUrl(await store.presignGet('signed/a b', 60_000)))).toBe('for anybody');
     });

@@ -1,21 +1,21 @@
 /**
- * What endpoints that are not AWS do otherwise, of what the adapters' contracts ask. All that is known stands here and
- * nowhere else; the code tolerates each of these (docs/decisions/endpoints.md says how).
+ * Where endpoints other than AWS deviate from the adapters' contracts. Every known deviation is listed here and nowhere
+ * else; the code tolerates each of these (docs/decisions/endpoints.md explains how).
  */
 export interface Divergence {
-  /** As the endpoint is recognized by orchestrator/cloud/probe.ts. */
+  /** The name by which orchestrator/cloud/probe.ts recognizes the endpoint. */
   endpoint: 'moto' | 'localstack' | 'unknown';
   contract: 'Compute' | 'LoadBalancer' | 'ObjectStore';
-  /** The case of the contract that does not hold there. */
+  /** The case of the contract that fails there. */
   title: string;
   why: string;
 }
 
 /** LocalStack 4.14.0 and moto 5.2.1 launch again for a token that they have seen. */
 const TOKEN_CASES = [
-  'gives the same instance for the same request sent again, and no second one',
-  'does not know what to make of a token that is used again for another request',
-  'refuses the token of an instance that is dead',
+  'returns the same instance for a repeated request, and launches no second one',
+  'reports an unknown outcome for a token that is reused for another request',
+  'refuses the token of a terminated instance',
 ];
 
 export const DIVERGENCES: readonly Divergence[] = [
@@ -30,7 +30,7 @@ export const DIVERGENCES: readonly Divergence[] = [
   {
     endpoint: 'moto',
     contract: 'LoadBalancer',
-    title: 'says not-running for an instance that cannot be a target',
-    why: 'moto registers whatever it is given',
+    title: 'reports not-running for an instance that cannot be a target',
+    why: 'moto registers any target',
   },
 ];

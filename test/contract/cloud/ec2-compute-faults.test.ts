@@ -4,9 +4,9 @@ import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
 import { EMPTY_200, ec2Error, HTML_500, instancesPage, startScriptedEndpoint } from './scripted-endpoint.ts';
 
-/** For what must succeed: this process serves and asks, and may be held up. */
+/** For what must succeed: one process is both server and client, and may be slow. */
 const PATIENT_MS = 20_000;
-/** For what only ends by it. */
+/** For calls that only this limit ends. */
 const IMPATIENT_MS = 300;
 const limitFor = (answer: Answer) => ({ timeoutMs: answer === 'silence' ? IMPATIENT_MS : PATIENT_MS });
 
@@ -47,7 +47,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     return { compute, calls: endpoint.calls };
   }
 
-  it('names the key of the configuration when EC2 does not take what is in it for a name', async () => {
+  it('names the configuration key when EC2 refuses its value as a name', async () => {
     const { compute } = await computeAt((call) => {
       const code = { DescribeImages: 'InvalidAMIID', DescribeSubnets: 'InvalidSubnetID' }[call.get('Action')!];
       return ec2Error(`${code ?? 'InvalidGroupId'}.Malformed`);
@@ -57,7 +57,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     await expect(compute.securityGroups(['foo'], 'vpc-1')).rejects.toThrow(/^aws\.security_groups: .*Malformed/);
   });
 
-  it('asks for everything in the launch call itself', async () => {
+  it('sends everything in the launch call itself', async () => {
     const { compute, calls } = await computeAt(() => ({
       status: 200,
       body: '<RunInstancesResponse><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet></RunInstancesResponse>',
@@ -92,23 +92,23 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
 
   it.each([
     ['the reply is lost', 'reset'],
-    ['there is no reply', 'silence'],
+    ['no reply arrives', 'silence'],
     ['a gateway answers', EMPTY_200],
     ['a proxy answers', HTML_500],
     ['EC2 fails', ec2Error('InternalError', 500)],
     ['the token was used otherwise', ec2Error('IdempotentParameterMismatch')],
-  ] as const)('does not know what a launch did when %s', async (_, answer) => {
+  ] as const)('reports an unknown launch outcome when %s', async (_, answer) => {
     const { compute } = await computeAt(() => answer, limitFor(answer));
     expect((await compute.launch(REQUEST)).kind).toBe('unknown');
   });
 
-  it('sends the same token when the SDK tries again', async () => {
+  it('sends the same token when the SDK retries', async () => {
     const { compute, calls } = await computeAt(() => 'reset', { maxAttempts: 3 });
     await compute.launch(REQUEST);
     expect(calls.map((c) => c.get('ClientToken'))).toEqual(['token-1', 'token-1', 'token-1']);
   });
 
-  it('follows pages to the last, also over empty ones, and drops what has not the tag', async () => {
+  it('follows all pages, including empty ones, and drops instances without the tag', async () => {
     const pages = [instancesPage(['i-1', 'i-2'], 'p2'), instancesPage([], 'p3'), instancesPage(['i-3'])];
     const { compute, calls } = await computeAt((_, n) => pages[n - 1]!);
     expect((await compute.list(RUN)).map((i) => i.id)).toEqual(['i-1', 'i-2', 'i-3']);
@@ -117,7 +117,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     expect(calls[0]!.has('InstanceId.1')).toBe(false);
   });
 
-  it('drops instances of others when the endpoint ignores the filter', async () => {
+  it('drops instances of other owners when the endpoint ignores the filter', async () => {
     const { compute } = await computeAt(() => instancesPage(['i-1'], undefined, 'run-of-somebody-else'));
     expect(await compute.list(RUN)).toEqual([]);
   });
@@ -140,7 +140,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     await expect(compute.list(RUN)).rejects.toMatchObject({ code: 'aws-failed' });
   });
 
-  it('terminates one by one when one id fails the list, and counts an unknown one as done', async () => {
+  it('terminates one by one when one ID fails the list, and counts an unknown one as done', async () => {
     const { compute, calls } = await computeAt((call) =>
       call.has('InstanceId.2') || call.get('InstanceId.1') === 'i-2'
         ? ec2Error('InvalidInstanceID.NotFound')
@@ -150,7 +150,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     expect(calls.map((c) => c.get('InstanceId.1'))).toEqual(['i-1', 'i-1', 'i-2', 'i-3']);
   });
 
-  it('terminates the others before it says that one is protected', async () => {
+  it('terminates the remaining instances before it reports that one is protected', async () => {
     const { compute, calls } = await computeAt((call) =>
       call.has('InstanceId.2') || call.get('InstanceId.1') === 'i-1'
         ? ec2Error('OperationNotPermitted')
@@ -160,7 +160,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     expect(calls.at(-1)!.get('InstanceId.1')).toBe('i-2');
   });
 
-  it('asks for console output without Latest where the type does not have it', async () => {
+  it('requests console output without Latest where the type does not support it', async () => {
     const { compute } = await computeAt((call) =>
       call.has('Latest')
         ? ec2Error('UnsupportedOperation')

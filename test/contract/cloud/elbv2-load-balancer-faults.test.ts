@@ -4,7 +4,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
 import { EMPTY_200, elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
 
-/** Lets virtual time pass until the promise is settled, and settles as it does. */
+/** Advances virtual time until the promise is settled, and settles the same way. */
 async function passTimeUntil<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
   const state = { settled: false };
   const settle = () => (state.settled = true);
@@ -97,7 +97,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     expect(call('CreateListener')).toMatchObject({ Port: '80', 'DefaultActions.member.1.TargetGroupArn': 'arn:g' });
   });
 
-  it('takes what somebody made between the look and the creation', async () => {
+  it('uses a load balancer that another process made between the check and the creation', async () => {
     let made = false;
     const { balancers } = await balancersAt((action) => {
       if (action === 'DescribeTargetGroups') return made ? result(action, GROUP) : elbError('TargetGroupNotFound');
@@ -112,7 +112,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     expect(await balancers.ensure(REQUEST)).toMatchObject({ targetGroupArn: 'arn:g' });
   });
 
-  it('waits for a target group that its balancer still holds', async () => {
+  it('waits for a target group that its load balancer still uses', async () => {
     let refusals = 3;
     const { balancers, clock, calls } = await balancersAt((action) =>
       action === 'DeleteTargetGroup' && refusals-- > 0 ? elbError('ResourceInUse') : result(action, ''),
@@ -121,7 +121,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     expect(calls.filter((c) => c.get('Action') === 'DeleteTargetGroup')).toHaveLength(4);
   });
 
-  it('says so when the target group stays in use', async () => {
+  it('reports that the target group stays in use', async () => {
     const { balancers, clock } = await balancersAt((action) =>
       action === 'DeleteTargetGroup' ? elbError('ResourceInUse') : result(action, ''),
     );
@@ -143,12 +143,12 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     ['provisioning', false],
     ['active', true],
     ['active_impaired', true],
-  ])('takes a balancer that is %s for active: %s', async (state, active) => {
+  ])('reports whether a load balancer that is %s is active: %s', async (state, active) => {
     const { balancers } = await balancersAt((action) => result(action, LB.replace('STATE', state)));
     expect(await balancers.isActive(BALANCER)).toBe(active);
   });
 
-  it('says so when a balancer failed to be provisioned', async () => {
+  it('reports a load balancer that failed to be provisioned', async () => {
     const { balancers } = await balancersAt((action) => result(action, LB.replace('STATE', 'failed')));
     await expect(balancers.isActive(BALANCER)).rejects.toMatchObject({ code: 'aws-failed' });
   });
@@ -158,7 +158,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     await expect(balancers.health(BALANCER)).rejects.toMatchObject({ code: 'aws-failed' });
   });
 
-  it('says that the endpoint has no ELBv2', async () => {
+  it('reports that the endpoint has no ELBv2', async () => {
     const { balancers } = await balancersAt(() => elbError('InvalidAction'));
     await expect(balancers.ensure(REQUEST)).rejects.toMatchObject({ code: 'aws-capability-missing' });
   });
@@ -171,7 +171,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     ],
     ['unused', '<Reason>Target.NotInUse</Reason>', 'Target.NotInUse'],
     ['healthy', '', null],
-  ])('F13: says why a target is %s', async (state, reason, why) => {
+  ])('F13: explains why a target is %s', async (state, reason, why) => {
     const target = `<member><Target><Id>i-1</Id></Target><TargetHealth><State>${state}</State>${reason}</TargetHealth></member>`;
     await balancersAt(() =>
       result('DescribeTargetHealth', `<TargetHealthDescriptions>${target}</TargetHealthDescriptions>`),

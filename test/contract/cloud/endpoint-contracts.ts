@@ -1,4 +1,4 @@
-/** The three contracts at one endpoint through the SDK, each with adapters of its own; what they make there is removed again. */
+/** The three contracts at one endpoint through the SDK, each with its own adapters; they remove what they make. */
 import { randomBytes } from 'node:crypto';
 import { DeleteBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
@@ -10,16 +10,16 @@ import { describeLoadBalancerContract } from './describe-load-balancer-contract.
 import { describeObjectStoreContract } from './describe-object-store-contract.ts';
 
 export interface ContractEndpoint {
-  /** In the titles. */
+  /** For the titles. */
   title: string;
-  /** As divergences.ts names it; 'none' where none is allowed. */
+  /** As named in divergences.ts; 'none' where none is allowed. */
   name: string;
   start(): Promise<{ options: AwsOptions; stop: () => Promise<void> }>;
-  /** Port for the n-th balancer. */
+  /** Port for the n-th load balancer. */
   listenPort: (n: number) => number;
-  /** What is waited for what comes by itself; default 20 s. */
+  /** How long to wait for an eventual result; default 20 s. */
   patienceMs?: number;
-  /** Left out where there is none, which is then said by the caller. */
+  /** Contracts that the endpoint lacks; the caller reports them. */
   without?: readonly 'LoadBalancer'[];
 }
 
@@ -43,7 +43,7 @@ export function describeEndpointContracts(at: ContractEndpoint): void {
   };
   describeComputeContract(
     `EC2 SDK at ${title}`,
-    // Powers itself off at once where somebody should really carry it out.
+    // Powers off at once wherever a real machine boots it.
     async () => ({ ...(await start()), userData: '#!/bin/sh\nsystemctl poweroff\n' }),
     name,
   );

@@ -1,9 +1,9 @@
-/** Waits for what comes by itself, without a fixed sleep. */
+/** Waits for an eventual result, without a fixed sleep. */
 import { setTimeout as delay } from 'node:timers/promises';
 
 const LIMIT_MS = 20_000;
 
-/** The first value that is not null; an error that names what did not come in that time. */
+/** The first value that is not null; at the time limit an error that names what is missing. */
 export async function eventually<T>(what: string, look: () => Promise<T | null>, limitMs = LIMIT_MS): Promise<T> {
   const until = performance.now() + limitMs;
   while (performance.now() < until) {

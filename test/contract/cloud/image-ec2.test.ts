@@ -1,4 +1,4 @@
-/** Making and finding images through the SDK: at the sandbox, and at moto where it is on PATH. */
+/** Making and finding images through the SDK: against the sandbox, and against moto if it is on PATH. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
@@ -57,7 +57,7 @@ describe.each<[string, (() => Promise<Place>) | null]>([
     }
 
     const base = (): Promise<string> =>
-      // moto knows no Debian 13; what it is made from does not matter here.
+      // moto has no Debian 13; the base image does not matter here.
       name === 'moto' ? compute.image(null, 'arm64') : images.baseImage(null, 'arm64');
 
     async function make(word: string): Promise<string> {
@@ -88,21 +88,21 @@ describe.each<[string, (() => Promise<Place>) | null]>([
       expect(await compute.image(id, 'arm64', 'browser')).toBe(id);
 
       await images.removeImage(own!);
-      // Twice is fine.
+      // A second removal is harmless.
       await images.removeImage(own!);
       expect(await images.ownImages()).toEqual([]);
       expect(await compute.image(null, 'arm64', 'browser')).toBe(before);
     });
 
-    it('takes the newest of its own', async () => {
+    it('uses the newest of its own images', async () => {
       await make('two');
-      // The dates of images have no more than seconds on some endpoints.
+      // On some endpoints image dates have a resolution of one second.
       await new Promise((resolve) => setTimeout(resolve, name === 'moto' ? 1_100 : 10));
       const newer = await make('three');
       expect(await compute.image(null, 'arm64', 'browser')).toBe(newer);
     });
 
-    it('does not know the state of what is not there', async () => {
+    it('reports no state for an image that does not exist', async () => {
       expect(await images.imageState(NOWHERE)).toBeNull();
       expect(await images.builderState('i-0123456789abcdef0')).toBeNull();
     });
@@ -126,7 +126,7 @@ describe('the image for browsers at the sandbox', () => {
     await sandbox?.stop();
   });
 
-  it.each(['x86_64', 'arm64'] as const)('is Debian 13 where there is none of its own (%s)', async (architecture) => {
+  it.each(['x86_64', 'arm64'] as const)('is Debian 13 where the account has none (%s)', async (architecture) => {
     const debian = await images.baseImage(null, architecture);
     expect(await compute.image(null, architecture, 'browser')).toBe(debian);
     expect(await compute.image(null, architecture, 'http')).not.toBe(debian);
@@ -151,7 +151,7 @@ describe('the image for browsers at the sandbox', () => {
     const order = { instanceId: id, name: 'twice', description: '', tags: { [IMAGE_TAG]: 'browser' } };
     const imageId = await images.createImage(order);
     expect(await images.imageState(imageId)).toBe('pending');
-    // Nobody boots from one that is still being made, and its name is taken.
+    // An image that is still being made is not booted from, and its name is taken.
     expect(await compute.image(null, 'arm64', 'browser')).toBe(await images.baseImage(null, 'arm64'));
     await expect(images.createImage(order)).rejects.toThrow(/InvalidAMIName.Duplicate/);
   });

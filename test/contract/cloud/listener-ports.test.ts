@@ -1,4 +1,4 @@
-/** Room for a run's listener on a balancer of the user's, looked at before a launch. */
+/** Checks before a launch that a user's load balancer has room for the run's listener. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { assertFreePort } from '../../../orchestrator/cloud/listener-ports.ts';
 import { SHARED_PORTS } from '../../../orchestrator/cloud/load-balancer.ts';
@@ -30,7 +30,7 @@ describe('assertFreePort', () => {
     return assertFreePort(options, 'arn:b');
   }
 
-  it('refuses a balancer on which every port has a listener, whatever page shows it', async () => {
+  it('refuses a load balancer on which every port has a listener, whatever page lists it', async () => {
     const pages = (marker: string | null): Answer =>
       marker === null ? page(ALL.slice(0, 60), 'm') : page(ALL.slice(60));
     await expect(look(pages)).rejects.toMatchObject({
@@ -40,11 +40,11 @@ describe('assertFreePort', () => {
     });
   });
 
-  it('has room where one port is free', async () => {
+  it('accepts one with a free port', async () => {
     await expect(look(() => page([80, 443, ...ALL.slice(1)]))).resolves.toBeUndefined();
   });
 
-  it('says so when it may not look', async () => {
+  it('reports that it may not check', async () => {
     await expect(look(() => elbError('AccessDenied'))).rejects.toMatchObject({ code: 'aws-denied' });
   });
 });

@@ -1,6 +1,6 @@
 /**
- * `npm run contract -- --endpoint URL [--region R]`: the contracts of EC2, ELBv2 and S3 at any endpoint that speaks AWS.
- * With `--aws --yes` instead of the endpoint at AWS itself, in your own account; what was made there is removed again.
+ * `npm run contract -- --endpoint URL [--region R]`: the contracts of EC2, ELBv2 and S3 at any AWS-compatible endpoint.
+ * With `--aws --yes` instead of the endpoint: at AWS itself, in your own account; whatever it makes there is removed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
   return code ?? 1;
 }
 
-/** Or what is to be said instead. */
+/** The flags, or the message to print instead. */
 function readFlags(): { endpoint: string; region: string | undefined } | string {
   try {
     const { endpoint, region, aws, yes } = parseArgs({

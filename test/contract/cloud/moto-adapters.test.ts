@@ -1,4 +1,4 @@
-/** The contracts at an endpoint that nobody here wrote. */
+/** The contracts at a third-party endpoint. */
 import { describe } from 'vitest';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { describeEndpointContracts } from './endpoint-contracts.ts';

@@ -1,4 +1,4 @@
-/** How a run is reached: groups, scheme and balancer, looked up before anything is launched. */
+/** How a run is reached: groups, scheme and load balancer, looked up before anything is launched. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-/** What the metadata service does with a request; null: what it should. */
+/** How the metadata service fails on a request; null: it answers correctly. */
 type Fault = (path: string) => number | 'silence' | null;
 
 /** IMDSv2 of a machine with one interface. */
@@ -39,7 +39,7 @@ async function metadata(vpcId: string, fault: Fault = () => null): Promise<strin
     if (isToken) response.end('secret');
     else if (!known) response.writeHead(401).end();
     else if (path === 'meta-data/network/interfaces/macs/') response.end('02:00:00:00:00:01/\n');
-    // As on AWS, nothing is there where an interface has no public address.
+    // As on AWS, an interface without a public address has no such path.
     else if (value === undefined) response.writeHead(404).end();
     else response.end(value);
   });
@@ -51,7 +51,7 @@ async function metadata(vpcId: string, fault: Fault = () => null): Promise<strin
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The first so many requests for what begins so. */
+/** The first `count` requests for paths with this prefix. */
 const first = (count: number, begin: string, wrong: number | 'silence'): Fault => {
   let left = count;
   return (path) => (path.startsWith(begin) && left-- > 0 ? wrong : null);
@@ -75,18 +75,18 @@ describe('the VPC of this machine', () => {
 
   it.each<[string, Fault]>([
     ['the first token is refused', first(2, 'api/token', 503)],
-    ['it is asked too fast', first(2, 'api/token', 429)],
+    ['requests are throttled', first(2, 'api/token', 429)],
     ['an answer after the token fails', first(2, 'meta-data/network/interfaces/macs/02', 500)],
   ])('comes from there, too, where %s', async (_, fault) => {
     expect(await ownInterfaces({ ...LATE, endpoint: await metadata('vpc-1234', fault) })).toEqual([INTERFACE]);
   });
 
-  it('comes from there where the first question is not heard', async () => {
+  it('comes from there where the first request gets no answer', async () => {
     const endpoint = await metadata('vpc-1234', first(1, 'api/token', 'silence'));
     expect(await ownInterfaces({ ...LATE, timeoutMs: 1_000, endpoint })).toEqual([INTERFACE]);
   });
 
-  it('is none where nobody answers in time, where nobody listens, where there are no tokens, and where metadata is switched off', async () => {
+  it('is none where metadata times out, refuses connections, has no tokens or is switched off', async () => {
     const isEc2 = (): boolean => false;
     const silent = await metadata('vpc-1234', () => 'silence');
     expect(await ownInterfaces({ ...SOON, isEc2, endpoint: silent })).toEqual([]);
@@ -97,7 +97,7 @@ describe('the VPC of this machine', () => {
     expect(await ownInterfaces({ ...metadataOptions(off), isEc2 })).toEqual([]);
   });
 
-  it('is not guessed on a machine of EC2: it says what to set', async () => {
+  it('is not guessed on an EC2 machine: the error names the setting', async () => {
     const isEc2 = (): boolean => true;
     const silent = { ...SOON, isEc2, endpoint: await metadata('vpc-1234', () => 'silence') };
     const off = { ...SOON, isEc2, disabled: true, endpoint: null };
@@ -111,7 +111,7 @@ describe('the VPC of this machine', () => {
   it.each<[string, Fault, number]>([
     ['fails', first(99, 'meta-data/', 500), 10_000],
     ['is silent', first(99, 'meta-data/network/interfaces/macs/02', 'silence'), 200],
-  ])('is not guessed where a service that gave a token %s: another time it may say', async (_, fault, restMs) => {
+  ])('is not guessed where a service that gave a token %s: it may answer later', async (_, fault, restMs) => {
     const asked = ownInterfaces({ ...LATE, restMs, endpoint: await metadata('vpc-1234', fault) });
     await expect(asked).rejects.toMatchObject({ code: 'aws-failed' });
     await expect(asked).rejects.toThrow('aws.balancer_scheme');
@@ -145,7 +145,7 @@ describe('the network of a run', () => {
     return { compute, balancers, subnets, kit, users };
   }
 
-  it('is internal when this machine is in the VPC of the fleet, else open to the internet, and says why', async () => {
+  it('is internal when this machine is in the VPC of the fleet, else internet-facing, and reports why', async () => {
     const { subnets, kit } = await stage();
     const inside = await kit(hereIs(subnets[0]!.vpcId));
     expect(inside.balancer.scheme).toBe('internal');
@@ -158,19 +158,19 @@ describe('the network of a run', () => {
     expect(outside.notes.join()).toContain('aws.balancer_scheme: internal');
   });
 
-  it('is refused where nobody knows which of the two it must be, unless aws.balancer_scheme says it', async () => {
+  it('is refused where neither can be established, unless aws.balancer_scheme is set', async () => {
     const nobodyKnows = (): Promise<never> => Promise.reject(new AppError('aws-failed', 'no answer'));
     await expect((await stage()).kit(nobodyKnows)).rejects.toMatchObject({ code: 'aws-failed' });
     const said = await (await stage({ balancerScheme: 'internet-facing' })).kit(nobodyKnows);
     expect(said.balancer.scheme).toBe('internet-facing');
   });
 
-  it('is as aws.balancer_scheme says, and internal without a question in a dry run', async () => {
+  it('is as aws.balancer_scheme requires, and internal without a lookup in a dry run', async () => {
     expect((await (await stage({ balancerScheme: 'internal' })).kit(hereIs())).balancer.scheme).toBe('internal');
     expect((await (await stage({ endpoint: 'http://127.0.0.1:1' })).kit()).balancer.scheme).toBe('internal');
   });
 
-  it('is found out at an endpoint that a real run takes for AWS, too', async () => {
+  it('is detected at an endpoint that a real run takes for AWS, too', async () => {
     const { subnets, kit } = await stage({ endpoint: 'https://vpce.example' });
     expect((await kit(hereIs())).balancer.scheme).toBe('internet-facing');
     expect((await kit(hereIs(subnets[0]!.vpcId))).balancer.scheme).toBe('internal');
@@ -198,13 +198,13 @@ describe('the network of a run', () => {
     expect((await kit()).securityGroupIds).toEqual(['sg-1', 'sg-t']);
   });
 
-  it('uses a balancer of the user’s that can serve the subnets', async () => {
+  it('uses a load balancer of the user’s that can serve the subnets', async () => {
     const { kit, users } = await stage({ loadBalancer: 'users' });
     const { loadBalancerArn } = await users();
     expect((await kit()).balancer.existing).toBe(loadBalancerArn);
   });
 
-  it('refuses one that is not there, in another VPC, or not enabled in a zone of the subnets', async () => {
+  it('refuses one that is missing, in another VPC, or not enabled in a zone of the subnets', async () => {
     const missing = await stage({ loadBalancer: 'users' });
     await expect(missing.kit()).rejects.toThrow('ELBv2 does not know users');
     await missing.users('vpc-other');
@@ -224,7 +224,7 @@ describe('security groups by their tag', () => {
     body: `<DescribeSecurityGroupsResponse><securityGroupInfo>${items}</securityGroupInfo>${token}</DescribeSecurityGroupsResponse>`,
   });
 
-  it('are those of the VPC alone, over more than one page', async () => {
+  it('are only those of the VPC, over more than one page', async () => {
     const server = await startScriptedEndpoint((call) =>
       call.get('NextToken') === null
         ? page(

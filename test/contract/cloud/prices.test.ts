@@ -1,4 +1,4 @@
-/** Prices through the real SDK, from an endpoint that answers as AWS's price API does, or does not. */
+/** Prices through the real SDK, from an endpoint that mimics AWS's price API and its failures. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -110,7 +110,7 @@ describe('F45 prices', () => {
     ['zero', '0'],
     ['negative', '-1'],
     ['no number', 'free'],
-  ])('that are %s count as missing: the shipped ones stand in', async (_, amount) => {
+  ])('that are %s count as missing: the shipped ones are used', async (_, amount) => {
     usd['t3.nano'] = amount;
     const { list, warnings } = await ask();
     expect(list).toBeNull();
@@ -129,7 +129,7 @@ describe('F45 prices', () => {
     expect(existsSync(folder.file('prices.json'))).toBe(false);
   });
 
-  it('of a service that the API gives in another form are the shipped ones', async () => {
+  it('of a service that the API returns in another form are the shipped ones', async () => {
     reply = (question) => (question.ServiceCode === 'AmazonVPC' ? offers([]) : priced(question));
     const { list, warnings } = await ask();
     expect(warnings).toEqual([]);
@@ -140,7 +140,7 @@ describe('F45 prices', () => {
     ['refuses', () => ({ status: 400, body: '{"__type":"AccessDeniedException","message":"no"}' })],
     ['hangs', () => 'silence'],
     ['breaks off', () => 'reset'],
-    ['talks nonsense', () => ({ status: 200, body: '<html>' })],
+    ['answers nonsense', () => ({ status: 200, body: '<html>' })],
   ])('are the shipped ones, with their date, when the API %s', async (_, answer) => {
     reply = answer;
     const startedMs = performance.now();
@@ -151,7 +151,7 @@ describe('F45 prices', () => {
     expect(warnings[0]).toContain(PRICES_OF);
   });
 
-  it('are asked for again when the kept file is damaged', async () => {
+  it('are requested again when the kept file is damaged', async () => {
     await ask();
     writeFileSync(folder.file('prices.json'), readFileSync(folder.file('prices.json'), 'utf8').slice(0, 40));
     expect((await ask()).list).not.toBeNull();

@@ -1,4 +1,4 @@
-/** What the probe makes of endpoints: the sandbox, moto, one that lacks a service, one that is slow to come up, and none. */
+/** How the probe classifies endpoints: the sandbox, moto, one without a service, one that starts slowly, and none. */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +39,7 @@ describe('the probe', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** Speaks as LocalStack without a token does. */
+  /** Answers as LocalStack without a token does. */
   const localstack: Handler = (request, response, body) => {
     const reply = (status: number, text: string): void => void response.writeHead(status).end(text);
     if (request.url === '/_localstack/health')
@@ -50,7 +50,7 @@ describe('the probe', () => {
     return request.url?.startsWith('/?') === true || request.url === '/' ? reply(200, BUCKETS) : reply(404, '');
   };
 
-  it('recognizes the sandbox, and uses up none of the faults it was told to show', async () => {
+  it('recognizes the sandbox, and consumes none of its configured faults', async () => {
     const sandbox = await startSandbox();
     try {
       const rules = [{ what: 'error', action: '*', code: 'RequestLimitExceeded', count: 1 }];
@@ -66,7 +66,7 @@ describe('the probe', () => {
     }
   });
 
-  it.skipIf(MOTO === null)('recognizes moto, whose instances and balancers are mock', async () => {
+  it.skipIf(MOTO === null)('recognizes moto, whose instances and load balancers are mock', async () => {
     const moto = await startMotoServer(MOTO!);
     try {
       expect(await probeEndpoint(at(moto.endpoint))).toMatchObject({
@@ -79,7 +79,7 @@ describe('the probe', () => {
     }
   });
 
-  it('recognizes LocalStack, and that this one has no ELBv2', async () => {
+  it('recognizes LocalStack without a token, and that it has no ELBv2', async () => {
     expect(await probeEndpoint(at(await serve(localstack)))).toMatchObject({
       name: 'localstack',
       version: '4.14.0',
@@ -88,14 +88,14 @@ describe('the probe', () => {
     });
   });
 
-  it('puts 127.0.0.1 in the place of localhost, which machines with IPv4 addresses may not reach', async () => {
+  it('replaces localhost by 127.0.0.1: machines with IPv4 addresses may not reach the former', async () => {
     const endpoint = await serve(localstack);
     const target = { dryRun: true, kind: 'emulator', region: 'ap-northeast-1', bucket: 'b' } as const;
     const named = { ...target, endpoint: endpoint.replace('127.0.0.1', 'localhost') };
     expect(await recognizeEndpoint(named)).toMatchObject({ target: { endpoint }, profile: { endpoint } });
   });
 
-  it('refuses an IPv6 address, which machines with IPv4 addresses cannot reach, before it asks there', async () => {
+  it('refuses an IPv6 address, which machines with IPv4 addresses cannot reach, before any request', async () => {
     const target = { dryRun: true, kind: 'emulator', region: 'ap-northeast-1', bucket: 'b' } as const;
     await expect(recognizeEndpoint({ ...target, endpoint: 'http://[::1]:9' })).rejects.toMatchObject({
       code: 'endpoint-refused',
@@ -106,12 +106,12 @@ describe('the probe', () => {
   it.each([
     ['in a real run', { dryRun: false, endpoint: 'http://127.0.0.1:9' }],
     ['without an endpoint', { dryRun: true, endpoint: null }],
-  ])('asks nobody %s', async (_, change) => {
+  ])('sends no request %s', async (_, change) => {
     const target = { kind: 'emulator', region: 'ap-northeast-1', bucket: 'b', ...change } as const;
     expect(await recognizeEndpoint(target)).toEqual({ target, profile: null });
   });
 
-  it('gets through connections that are reset', async () => {
+  it('retries connections that are reset', async () => {
     let resets = 3;
     const endpoint = await serve((request, response, body) => {
       if (resets-- > 0) request.socket.destroy();
@@ -136,7 +136,7 @@ describe('the probe', () => {
     });
   });
 
-  it('says that nothing is there, after a few tries', async () => {
+  it('reports that nothing is there, after a few tries', async () => {
     const endpoint = await serve(() => undefined);
     await new Promise((resolve) => servers.pop()!.close(resolve));
     const clock = new VirtualClock();

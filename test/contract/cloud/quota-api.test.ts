@@ -1,4 +1,4 @@
-/** vCPU quotas through the real SDK, from an endpoint that answers as AWS does, or does not. */
+/** vCPU quotas through the real SDK, from an endpoint that mimics AWS and its failures. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quotaFor } from '../../../orchestrator/cloud/quota-api.ts';
 import { quotaCodeOf } from '../../../orchestrator/plan/quota-codes.ts';
@@ -55,7 +55,7 @@ const ask = (change: { configured?: number; instanceTypes?: string[]; timeoutMs?
   });
 
 describe('the vCPU quota', () => {
-  it('is what the API says, with nothing to note when nothing runs', async () => {
+  it('is what the API returns, with nothing to note when nothing runs', async () => {
     expect(await ask()).toEqual({
       vcpus: 64,
       quota: 64,
@@ -67,7 +67,7 @@ describe('the vCPU quota', () => {
     expect(asked).toEqual({ ServiceCode: 'ec2', QuotaCode: 'L-1216C47A' });
   });
 
-  it('is less what runs or boots already, of the same quota, not of others and not what has ended', async () => {
+  it('is reduced by what runs or boots already, of the same quota, not of others and not what has ended', async () => {
     instances = running([
       { type: 't3.nano' },
       { type: 'm5.4xlarge', state: 'pending' },
@@ -81,7 +81,7 @@ describe('the vCPU quota', () => {
     expect(found.note).toBe('Of 64 vCPUs in the quota L-1216C47A, 24 run already in ap-northeast-1: 40 are left.');
   });
 
-  it('is never below nothing', async () => {
+  it('is never negative', async () => {
     quota = json(200, { Quota: { Value: 5 } });
     instances = running([{ type: 'm5.4xlarge' }]);
     expect(await ask()).toMatchObject({ vcpus: 0 });
@@ -117,11 +117,11 @@ describe('the vCPU quota', () => {
     expect(found).toMatchObject({ vcpus: null, source: 'unknown' });
   });
 
-  it('counts with the whole quota, and says so, when what runs cannot be seen', async () => {
+  it('is the whole quota, with a note, when running instances cannot be listed', async () => {
     instances = ec2Error('UnauthorizedOperation', 403);
     const found = await ask();
     expect(found).toMatchObject({ vcpus: 64, inUse: null });
-    expect(found.note).toContain('not taken off');
+    expect(found.note).toContain('not subtracted');
   });
 });
 

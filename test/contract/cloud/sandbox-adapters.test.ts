@@ -16,12 +16,12 @@ describeEndpointContracts({
   title: 'the sandbox',
   name: 'none',
   start,
-  // Every balancer has an address of its own; a port above 1023 needs no rights.
+  // Every load balancer has an address of its own; a port above 1023 needs no privileges.
   listenPort: (n) => 18_100 + n,
 });
 
 describe('ensureBucket at the sandbox', () => {
-  it('makes the bucket once, and says when it cannot', async () => {
+  it('makes the bucket once, and reports when it cannot', async () => {
     const { options, stop } = await start();
     try {
       expect(await ensureBucket({ ...options, bucket: 'my-bucket' })).toBe('created');

@@ -1,4 +1,4 @@
-/** An HTTP endpoint that answers EC2 and ELBv2 query calls from a script, for the faults no real endpoint shows on demand. */
+/** An HTTP endpoint that answers EC2 and ELBv2 calls from a script, for faults that no real endpoint has on demand. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

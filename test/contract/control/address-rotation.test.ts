@@ -1,5 +1,5 @@
 /**
- * Fresh addresses on the way (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and time of its own.
+ * Address rotation (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and virtual time.
  */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
@@ -32,7 +32,7 @@ async function expectAllStored(): Promise<void> {
 const epochs = (): number[] => whole.machines().map((place) => Number(place.split('.')[1]));
 
 describe('a run whose addresses are rotated', () => {
-  it('gives every slot fresh addresses, fetches each product once, and says what it did', async () => {
+  it('gives every slot fresh addresses, fetches each product once, and reports it', async () => {
     whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.untilEnd();
@@ -53,7 +53,7 @@ describe('a run whose addresses are rotated', () => {
     expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
   });
 
-  it('goes on with a rotation that a dead main server has begun', async () => {
+  it('completes a rotation that a dead main server has begun', async () => {
     whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.until('a rotation', async () =>
@@ -66,7 +66,7 @@ describe('a run whose addresses are rotated', () => {
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
-  it('never has more machines than the plan, but for those that are on their way out', async () => {
+  it('never has more machines than the plan, except those that are terminating', async () => {
     whole = await WholeRun.open(RENEWED);
     let most = 0;
     whole.cloud.compute.onCall = () => {

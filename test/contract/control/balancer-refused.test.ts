@@ -1,4 +1,4 @@
-/** Whole runs whose load balancer cannot be made: what it costs, what is left, what the user is told. */
+/** Whole runs whose load balancer cannot be made: what they cost, what is left, what the user sees. */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunShape } from './run-stage.ts';
@@ -10,7 +10,7 @@ const WORDS =
 
 let whole: WholeRun;
 
-/** What is made comes into being, and the call fails all the same, until `over`. */
+/** The load balancer is made, and the call still fails, until `over`. */
 function breakEnsure(error: AppError, over: () => boolean = () => false): void {
   const { balancers } = whole.cloud;
   const ensure = balancers.ensure.bind(balancers);
@@ -26,10 +26,10 @@ const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name ==
 describe('a load balancer that ELBv2 refuses', () => {
   it.each([
     ['aws-invalid', 'at once', 0],
-    // Rights and keys may come back: they are waited for, an eighth of this run.
+    // Rights and keys may be restored: the run waits for an eighth of its time.
     ['aws-denied', 'after its patience', 60_000],
   ] as const)(
-    'ends the run (%s) %s: nothing is launched, nothing is left, and one alarm says so',
+    'ends the run (%s) %s: nothing is launched, nothing is left, and one alarm reports it',
     async (code, _, patienceMs) => {
       whole = await WholeRun.open(SMALL);
       breakEnsure(new AppError(code, WORDS));
@@ -46,7 +46,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     },
   );
 
-  it('is made when the right has come back, and the run goes on', async () => {
+  it('is made when the right is restored, and the run continues', async () => {
     whole = await WholeRun.open(SMALL);
     const fromMs = whole.clock.now() + 20_000;
     breakEnsure(new AppError('aws-denied', WORDS), () => whole.clock.now() >= fromMs);
@@ -55,7 +55,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
-  it('is waited for at the end while ELBv2 does not let it be removed', async () => {
+  it('is removed at the end, with retries while ELBv2 refuses', async () => {
     whole = await WholeRun.open(SMALL);
     breakEnsure(new AppError('aws-denied', WORDS));
     let tries = 0;
@@ -68,7 +68,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     expect(whole.cloud.balancers.names()).toEqual([]);
   });
 
-  it('is removed by the main server that takes the run up, when the first one died over it', async () => {
+  it('is removed by the next main server when the first one died while making it', async () => {
     whole = await WholeRun.open(SMALL);
     const first = await whole.start((name) => name === 'runs.setBalancer' && 'before');
     await whole.untilDead();
@@ -82,7 +82,7 @@ describe('a load balancer that ELBv2 refuses', () => {
 });
 
 describe('a load balancer that cannot be made for a while', () => {
-  it('keeps launches back, is told once with the words of ELBv2, and the run goes on when it can', async () => {
+  it('blocks launches, raises one alarm with the message of ELBv2, and the run continues when it can', async () => {
     whole = await WholeRun.open(SMALL);
     let over = false;
     breakEnsure(new AppError('aws-throttled', 'CreateLoadBalancer at AWS failed: Throttling'), () => over);
@@ -97,14 +97,14 @@ describe('a load balancer that cannot be made for a while', () => {
     expect(whole.cloud.balancers.names()).toEqual([]);
   });
 
-  it('is no news when it comes a second later', async () => {
+  it('raises no alarm when it exists a second later', async () => {
     whole = await WholeRun.open(SMALL);
     let tries = 0;
     breakEnsure(new AppError('aws-failed', 'socket hang up'), () => ++tries > 1);
     await whole.start();
     await whole.untilEnd();
     expect(whole.server!.alarms).toEqual([]);
-    // It was removed by what the row says: nothing is left to look for.
+    // It was removed by the run's row: nothing is left to search for.
     expect(whole.cloud.balancers.calls.filter((c) => c.name === 'removeByName')).toEqual([]);
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });

@@ -1,6 +1,6 @@
 /**
- * Whole runs on a site that bans: the real control loop on a real database, with a fake fleet and time of its own. What
- * one address may not crawl others do, and when none may, everybody stops.
+ * Whole runs on a site that bans: the real control loop on a real database, with a fake fleet and virtual time. Other
+ * instances crawl a banned address's products; when every address is banned, the whole fleet stops.
  */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
@@ -30,7 +30,7 @@ async function expectAllStored(): Promise<void> {
   expect(whole.cloud.compute.alive()).toEqual([]);
 }
 
-/** Every product that was right is a row, the others failed with this reason; nothing is left running. */
+/** Every product with a right page is a row, the rest failed with this reason; nothing is left running. */
 async function expectStopped(reason: string, phase: string, exitCode: number): Promise<void> {
   expect(whole.record()).toMatchObject({ phase, exitCode, balancer: null });
   const verdict = await whole.verdict();
@@ -49,7 +49,7 @@ const outcomeOf = (id: string): string => usualResult({ n: Number(id.slice(1)), 
 async function crawlAWhile(options: RunShape): Promise<void> {
   whole = await WholeRun.open(options);
   await whole.start();
-  await whole.until('some pages of everybody', () => {
+  await whole.until('some pages of every instance', () => {
     const { instances } = whole.fleet;
     return instances.length === options.instances && instances.every((i) => i.fetched >= 4);
   });
@@ -63,7 +63,7 @@ const report = () =>
   buildReport({ ...whole.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
 
 describe('one banned address of three', () => {
-  it('stops at once; the others crawl its products, each once, and everything is stored', async () => {
+  it('stops at once; other instances crawl its products, each once, and everything is stored', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
@@ -87,7 +87,7 @@ describe('one banned address of three', () => {
     ]);
   });
 
-  it('takes new products when its cool-down is over, such as those of the next one to be banned', async () => {
+  it('takes new products after its cool-down, such as those of the next address to be banned', async () => {
     await crawlAWhile(shape('cool-down', { products: 120 }, 10_000));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
@@ -106,7 +106,7 @@ describe('one banned address of three', () => {
     expect(first!.overAtMs).toBeGreaterThanOrEqual(bannedAtMs + 10_000);
   });
 
-  it('may end its cool-down before it has given its products back: none is left behind', async () => {
+  it('may end its cool-down before it has returned its products: none is left behind', async () => {
     await crawlAWhile(shape('cool-down', {}, 60));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
@@ -115,7 +115,7 @@ describe('one banned address of three', () => {
     await expectAllStored();
   });
 
-  it('that falls silent is lost and replaced like any other', async () => {
+  it('is lost and replaced like any other when it falls silent', async () => {
     await crawlAWhile(shape('cool-down', { products: 120 }));
     refuse(1);
     await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
@@ -162,7 +162,7 @@ describe('on_ban: replace', () => {
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
-  it('ends: a slot whose every address is banned gets three of them, and then rests', async () => {
+  it('gives up a slot after three banned addresses', async () => {
     // Three of ten addresses do not open the circuit.
     await crawlAWhile(shape('replace', { products: 320, instances: 8 }));
     refuse(1);
@@ -171,7 +171,7 @@ describe('on_ban: replace', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '1.3', '2.1', '3.1', '4.1', '5.1', '6.1', '7.1']);
   });
 
-  it('gives a fleet of one a second address before it takes the ban for the last word', async () => {
+  it('gives a fleet of one a second address before the ban ends the run', async () => {
     await crawlAWhile(shape('replace', { instances: 1 }));
     refuse(0);
     await whole.untilEnd();
@@ -181,7 +181,7 @@ describe('on_ban: replace', () => {
 });
 
 describe('the circuit', () => {
-  it('opens when two of five are banned within the window, and says how many they are', async () => {
+  it('opens when two of five are banned within the window, and reports how many they are', async () => {
     await crawlAWhile(shape('cool-down', { products: 200, instances: 5 }));
     refuse(0, 1);
     await whole.untilEnd();
@@ -197,7 +197,7 @@ describe('the circuit', () => {
     await expectAllStored();
   });
 
-  it('opens when every address is banned: no request more, what is stored is published, exit code 18', async () => {
+  it('opens when every address is banned: no further request, what is stored is published, exit code 18', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
     await whole.until('the bans', () => whole.fleet.instances.every((i) => i.incident !== null));
@@ -219,7 +219,7 @@ describe('the circuit', () => {
     expect((await report()).bans).toHaveLength(1);
   });
 
-  it('stays open when another main server takes the run up', async () => {
+  it('stays open when another main server resumes the run', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
     whole.life.decide = (name) => name === 'runs.setRequest' && 'after';
@@ -229,7 +229,7 @@ describe('the circuit', () => {
     await expectStopped('banned', 'banned', 18);
   });
 
-  it('is not opened by a wish to stop that came first, and a stop after long crawling loses no result', async () => {
+  it('is not opened after an earlier stop request, and a stop after long crawling loses no result', async () => {
     await crawlAWhile(shape('cool-down', { products: 200, deadlineMs: 480_000 }));
     await whole.until('a long crawl', () => whole.fleet.of(0).fetched > 40);
     await whole.stores.runs.setRequest(whole.run.id, 'stop');
@@ -242,7 +242,7 @@ describe('the circuit', () => {
 });
 
 describe('a suspicion', () => {
-  it('of one address is a ban when others still get right pages', async () => {
+  it('of one address is a ban when other addresses still get right pages', async () => {
     await crawlAWhile(shape('cool-down'));
     whole.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
     await whole.untilEnd();
@@ -250,7 +250,7 @@ describe('a suspicion', () => {
     expect((await report()).bans).toMatchObject([{ slot: 2, rule: 'required-missing' }]);
   });
 
-  it('of every address means that the site has changed: everybody stops, exit code 12', async () => {
+  it('of every address means that the site has changed: the whole fleet stops, exit code 12', async () => {
     await crawlAWhile(shape('cool-down'));
     whole.mood = () => 'odd';
     await whole.untilEnd();
@@ -263,7 +263,7 @@ describe('a suspicion', () => {
 describe('robots.txt in a run', () => {
   const NONE = { ...ALLOW_ALL, version: 'none', access: 'none', source: 'HTTP 503' } as const;
 
-  it('that cannot be had makes the fleet wait, and go on when it can', async () => {
+  it('that is unavailable makes the fleet wait, and continue when it is back', async () => {
     whole = await WholeRun.open(shape('cool-down'));
     whole.robots = NONE;
     await whole.start();
@@ -293,7 +293,7 @@ describe('robots.txt in a run', () => {
     expect(whole.fetches.size).toBe(0);
   });
 
-  it('with a longer Crawl-delay on a re-read slows everybody down, and says so', async () => {
+  it('with a longer Crawl-delay on a re-read slows the whole fleet down, and the report mentions it', async () => {
     await crawlAWhile(shape('cool-down', { products: 300, deadlineMs: 200_000 }));
     whole.robots = { ...ALLOW_ALL, version: 'slow', crawlDelayMs: 5_000 };
     await whole.until('the re-read', () => whole.fleet.instances.every((i) => i.robots?.version === 'slow'), 200_000);
@@ -307,7 +307,7 @@ describe('robots.txt in a run', () => {
     expect(whole.server!.alarms).toEqual([expect.stringMatching(/asks for 5 ?s .* the deadline may be missed/)]);
   });
 
-  it('is not asked for when it is to be ignored', async () => {
+  it('is not requested when it is to be ignored', async () => {
     const options = shape('cool-down');
     whole = await WholeRun.open({ ...options, site: { ...options.site, robots: 'ignore' } });
     await whole.start();

@@ -1,4 +1,4 @@
-/** The bucket as the second channel: callbacks that never arrive cost time, not results. Whole runs by the real control loop. */
+/** The bucket as the second channel: lost callbacks cost time, not results. Whole runs by the real control loop. */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
@@ -20,7 +20,7 @@ async function expectComplete(): Promise<void> {
 }
 
 describe('F39: manifests are polled', () => {
-  it('ends instances whose completion is lost for all, within the time a silent one is given', async () => {
+  it('ends instances whose completion is permanently lost, within the time limit for silent ones', async () => {
     whole = await WholeRun.open({ products: 40, instances: 3, chunkSize: 2, intervalMs: 200 });
     whole.fleet.network = (path) => (path === COMPLETION_PATH ? { lose: 'request' } : null);
     await whole.start();
@@ -34,7 +34,7 @@ describe('F39: manifests are polled', () => {
     await expectComplete();
   });
 
-  it('keeps instances at work that cannot reach the main server: their parts show that they live', async () => {
+  it('keeps instances at work that cannot reach the main server: their parts prove that they are alive', async () => {
     const deadlineMs = 14_400_000;
     const { lostMs } = limitsFor(deadlineMs);
     const shape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 25_000, deadlineMs };

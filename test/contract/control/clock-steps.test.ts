@@ -1,4 +1,4 @@
-/** The main server's wall clock is set in the middle of a run: nobody is given up for it. */
+/** The main server's wall clock is set in the middle of a run: no instance is given up for it. */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { START_MS } from '../../unit/control/builders.ts';
@@ -9,7 +9,7 @@ const SHAPE = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, dea
 let whole: WholeRun;
 
 describe('a wall clock that is set', () => {
-  it.each([1_200_000, -1_200_000])('F12: by %i ms costs no instance, and is told', async (byMs) => {
+  it.each([1_200_000, -1_200_000])('F12: by %i ms costs no instance, and is reported', async (byMs) => {
     whole = await WholeRun.open(SHAPE);
     await whole.start();
     await whole.until('the middle of the crawl', () => whole.fetches.size > 20);
@@ -21,10 +21,10 @@ describe('a wall clock that is set', () => {
     expect((await whole.verdict()).differences).toEqual([]);
   });
 
-  it.each([-500, -3_700])('F12: by %i ms, which nobody notices, costs no instance either', async (byMs) => {
+  it.each([-500, -3_700])('F12: by %i ms stays unnoticed and costs no instance either', async (byMs) => {
     whole = await WholeRun.open({ ...SHAPE, products: 180 });
     const server = await whole.start();
-    // After the time that a main server gives everybody when it starts.
+    // After the grace that a main server grants every instance when it starts.
     const { lostMs } = limitsFor(SHAPE.deadlineMs);
     await whole.until('the middle of the crawl', () => whole.clock.now() > START_MS + lostMs + 5_000);
     expect(whole.fetches.size).toBeLessThan(170);

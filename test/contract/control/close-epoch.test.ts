@@ -1,4 +1,4 @@
-/** How epochs are closed: by a manifest that is checked, or by the main server for an instance that is given up. */
+/** How epochs are closed: by a checked manifest, or by the main server for an instance that is given up. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -53,7 +53,7 @@ async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest
   await caller.complete({ manifestKey: name, manifestSha256: sha256Hex(bytes) });
 }
 
-/** A method keeps its own object behind a proxy. */
+/** Behind a proxy a method keeps its own object. */
 function bound(of: object, key: string | symbol): unknown {
   const value: unknown = Reflect.get(of, key);
   return typeof value === 'function' ? (value.bind(of) as unknown) : value;
@@ -62,7 +62,7 @@ function bound(of: object, key: string | symbol): unknown {
 const outcomes = () => stage.core.work.outcomes(run.id);
 
 describe('confirmManifest', () => {
-  it('loads the parts, gives back what was not crawled and makes the instance done', async () => {
+  it('loads the parts, returns what was not crawled and makes the instance done', async () => {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
     await report(caller, [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3])]);
@@ -113,7 +113,7 @@ describe('confirmManifest', () => {
           objects.objects.get(key)!.map((b, i) => (i === 30 ? b ^ 1 : b)),
         ),
     ],
-  ])('F38: sends out again what was in a part that %s, and lets the slot be filled again', async (_what, spoil) => {
+  ])('F38: offers again the products of a part that %s, and lets the slot be filled again', async (_what, spoil) => {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
     const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
@@ -130,7 +130,7 @@ describe('confirmManifest', () => {
     ]);
   });
 
-  it('F38: lets the slot be filled again also when the first try came no further than the release', async () => {
+  it('F38: lets the slot be filled again even if the first try got no further than the release', async () => {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
     const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
@@ -146,7 +146,7 @@ describe('confirmManifest', () => {
     expect(await stage.record(caller)).toMatchObject({ phase: 'done', reason: 'results-unreadable' });
   });
 
-  it('puts off its judgement while the bucket does not answer', async () => {
+  it('postpones its judgement while the bucket does not answer', async () => {
     const caller = await stage.ready(0);
     await report(caller, [await putPart(0, 1, 0, [1])]);
     objects.onCall = () => {
@@ -171,7 +171,7 @@ describe('closeEpoch', () => {
     return caller;
   }
 
-  it('keeps what is in the bucket, sends the rest out again and signs the manifest with the key of the run', async () => {
+  it('keeps what is in the bucket, offers the rest again and signs the manifest with the key of the run', async () => {
     const caller = await lost();
     const part = await putPart(0, 1, 0, [1, 2, 3]);
     await closeEpoch(stage.core, run, 0, 1);
@@ -193,7 +193,7 @@ describe('closeEpoch', () => {
     expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
   });
 
-  it('leaves nothing out because the bucket does not answer: it is tried again', async () => {
+  it('leaves nothing out because the bucket does not answer: it retries', async () => {
     const caller = await lost();
     await putPart(0, 1, 0, [1, 2, 3]);
     objects.onCall = (operation) => {
@@ -218,7 +218,7 @@ describe('closeEpoch', () => {
     expect(await outcomes()).toMatchObject({ stored: 4 });
   });
 
-  /** Does this when the first manifest is about to be put: after the bucket was listed, before the epoch is closed. */
+  /** Runs `act` just before the first manifest is put: after the bucket was listed, before the epoch is closed. */
   function beforeManifest(act: () => Promise<unknown>): void {
     const put = objects.putIfAbsent.bind(objects);
     objects.putIfAbsent = async (key, body) => {
@@ -237,7 +237,7 @@ describe('closeEpoch', () => {
       objects,
     });
 
-  it('loads what the instance brought, with its own manifest, while its parts were being read', async () => {
+  it('loads what the instance uploaded, with its own manifest, while its parts were being read', async () => {
     const caller = await lost();
     const first = await putPart(0, 1, 0, [1, 2]);
     beforeManifest(async () => report(caller, [first, await putPart(0, 1, 1, [3, 4])]));
@@ -246,12 +246,12 @@ describe('closeEpoch', () => {
     expect(decodeManifest(bytes, caller.keys.publicKey)).toMatchObject({ closedBy: 'instance' });
     expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
     expect(await verified()).toEqual({ count: 1, differences: [] });
-    // Both chunks are settled: nobody crawls them again.
+    // Both chunks are settled: no instance crawls them again.
     const waiting = await stage.core.work.waiting(run.id, 20, new Set());
     expect(waiting.flatMap((c) => c.products.map((p) => p.n)).filter((n) => n <= 4)).toEqual([]);
   });
 
-  it('loads a part that came between its look at the bucket and its own manifest', async () => {
+  it('loads a part that arrived between the listing of the bucket and its own manifest', async () => {
     await lost();
     await putPart(0, 1, 0, [1, 2]);
     beforeManifest(() => putPart(0, 1, 1, [3]));
@@ -260,7 +260,7 @@ describe('closeEpoch', () => {
     expect(await verified()).toEqual({ count: 1, differences: [] });
   });
 
-  it('puts aside, with an alarm, a part of the instance’s own manifest that cannot be read', async () => {
+  it('skips, with an alarm, a part of the instance’s own manifest that cannot be read', async () => {
     const caller = await lost();
     const parts = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
     objects.objects.delete(parts[0]!.key);
@@ -291,7 +291,7 @@ describe('closeEpoch', () => {
     await expect(closeEpoch(stage.core, run, 0, 1)).rejects.toThrow('killed');
     stage.core.work = work;
     const sha256 = sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!);
-    // Until its successor comes, the instance goes on: it has not been told that its epoch is closed.
+    // The instance continues until the successor starts: it does not know that its epoch is closed.
     await putPart(0, 1, 1, [4]);
     await closeEpoch(stage.core, run, 0, 1);
     expect(sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!)).toBe(sha256);

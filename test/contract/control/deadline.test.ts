@@ -1,4 +1,4 @@
-/** The end of a run's time: everybody drains, what hangs is given up, and what there is is published within a minute. */
+/** The end of a run's time: all instances drain, hanging ones are given up, results are published within a minute. */
 import { describe, expect, it } from 'vitest';
 import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
@@ -21,7 +21,7 @@ async function eventsOf(kind: string): Promise<(string | null)[]> {
 }
 
 describe('a run that has more to do than time', () => {
-  it('ends with exit code 15 by its deadline, and has said so at each mark, once', async () => {
+  it('ends with exit code 15 by its deadline, and has reported it at each mark, once', async () => {
     whole = await WholeRun.open(TOO_MANY);
     await whole.start();
     await whole.until('three quarters', () => whole.clock.now() > whole.run.startedAtMs + 80_000);
@@ -50,11 +50,11 @@ describe('a run that has more to do than time', () => {
     const record = whole.record();
     expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
     expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThan(60_000);
-    // What was in the bucket before is published all the same.
+    // What was in the bucket before is still published.
     expect(whole.rows().length).toBeGreaterThan(50);
   });
 
-  it('publishes within a minute of its deadline when EC2 never says what became of a launch', async () => {
+  it('publishes within a minute of its deadline when EC2 never reports the outcome of a launch', async () => {
     whole = await WholeRun.open(TOO_MANY);
     const { compute } = whole.cloud;
     await whole.start();

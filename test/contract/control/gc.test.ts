@@ -1,4 +1,4 @@
-/** gc through the real SDK at the sandbox, with its marks in a database. */
+/** gc through the real SDK against the sandbox, with its marks in a database. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
@@ -38,7 +38,7 @@ describe('F44 gc at the sandbox', () => {
     await sandbox?.stop();
   });
 
-  /** As if so much time had passed everywhere. */
+  /** As if this much time had passed everywhere. */
   const gc = (aheadMs: number, skewMs: number | null = 0) =>
     collect({
       owner: 'me',
@@ -91,7 +91,7 @@ describe('F44 gc at the sandbox', () => {
   const stateOf = async (owner: string) =>
     (await aws.compute.list({ key: TAG.owner, value: owner })).map((i) => i.state)[0];
 
-  it('ends the owner’s instance and balancer on the second sighting, and nobody else’s', async () => {
+  it('ends the owner’s instance and load balancer at the second mark, and those of no other owner', async () => {
     for (const owner of ['me', 'other']) {
       await launch(owner);
       await makeBalancer(owner);

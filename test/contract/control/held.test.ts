@@ -42,7 +42,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     const report = await buildReport(stage.core(bad.id), bad.id);
     expect(report).toMatchObject({ state: 'held', exitCode: 13, onTime: false });
     expect(report.notes[0]).toContain(`orchestrator publish ${bad.id}`);
-    // Asked for again by a world from before: nothing changes.
+    // Publishing again from an outdated snapshot changes nothing.
     await finish(stage, bad);
     expect(await record(bad)).toMatchObject({ phase: 'held' });
   });
@@ -54,7 +54,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await stage.rows(bad)).toHaveLength(4);
   });
 
-  it('is published as ever when it is as full as before, and without a guard', async () => {
+  it('is published when it is as full as before, and without a guard', async () => {
     const { stage, bad } = await afterGoodRun([titled(1, 'new'), titled(2, 'new'), titled(3, null), unreadable(4)]);
     expect(await record(bad)).toMatchObject({ phase: 'completed', exitCode: 12 });
     expect((await stage.rows(bad)).map((r) => r[1])).toEqual(['new', 'new', null, 'good']);
@@ -66,7 +66,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await record(free)).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
-  it('is cancelled, not held, when that was wished after the loop had last looked', async () => {
+  it('is cancelled, not held, when the cancel came after the loop had last checked', async () => {
     const { stage, good } = await afterGoodRun(blank);
     const next = aNewRun(good.settings.results.table, 4);
     await stage.create(next);
@@ -81,7 +81,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
   it.each([
     ['held', blank],
     ['published', [1, 2, 3, 4].map((n) => titled(n, 'next'))],
-  ])('is cancelled when that is wished while it is being judged (else %s)', async (_, results) => {
+  ])('is cancelled when the cancel arrives during the judgement (else %s)', async (_, results) => {
     const { stage, good } = await afterGoodRun(blank);
     const next = aNewRun(good.settings.results.table, 4);
     await stage.create(next);
@@ -103,7 +103,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect((await stage.rows(next)).map((r) => r[1])).toEqual(Array(4).fill('good'));
   });
 
-  it('does not keep the next run from publishing, nor count for it', async () => {
+  it('neither blocks publishing of the next run nor counts for it', async () => {
     const { stage, bad } = await afterGoodRun(blank);
     const next = aNewRun(bad.settings.results.table, 4);
     await stage.create(next);
@@ -121,7 +121,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect((await stage.rows(bad)).map((r) => r[1])).toEqual(['', '', '', '']);
   });
 
-  it('has every alarm as a note, whatever happened since, and says how many it leaves out', async () => {
+  it('lists every alarm as a note, whatever happened since, and states how many it omits', async () => {
     const { stage, bad } = await afterGoodRun(blank);
     const { runs } = bench().stores;
     const event = { atMs: 1, slot: null, epoch: null, from: null, to: null };
@@ -136,7 +136,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(many.at(-1)).toContain('more alarms');
   });
 
-  it('says truly why shards differ: chunks were handed over, slots were lost, or neither', async () => {
+  it('gives the true reason why shards differ: chunks were transferred, slots were lost, or neither', async () => {
     const { stage, bad } = await afterGoodRun(blank);
     const { runs, fleet } = bench().stores;
     const { fence } = bench();
@@ -155,7 +155,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await why()).toMatch(/sooner, and slots were lost or banned$/);
   });
 
-  it('is published when a person says so, once', async () => {
+  it('is published when a person releases it, once', async () => {
     const { stage, bad } = await afterGoodRun(blank);
     const endedMs = (await record(bad)).finishedAtMs;
     await stage.clock.advance(7_200_000);
@@ -171,18 +171,21 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     ['site-changed', 'site-changed', 12, 'the site or its mapping has changed'],
     ['budget', null, 14, 'run.max_cost reached'],
     ['deadline', null, 15, 'deadline missed'],
-  ] as const)('still says, once published, that the rest was left for: %s', async (rest, request, exitCode, reason) => {
-    const { stage, good } = await afterGoodRun(blank);
-    const held = aNewRun(good.settings.results.table, 4);
-    held.settings.run = { ...held.settings.run, maxFailed: 0.5 };
-    await stage.create(held);
-    if (request !== null) await bench().stores.runs.setRequest(held.id, request, bench().fence);
-    await stage.load(held, blank.slice(0, 3), rest);
-    await finish(stage, held);
-    expect(await record(held)).toMatchObject({ phase: 'held', reason: expect.stringContaining(reason) as string });
-    await publishHeld(stage.core(held.id), await record(held), false);
-    expect(await record(held)).toMatchObject({ phase: 'completed', exitCode });
-    expect((await record(held)).reason).toContain(reason);
-    expect((await record(held)).reason).not.toContain('filled');
-  });
+  ] as const)(
+    'still reports, once published, that the rest was left for: %s',
+    async (rest, request, exitCode, reason) => {
+      const { stage, good } = await afterGoodRun(blank);
+      const held = aNewRun(good.settings.results.table, 4);
+      held.settings.run = { ...held.settings.run, maxFailed: 0.5 };
+      await stage.create(held);
+      if (request !== null) await bench().stores.runs.setRequest(held.id, request, bench().fence);
+      await stage.load(held, blank.slice(0, 3), rest);
+      await finish(stage, held);
+      expect(await record(held)).toMatchObject({ phase: 'held', reason: expect.stringContaining(reason) as string });
+      await publishHeld(stage.core(held.id), await record(held), false);
+      expect(await record(held)).toMatchObject({ phase: 'completed', exitCode });
+      expect((await record(held)).reason).toContain(reason);
+      expect((await record(held)).reason).not.toContain('filled');
+    },
+  );
 });

@@ -1,6 +1,6 @@
 /**
- * What keeps a real account from launching: types that it may not have, keys that run out, rights that go away, machines that
- * die at launch. Whole runs by the real control loop, with an EC2 in memory. Limits are those of a run of eight minutes.
+ * Account-level launch failures: forbidden instance types, expired keys, revoked rights, machines that die at launch.
+ * Whole runs by the real control loop, with an EC2 in memory. Limits are those of a run of eight minutes.
  */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -12,7 +12,7 @@ import { WholeRun } from './whole-run.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
 const LIMITS = limitsFor(480_000);
-/** How long keys and rights are waited for: an eighth of a run under 16 minutes. */
+/** How long the run waits for keys and rights: an eighth of a run under 16 minutes. */
 const PATIENCE_MS = 60_000;
 
 let whole: WholeRun;
@@ -31,7 +31,7 @@ describe('a type that the account may not launch', () => {
   const freePlan = ({ instanceType }: LaunchRequest): LaunchFailure | null =>
     instanceType.endsWith('.nano') ? refused('type', FREE) : null;
 
-  it('is not asked for again: the next type is launched, and one alarm says why', async () => {
+  it('is not requested again: the next type is launched, and one alarm gives the reason', async () => {
     whole = await WholeRun.open(SMALL);
     whole.instanceTypes = ['t4g.nano', 't4g.micro'];
     whole.cloud.compute.refusalOf = freePlan;
@@ -39,7 +39,7 @@ describe('a type that the account may not launch', () => {
     await whole.untilEnd();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(types()).toEqual(Array(3).fill('t4g.micro'));
-    // The claims that were out together; no slot asks again.
+    // The claims that were in flight together; no slot retries.
     expect(launches()).toBeLessThanOrEqual(6);
     const told = whole.server!.alarms.filter((a) => a.includes('Free Tier'));
     expect(told).toHaveLength(1);
@@ -47,7 +47,7 @@ describe('a type that the account may not launch', () => {
     expect((await whole.verdict()).differences).toEqual([]);
   });
 
-  it('ends the run at once with the code for capacity when no other is allowed, and says what to allow', async () => {
+  it('ends the run at once with the code for capacity when no other is allowed, and names what to allow', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = freePlan;
     await whole.start();
@@ -87,7 +87,7 @@ describe('keys and rights that go away', () => {
   it.each([
     ['credentials', EXPIRED],
     ['denied', 'InvalidParameterValue: Invalid IAM Instance Profile name'],
-  ] as const)('for half a minute (%s) are waited for with few calls, and the run goes on', async (cause, message) => {
+  ] as const)('for half a minute (%s) are waited for with few calls, and the run continues', async (cause, message) => {
     whole = await WholeRun.open(SMALL);
     const untilMs = whole.clock.now() + PATIENCE_MS / 2;
     whole.cloud.compute.refusalOf = () => (whole.clock.now() < untilMs ? refused(cause, message) : null);
@@ -99,7 +99,7 @@ describe('keys and rights that go away', () => {
     expect(whole.server!.alarms.filter((a) => a.includes(message))).toHaveLength(1);
   });
 
-  it('for good end the run after its patience, with the code for configuration and the remedy', async () => {
+  it('permanently end the run after its patience, with the code for configuration and the remedy', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('credentials', EXPIRED);
     await whole.start();
@@ -111,7 +111,7 @@ describe('keys and rights that go away', () => {
     expect(reason).toContain('renew the keys');
   });
 
-  it('everywhere, the bucket included, end the run as soon', async () => {
+  it('everywhere, including the bucket, end the run as soon', async () => {
     whole = await WholeRun.open(SMALL);
     await whole.start();
     const expired = (): never => {
@@ -127,7 +127,7 @@ describe('keys and rights that go away', () => {
     expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 4 });
   });
 
-  it('are asked for anew by a main server that takes the run up', async () => {
+  it('are tried again by a main server that resumes the run', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('denied', 'UnauthorizedOperation');
     const first = await whole.start();
@@ -164,7 +164,7 @@ describe('machines that die at launch', () => {
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
   });
 
-  it('hold the launches back until one comes up, and the fleet is made whole', async () => {
+  it('delay the launches until one comes up, and the fleet is completed', async () => {
     whole = await WholeRun.open({ ...SMALL, products: 120, intervalMs: 1_000 });
     whole.cloud.compute.deathAtLaunch = {
       code: 'Server.InternalError',

@@ -1,6 +1,6 @@
 /**
- * Rows of the fault matrix that concern launches and the life of a slot: whole runs by the real control loop, with an EC2
- * in memory that misbehaves as the real one does. Limits are those of a run of eight minutes.
+ * Rows of the fault matrix about launches and the life of a slot: whole runs by the real control loop, with an EC2 in
+ * memory that fails as the real one does. Limits are those of a run of eight minutes.
  */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
@@ -15,7 +15,7 @@ import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
 
 const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 200 };
-/** Long enough for something to happen in the middle of it. */
+/** Long enough for a test to act in the middle of it. */
 const SLOW: RunShape = { products: 120, instances: 3, chunkSize: 2, intervalMs: 1_000 };
 const LIMITS = limitsFor(480_000);
 const VISIBLE_MS = 60_000;
@@ -44,7 +44,7 @@ const somePages = (): Promise<void> =>
   whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 5).length === 3);
 
 describe('a launch without an answer', () => {
-  it('F1: whose instance shows only after half a minute is adopted, and no second one is launched', async () => {
+  it('F1: whose instance is visible only after half a minute is adopted, and no second one is launched', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.behaviour.invisibleMs = 30_000;
     whole.cloud.compute.launchFaults.push('reply-lost', 'reply-lost', 'reply-lost', 'reply-lost');
@@ -66,7 +66,7 @@ describe('a launch without an answer', () => {
     expect(new Set(launches.map((c) => c.detail)).size).toBe(3);
   });
 
-  it('F2: whose repetition is refused is adopted when its tags show: the refusal says nothing of the first call', async () => {
+  it('F2: whose retry is refused is adopted when its tags appear: the refusal proves nothing about the first call', async () => {
     whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
     whole.cloud.compute.behaviour.invisibleMs = 5_000;
     whole.cloud.compute.launchFaults.push('reply-lost', {
@@ -80,7 +80,7 @@ describe('a launch without an answer', () => {
     expect(whole.machines()).toEqual(['0.1']);
   });
 
-  it('F9: whose token is used is adopted when its tags show', async () => {
+  it('F9: whose token is used is adopted when its tags appear', async () => {
     whole = await WholeRun.open(SMALL);
     const { compute } = whole.cloud;
     const launch = compute.launch.bind(compute);
@@ -95,7 +95,7 @@ describe('a launch without an answer', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('F9: whose token is used and nothing shows gets a new epoch, after the minute in which it may be invisible', async () => {
+  it('F9: whose token is used and has no visible instance gets a new epoch after the minute of possible invisibility', async () => {
     whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
     whole.cloud.compute.launchFaults.push({ kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true });
     await whole.start();
@@ -121,7 +121,7 @@ describe('a launch without an answer', () => {
 });
 
 describe('EC2 without machines', () => {
-  it('F4: gives k of n: the others go on, and the refused slot gets its instance in another zone', async () => {
+  it('F4: launches k of n: the launched ones continue, and the refused slot gets its instance in another zone', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000c' });
     await whole.start();
@@ -131,18 +131,18 @@ describe('EC2 without machines', () => {
     expect(whole.cloud.compute.all().map((i) => i.zone)).toEqual(Array(3).fill('ap-northeast-1a'));
   });
 
-  it('F5: in one pool is asked there again only when three scaled minutes are over', async () => {
+  it('F5: in one pool is retried there only after three scaled minutes', async () => {
     whole = await WholeRun.open({ ...SLOW, instances: 6 });
     whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000a' });
     await whole.start();
     await whole.until('a full fleet', () => whole.cloud.compute.alive().length === 6);
-    // The claims of all three slots were out together; what was not under way yet went elsewhere unasked.
+    // The claims of all three slots were in flight together; later claims chose another pool without a call.
     expect(calls('launch')).toBeLessThanOrEqual(9);
     await whole.untilEnd();
     await expectComplete();
   });
 
-  it('F5: in all pools is waited for without spinning, and used when there are some again', async () => {
+  it('F5: in all pools makes the run wait without spinning, and use new capacity', async () => {
     whole = await WholeRun.open(SMALL);
     const dryMs = 5 * LIMITS.dryPoolMs;
     whole.cloud.compute.dryOut(whole.clock.now() + dryMs);
@@ -150,15 +150,15 @@ describe('EC2 without machines', () => {
     await whole.until('time to pass', () => calls('launch') > 0);
     const endMs = whole.clock.now() + dryMs;
     await whole.until('machines', () => whole.clock.now() >= endMs);
-    // The first round, then one trial for each pool and period.
+    // The first round, then one trial per pool and period.
     expect(calls('launch')).toBeLessThanOrEqual(3 + 2 * 3);
     await whole.untilEnd();
     await expectComplete();
-    // Said once for each pool.
+    // One alarm per pool.
     expect(whole.server!.alarms.filter((a) => a.includes('pool'))).toHaveLength(2);
   });
 
-  it('F5: for good ends the run with the code for capacity, long before it would spin', async () => {
+  it('F5: permanently ends the run with the code for capacity, long before it would spin', async () => {
     whole = await WholeRun.open({ ...SMALL, deadlineMs: 120_000 });
     whole.cloud.compute.dryOut(Infinity);
     await whole.start();
@@ -170,7 +170,7 @@ describe('EC2 without machines', () => {
 });
 
 describe('EC2 that refuses', () => {
-  it('F6: for the quota is asked again only when an instance has ended; the run goes on and says what to ask for', async () => {
+  it('F6: for the quota is retried only when an instance has ended; the run continues and names the quota to request', async () => {
     whole = await WholeRun.open(SLOW);
     whole.cloud.compute.behaviour.quota = 2;
     await whole.start();
@@ -187,7 +187,7 @@ describe('EC2 that refuses', () => {
     expect(whole.server!.alarms.filter((a) => a.includes('quota'))).toHaveLength(1);
   });
 
-  it('F6: for the quota for good is tried once in ten scaled minutes, until it is too late to boot', async () => {
+  it('F6: for the quota permanently is retried once in ten scaled minutes, until it is too late to boot', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.behaviour.quota = 0;
     await whole.start();
@@ -224,7 +224,7 @@ describe('EC2 that refuses', () => {
 });
 
 describe('EC2 that is slow to know', () => {
-  it('F8: does not show young instances, to a second main server neither: nobody is taken for gone', async () => {
+  it('F8: hides young instances, also from a second main server: none is taken for gone', async () => {
     whole = await WholeRun.open(SLOW);
     whole.cloud.compute.behaviour.invisibleMs = 30_000;
     await whole.start((name) => name === 'balancers.register' && 'before');
@@ -235,18 +235,18 @@ describe('EC2 that is slow to know', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('F43: answers NotFound to a terminate: that is not death, it is told again and the user hears of it', async () => {
+  it('F43: answers NotFound to a terminate: that is no proof of its end; the terminate is retried and an alarm raised', async () => {
     whole = await WholeRun.open({ ...SMALL, products: 6 });
     whole.cloud.compute.behaviour.unknownMs = 30_000;
     await whole.start();
     await whole.untilEnd();
     await expectComplete();
-    expect(alarms()).toMatch(/was told to end and EC2 still shows it as running; it is told again/);
+    expect(alarms()).toMatch(/was terminated, but EC2 still shows it as running; TerminateInstances is retried/);
   });
 });
 
 describe('an instance that does not come into service', () => {
-  it('F10: never says hello, and is replaced once with its console kept', async () => {
+  it('F10: never sends hello, and is replaced once with its console kept', async () => {
     whole = await WholeRun.open(SLOW);
     whole.fleet.boots = (machine) => machine.tags['crawlfleet:slot'] !== '1';
     whole.cloud.compute.consoles.set('i-00000000000000002', 'cloud-init: failed to fetch the bundle');
@@ -259,7 +259,7 @@ describe('an instance that does not come into service', () => {
     expect(silent[0]!.consoleOutput).toContain('failed to fetch the bundle');
   });
 
-  it('F11: is not who its token was made for: refused with an alarm, and no product goes there', async () => {
+  it('F11: uses a token of another instance: refused with an alarm, and gets no product', async () => {
     whole = await WholeRun.open(SLOW);
     let callbacks: Callbacks | null = null;
     const connect = whole.fleet.connect.bind(whole.fleet);
@@ -279,7 +279,7 @@ describe('an instance that does not come into service', () => {
     await expectComplete();
   });
 
-  it('F13: is never healthy while others are, and is replaced in another zone with the reason of the balancer', async () => {
+  it('F13: never gets healthy while others are, and is replaced in another zone with the reason of the load balancer', async () => {
     whole = await WholeRun.open(SLOW);
     const { forcedHealth } = whole.cloud.balancers;
     whole.fleet.onBoot = ({ id, slot, epoch }) => void (slot === 1 && epoch === 1 && forcedHealth.set(id, 'unused'));
@@ -296,7 +296,7 @@ describe('an instance that does not come into service', () => {
     expect(next!.request.subnetId).not.toBe(unfit!.request.subnetId);
   });
 
-  it('F14: cannot be a target yet, and is registered when ELBv2 takes it', async () => {
+  it('F14: cannot be a target yet, and is registered when ELBv2 accepts it', async () => {
     whole = await WholeRun.open(SMALL);
     const { balancers } = whole.cloud;
     const register = balancers.register.bind(balancers);
@@ -308,7 +308,7 @@ describe('an instance that does not come into service', () => {
     expect(refusals).toBeGreaterThanOrEqual(9);
   });
 
-  it('F34: says hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
+  it('F34: sends hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
     whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => {
       if (instance.slot < 2 && instance.epoch === 1) Object.assign(instance, { address: '127.0.0.77' });
@@ -319,7 +319,7 @@ describe('an instance that does not come into service', () => {
     await expectParted('127.0.0.77');
   });
 
-  it('F34: says hello through the same NAT as another: the address it came from tells', async () => {
+  it('F34: sends hello through the same NAT as another: the source address reveals it', async () => {
     whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
     const connect = whole.fleet.connect.bind(whole.fleet);
@@ -328,7 +328,7 @@ describe('an instance that does not come into service', () => {
       callbacks.hello = async (callback) => {
         const behind = callback.slot < 2 && callback.epoch === 1;
         if (behind) return hello({ ...callback, source: '::ffff:203.0.113.50' });
-        // The others have the addresses that EC2 shows: no proxy is between.
+        // The remaining instances have the addresses that EC2 shows: no proxy is between.
         const record = await whole.stores.fleet.get(whole.run.id, callback.slot, callback.epoch);
         return hello({ ...callback, source: `::ffff:${record?.address}` });
       };
@@ -340,7 +340,7 @@ describe('an instance that does not come into service', () => {
     await expectParted('203.0.113.50');
   });
 
-  it('F34: says hello through a public proxy as all others do: nobody is given up for it', async () => {
+  it('F34: sends hello through a public proxy as all others do: none is given up for it', async () => {
     whole = await WholeRun.open(SLOW);
     whole.fleet.onBoot = (instance) => void Object.assign(instance, { address: `10.0.0.${instance.slot + 4}` });
     const connect = whole.fleet.connect.bind(whole.fleet);
@@ -348,7 +348,7 @@ describe('an instance that does not come into service', () => {
       const hello = callbacks.hello.bind(callbacks);
       callbacks.hello = async (callback) => {
         const { slot, epoch } = callback;
-        // EC2 has not shown this one's address yet: the source is all there is, also when the hello is repeated.
+        // EC2 has not shown this one's address yet: the source is the only evidence, also for a repeated hello.
         if (slot === 0)
           await whole.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, whole.server!.fence);
         const answer = await hello({ ...callback, source: '104.16.1.1' });
@@ -363,7 +363,7 @@ describe('an instance that does not come into service', () => {
     expect((await records()).filter((r) => r.reason === 'shared-address')).toEqual([]);
   });
 
-  it('F34: is shown by EC2 with the address of another: it does not even get to say hello', async () => {
+  it('F34: has the address of another in EC2: it is given up before its hello', async () => {
     whole = await WholeRun.open(SLOW);
     const { compute } = whole.cloud;
     const usual = compute.addressOf;
@@ -395,7 +395,7 @@ describe('the end of a machine', () => {
     const [first] = whole.fleet.instances;
     whole.cloud.compute.protected.add(first!.id);
     await whole.until('the alarm', () => alarms().includes('OperationNotPermitted'));
-    expect(alarms()).toContain(`${first!.id} cannot be ended`);
+    expect(alarms()).toContain(`${first!.id} cannot be terminated`);
     await whole.until('the results', async () => whole.record().phase === 'completed', 120_000);
     expect(whole.clock.now()).toBeLessThan(whole.run.deadlineAtMs - 60_000);
     expect(whole.cloud.compute.isRunning(first!.id)).toBe(true);
@@ -405,7 +405,7 @@ describe('the end of a machine', () => {
     await expectComplete();
   });
 
-  it('does not wait for ELBv2: terminated though no target can be deregistered', async () => {
+  it('does not wait for ELBv2: terminated although no target can be deregistered', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.balancers.deregister = () => Promise.reject(new Error('ServiceUnavailable'));
     await whole.start();
@@ -430,7 +430,7 @@ describe('F45: run.max_cost', () => {
     whole = await WholeRun.open({ ...shape, maxCost });
   };
 
-  it('keeps first launches back: the run goes on with what it can pay, and says why', async () => {
+  it('blocks first launches: the run continues with what it can pay, and reports why', async () => {
     await openWith(SMALL, ({ committed, each }) => committed + 2.5 * each);
     await whole.start();
     await whole.untilEnd();
@@ -440,7 +440,7 @@ describe('F45: run.max_cost', () => {
     expect(alarms()).toMatch(/one more up to \$0\.0\d+, and the cap is \$0\.0\d/);
   });
 
-  it('keeps a replacement back that would creep over it: what is left ends as failed(budget), exit code 14', async () => {
+  it('blocks a replacement that would exceed it: what is left ends as failed(budget), exit code 14', async () => {
     await openWith({ ...SLOW, instances: 1 }, ({ committed, each }) => committed + 1.02 * each);
     await whole.start();
     await whole.until('some pages', () => whole.fleet.instances[0]?.fetched === 3);
@@ -453,7 +453,7 @@ describe('F45: run.max_cost', () => {
     expect(whole.machines()).toEqual(['0.1']);
   });
 
-  it('that one instance would break launches nothing', async () => {
+  it('that one instance would exceed launches nothing', async () => {
     await openWith(SMALL, ({ committed, each }) => committed + 0.5 * each);
     await whole.start();
     await whole.untilEnd();

@@ -1,11 +1,11 @@
-/** A run whose bucket is gone for good: it ends, and the next one can begin. */
+/** A run whose bucket is gone permanently: it ends, and the next one can begin. */
 import { expect, it } from 'vitest';
 import { powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { WholeRun } from './whole-run.ts';
 
 let whole: WholeRun;
 
-it('F36: a run that is taken up after its bucket is gone ends with what the database has, and says what it lacks', async () => {
+it('F36: a run resumed after its bucket is gone ends with what the database has, and reports what is missing', async () => {
   whole = await WholeRun.open({ products: 60, instances: 2, chunkSize: 3, deadlineMs: 60_000 });
   await whole.start();
   await whole.until('some rows', async () => (await whole.stores.work.outcomes(whole.run.id)).stored > 5);
@@ -27,7 +27,7 @@ it('F36: a run that is taken up after its bucket is gone ends with what the data
     all: 60,
     some: true,
   });
-  const alarms = whole.server!.alarms.filter((a) => a.includes('cannot be looked for'));
+  const alarms = whole.server!.alarms.filter((a) => a.includes('cannot be searched for'));
   expect(alarms.length).toBeGreaterThan(0);
   expect(new Set(alarms).size).toBe(alarms.length);
 });

@@ -1,4 +1,4 @@
-/** F19 a manifest that is found in the very moment in which its instance is given up. */
+/** F19 a manifest that is found at the very moment when its instance is given up. */
 import { describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
@@ -14,7 +14,7 @@ import type { Bench } from '../db/harness.ts';
 import { NOW, createInstance, createRun } from '../db/harness.ts';
 
 describe('F19 a silent instance whose manifest is found', () => {
-  /** Polls the bucket; `before` runs right before the poll enters what it has found. */
+  /** Polls the bucket; `before` runs right before the poll records what it has found. */
   async function poll(before: (bench: Bench, id: string) => Promise<unknown>) {
     const memory = new MemoryDatabase();
     const stores = createMemoryStores(memory);
@@ -49,12 +49,12 @@ describe('F19 a silent instance whose manifest is found', () => {
     return fleet.get(id, 0, 1);
   }
 
-  it('is closed by it while it is up', async () => {
+  it('is closed by it while the instance is up', async () => {
     const record = await poll(() => Promise.resolve());
     expect(record).toMatchObject({ phase: 'crawling', manifestKey: expect.stringContaining('manifest') as string });
   });
 
-  it('keeps no unchecked manifest when it is given up meanwhile: its products must go out again', async () => {
+  it('keeps no unchecked manifest when it is given up in between: its products must be offered again', async () => {
     const record = await poll(({ stores, fence }, id) =>
       stores.fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW, 'heartbeat-lost'),
     );

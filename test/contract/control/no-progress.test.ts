@@ -1,4 +1,4 @@
-/** Whole runs in which nothing comes in: what each cause costs, when the run ends, which alarms it raises. */
+/** Whole runs that stall: what each cause costs, when the run ends, which alarms it raises. */
 import { describe, expect, it } from 'vitest';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { RunShape } from './run-stage.ts';
@@ -31,7 +31,7 @@ async function timeToEnd(): Promise<number> {
 }
 
 describe('a site that is down', () => {
-  it('is asked at an eighth of the pace, gets no further address, and ends the run with 17 and what it has', async () => {
+  it('is requested at an eighth of the pace, gets no further address, and ends the run with 17 and its results', async () => {
     await underWay();
     whole.mood = () => 'down';
     const before = whole.fleet.instances.map((i) => whole.requestsOf(i).length);
@@ -52,7 +52,7 @@ describe('a site that is down', () => {
     expect((await whole.verdict()).products).toMatchObject({ open: 0 });
   });
 
-  it('that comes back is crawled to the end, at the planned pace again', async () => {
+  it('is crawled to the end when it comes back, at the planned pace again', async () => {
     await underWay({ products: 120 });
     whole.mood = () => 'down';
     await whole.until('the slow pace', () => /is down/.test(alarms()));
@@ -101,7 +101,7 @@ describe('a load balancer that this machine cannot reach', () => {
     expect(launches()).toBe(2);
   });
 
-  it('for less than that is no news', async () => {
+  it('raises no alarm when the outage is shorter than that', async () => {
     whole = await WholeRun.open({ ...SHAPE, products: 30 });
     const send = whole.fleet.send.bind(whole.fleet);
     let tries = 0;
@@ -121,7 +121,7 @@ describe('a bucket that is lost', () => {
     };
   };
 
-  it('in mid-run is named at once, and ends the run with 4 before its time, with what had come in', async () => {
+  it('in mid-run is named at once, and ends the run with 4 before its time, with the results so far', async () => {
     await underWay();
     lose(['put', 'get', 'list'], 'NoSuchBucket');
     const tookMs = await timeToEnd();
@@ -144,7 +144,7 @@ describe('a bucket that is lost', () => {
     expect(alarms()).toContain('the bucket can be used again');
   });
 
-  it('to listing alone, while a lost instance is to be closed, lets the others go on and ends in time', async () => {
+  it('for listing only, while a lost instance is to be closed, lets the other instances continue and ends in time', async () => {
     await underWay({ products: 100 });
     lose(['list'], 'AccessDenied');
     whole.fleet.of(0).end();

@@ -1,4 +1,4 @@
-/** Work that moves between healthy instances, and instances beside the plan: F17, F19, F20, stragglers, returned addresses. */
+/** Work that moves between healthy instances, and instances beyond the plan: F17, F19, F20, stragglers, cool-downs. */
 import { describe, expect, it } from 'vitest';
 import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
 import type { RunShape } from './run-stage.ts';
@@ -6,7 +6,7 @@ import { WholeRun, usualResult } from './whole-run.ts';
 
 /** Twenty products each: 20 s at the pace. */
 const FLEET: RunShape = { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000 };
-/** A page of a straggler: a tenth of the pace. */
+/** Time per page of a straggler: a tenth of the pace. */
 const SLOW_PAGE_MS = 10_000;
 
 let whole: WholeRun;
@@ -42,7 +42,7 @@ function slowDown(slot: number): void {
 }
 
 describe('a straggler at a tenth of the pace', () => {
-  it('gives back what it has not begun, and the others are through long before it would be', async () => {
+  it('returns what it has not begun, and the other instances finish long before it would', async () => {
     whole = await WholeRun.open(FLEET);
     slowDown(1);
     await whole.start();
@@ -55,7 +55,7 @@ describe('a straggler at a tenth of the pace', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('keeps the others from going home while they could take over work', async () => {
+  it('keeps the other instances from ending while they could take over work', async () => {
     whole = await WholeRun.open({ ...FLEET, products: 30 });
     slowDown(1);
     await whole.start();
@@ -64,7 +64,7 @@ describe('a straggler at a tenth of the pace', () => {
     expect(whole.machines()).toHaveLength(3);
   });
 
-  it('gives each product to one instance only when heartbeats and replies are lost all the time', async () => {
+  it('gives each product to one instance only, even if heartbeats and replies are lost all the time', async () => {
     whole = await WholeRun.open(FLEET);
     slowDown(1);
     let turn = 0;
@@ -83,7 +83,7 @@ describe('a straggler at a tenth of the pace', () => {
 describe('a main server killed in the middle of a transfer', () => {
   const calls = ['work.transferChunks', 'runs.addEvent', 'work.grant', 'fleet.heartbeat', 'offers.send'];
   it.each(calls.flatMap((call) => [['before', call] as const, ['after', call] as const]))(
-    '%s %s is followed by one that brings it to an end, with no product fetched twice',
+    '%s %s is followed by one that completes it, with no product fetched twice',
     async (when, call) => {
       whole = await WholeRun.open(FLEET);
       slowDown(1);
@@ -107,7 +107,7 @@ describe('a main server killed in the middle of a transfer', () => {
 });
 
 describe('an instance killed in the middle of a transfer', () => {
-  it('goes on without what it gave back', async () => {
+  it('continues without the products it returned', async () => {
     whole = await WholeRun.open(FLEET);
     slowDown(1);
     let crashed = false;
@@ -124,7 +124,7 @@ describe('an instance killed in the middle of a transfer', () => {
   });
 });
 
-describe('F17: a balancer that gives two chunks to one instance and none to another', () => {
+describe('F17: a load balancer that gives two chunks to one instance and none to another', () => {
   it('leaves shards even to within one chunk', async () => {
     whole = await WholeRun.open(FLEET);
     const order = [0, 0, 1, 0, 0, 1, 1, 2];
@@ -139,7 +139,7 @@ describe('F17: a balancer that gives two chunks to one instance and none to anot
 });
 
 describe('an address that is back from its cool-down', () => {
-  it('takes over work from those that have got its share', async () => {
+  it('takes over work from the instances that received its share', async () => {
     const site = { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 12_000 } };
     whole = await WholeRun.open({ ...FLEET, products: 180, site });
     let banned = false;
@@ -155,35 +155,35 @@ describe('an address that is back from its cool-down', () => {
     await expectComplete();
     expect(banned).toBe(true);
     expect(whole.fleet.of(2).fetched).toBeGreaterThan(before + 10);
-    // 60 s at the pace and 12 s of a third of the fleet; without taking over it were 90 s.
+    // 60 s at the pace and 12 s of a third of the fleet; without the takeover it would be 90 s.
     expect(elapsedMs()).toBeLessThan(90_000);
   });
 });
 
 describe('F19 and F20: instances that are lost', () => {
-  it('have their products crawled by others, and the run is on time', async () => {
+  it('have their products crawled by other instances, and the run is on time', async () => {
     whole = await WholeRun.open({ ...FLEET, instances: 4, products: 80 });
     await whole.start();
     await whole.until('half of it', () => whole.fleet.instances.some((i) => i.fetched >= 10));
     for (const slot of [1, 2]) whole.fleet.of(slot).end();
     await whole.untilEnd();
-    // What the lost ones had not uploaded is fetched again.
+    // What the lost instances had not uploaded is fetched again.
     await expectComplete({ fetchedOnce: false });
   });
 });
 
-describe('instances beside the plan', () => {
-  /** 120 products at 1 s each and a deadline of 100 s: two instances need 60 s, and one of them takes ten times as long. */
+describe('instances beyond the plan', () => {
+  /** 120 products at 1 s each, deadline 100 s: two instances need 60 s, and one of them takes ten times as long. */
   const TIGHT: RunShape = { products: 120, instances: 2, chunkSize: 2, intervalMs: 1_000, deadlineMs: 100_000 };
 
-  it('are launched when the planned ones will not be through in time', async () => {
+  it('are launched when the planned ones will not finish in time', async () => {
     whole = await WholeRun.open(TIGHT);
     slowDown(1);
     await whole.start();
     await whole.untilEnd();
     await expectComplete();
     expect(whole.machines().length).toBeGreaterThan(2);
-    expect((await eventsOf('decision')).join('\n')).toMatch(/launched beside the plan of 2/);
+    expect((await eventsOf('decision')).join('\n')).toMatch(/launched in addition to the plan of 2/);
     expect(elapsedMs()).toBeLessThan(100_000);
   });
 

@@ -38,7 +38,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     return { stage, run };
   }
 
-  /** What `load` does; `dies` ends it after so many steps. */
+  /** What `load` does; `dies` ends it after this many steps. */
   async function recover(stage: ResultsStage, runId: string, dies = Infinity): Promise<void> {
     const { stores, db, fence } = bench();
     const description = (await readRunDescription(stage.objects, runId))!;
@@ -103,7 +103,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     expect(await isOver(stage.objects, run, epochs, now)).toBe(false);
     expect(await isOver(stage.objects, run, epochs, run.deadlineAtMs + run.settings.run.graceMs + 1)).toBe(true);
     await stage.putManifest(run, 1, []);
-    // Every epoch that is known is closed, but two products have no result: a replacement may be crawling them.
+    // Every known epoch is closed, but two products have no result: a replacement may be crawling them.
     expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(false);
     const part = await stage.putPart(run, 1, 1, [titled(5, 'five'), titled(6, 'six')]);
     expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(true);
@@ -122,7 +122,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     expect((await bench().stores.fleet.instances(run.id)).map((i) => i.phase)).toEqual(['terminated', 'terminated']);
   });
 
-  it('F36: is described in a bucket that says SlowDown for a while, and not in one that always does', async () => {
+  it('F36: is described in a bucket that answers SlowDown for a while, and not in one that always does', async () => {
     const { stage, run } = await inBucket();
     const other = { ...aNewRun('y', 1), settings: run.settings };
     const pauses: number[] = [];
@@ -138,7 +138,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     await expect(writeRunDescription(stage.objects, aNewRun('z', 1), ['a'], clock)).rejects.toThrow('SlowDown');
   });
 
-  it('has a description without secrets, whole and signed, and lists that name every product', async () => {
+  it('has a description without secrets, complete and signed, and lists that name every product', async () => {
     const { stage, run } = await inBucket();
     const secret = { pid: 1, controlToken: 'secret-token', dataDir: '/d' };
     const other = { ...aNewRun('x', 3), settings: { ...run.settings, sandbox: secret } };
@@ -167,7 +167,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
 });
 
 onBothEngines('A run that the database knows in part', (bench, engine) => {
-  it('gets the parts it has missed; epochs it does not know are lost ones, to be closed', async () => {
+  it('gets the parts it has missed; unknown epochs are lost ones, to be closed', async () => {
     const stage = new ResultsStage(bench());
     const run = aNewRun(`part_${engine}`, 4);
     await stage.create(run);

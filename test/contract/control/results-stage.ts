@@ -1,4 +1,4 @@
-/** Runs on a real database with their parts in a bucket in memory, for tests of what becomes of results: held, published, recovered. */
+/** Runs on a real database with parts in a bucket in memory, for tests of results: held, published, recovered. */
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
@@ -89,7 +89,7 @@ export class ResultsStage {
     return { seq, key, sha256, sizeBytes: bytes.length, products: results.length };
   }
 
-  /** The manifest of an instance; signed by its own key unless told otherwise. */
+  /** The manifest of an instance; signed by its own key unless `keys` is given. */
   async putManifest(run: NewRun, slot: number, parts: PartRef[], keys: KeyPair = createKeyPair()): Promise<void> {
     const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
     const closed = { closedBy: 'instance', closedAt: new Date(this.clock.now()).toISOString() } as const;
@@ -98,7 +98,7 @@ export class ResultsStage {
     await this.objects.putIfAbsent(manifestKey(run.id, slot, 1), bytes);
   }
 
-  /** Loads the results as one part, and brings the run to `loading`; `rest`: why the other products were left. */
+  /** Loads the results as one part, and moves the run to `loading`; `rest`: why the other products were left. */
   async load(run: NewRun, results: readonly ItemResult[], rest?: FailureReason): Promise<void> {
     const { stores, fence } = this.bench;
     const part = await this.putPart(run, 0, 0, results);

@@ -1,6 +1,6 @@
 /**
- * Whole runs by the real control loop on a real database, with EC2, balancer, bucket and fleet in memory and time of their
- * own. Main servers are killed at every kind of call they make; what follows must end with the same rows.
+ * Whole runs by the real control loop on a real database, with EC2, load balancer, bucket and fleet in memory and
+ * virtual time. Main servers are killed at every kind of call they make; their successors must end with the same rows.
  */
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
@@ -17,7 +17,7 @@ const LOST_MS = limitsFor(480_000).lostMs;
 
 let whole: WholeRun;
 
-/** I1, I2, I3 and I7: every product accounted for once, every row there once, nothing left running. */
+/** I1, I2, I3 and I7: every product accounted for once, every row present once, nothing left running. */
 async function expectComplete(run: WholeRun): Promise<void> {
   const { products } = run.run.plan;
   const ids = Array.from({ length: products }, (_, i) => ({ n: i + 1, id: `p${i + 1}` }));
@@ -49,7 +49,7 @@ describe('a run in memory', () => {
     expect(whole.server!.alarms).toEqual([]);
   });
 
-  it('ends the same when no answer to an offer comes through', async () => {
+  it('ends the same when no answer to an offer arrives', async () => {
     whole = await WholeRun.open(SMALL);
     whole.fleet.onOffer = () => ({ kind: 'unknown', message: 'HTTP 504' });
     await whole.start();
@@ -58,7 +58,7 @@ describe('a run in memory', () => {
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
 
-  it('asks seldom while everybody refuses, and goes on as soon as somebody does not', async () => {
+  it('offers rarely while all instances refuse, and continues as soon as one accepts', async () => {
     whole = await WholeRun.open(SMALL);
     let offers = 0;
     whole.fleet.onOffer = () => {
@@ -70,7 +70,7 @@ describe('a run in memory', () => {
     await whole.until('the first offer', () => offers > 0);
     offers = 0;
     await whole.pass(10_000);
-    // A round each heartbeat of 0.5 s, of one call per target and a few on their way.
+    // A round each heartbeat of 0.5 s, with one call per target and a few in flight.
     expect(offers).toBeGreaterThan(20);
     expect(offers).toBeLessThan(25 * 20);
     Reflect.deleteProperty(whole.fleet, 'send');
@@ -79,7 +79,7 @@ describe('a run in memory', () => {
     await expectComplete(whole);
   });
 
-  it('asks EC2 again, but not at once, to end a machine that it does not end', async () => {
+  it('retries terminating a machine that EC2 does not end, but not at once', async () => {
     whole = await WholeRun.open(SMALL);
     const { compute } = whole.cloud;
     let asked = 0;
@@ -105,7 +105,7 @@ describe('a run in memory', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('goes on with the other instances when EC2 refuses one for good', async () => {
+  it('continues with the other instances when EC2 refuses one permanently', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' });
     await whole.start();
@@ -131,7 +131,7 @@ describe('an instance lost in mid-crawl', () => {
     instance.thaw();
   }
 
-  it('that falls silent is replaced, and its open products go out again, none twice in the rows', async () => {
+  it('is replaced when it falls silent, and its open products are offered again, none twice in the rows', async () => {
     await crawlAWhile();
     whole.fleet.of(1).freeze();
     await whole.untilEnd();
@@ -139,7 +139,7 @@ describe('an instance lost in mid-crawl', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
     const [lost] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
     expect(lost).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'heartbeat-lost' });
-    // It had one part in the bucket: what is in there is not fetched again.
+    // It had one part in the bucket: the products in it are not fetched again.
     const parts = (await whole.stores.results.parts(whole.run.id)).filter((p) => p.slot === 1 && p.epoch === 1);
     expect(parts.reduce((sum, p) => sum + p.products, 0)).toBeGreaterThan(0);
     const twice = [...whole.fetches.values()].filter((n) => n > 1).length;
@@ -147,7 +147,7 @@ describe('an instance lost in mid-crawl', () => {
     expect(twice).toBeLessThan(whole.fleet.of(1).fetched);
   });
 
-  it('that is silent for less than twice its time while the balancer finds it healthy goes on', async () => {
+  it('continues after less than twice the silence limit while the load balancer finds it healthy', async () => {
     await crawlAWhile();
     whole.cloud.balancers.forcedHealth.set(whole.fleet.of(1).id, 'healthy');
     await stayFrozen(1.7 * LOST_MS);
@@ -156,7 +156,7 @@ describe('an instance lost in mid-crawl', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('that is silent for as long while the balancer finds it unhealthy is replaced', async () => {
+  it('is replaced after the same silence when the load balancer finds it unhealthy', async () => {
     await crawlAWhile();
     whole.cloud.balancers.forcedHealth.set(whole.fleet.of(1).id, 'unhealthy');
     await stayFrozen(1.7 * LOST_MS);
@@ -167,7 +167,7 @@ describe('an instance lost in mid-crawl', () => {
     expect(lost).toMatchObject({ epoch: 1, reason: 'heartbeat-lost' });
   });
 
-  it('that wakes up again is fenced, and what it still uploads makes no second row', async () => {
+  it('is fenced when it wakes up again, and what it still uploads makes no second row', async () => {
     await crawlAWhile();
     const lost = whole.fleet.of(1);
     lost.freeze();
@@ -181,7 +181,7 @@ describe('an instance lost in mid-crawl', () => {
     await expectComplete(whole);
   });
 
-  it('that EC2 ends is replaced at once', async () => {
+  it('is replaced at once when EC2 ends it', async () => {
     await crawlAWhile();
     const atMs = whole.clock.now();
     whole.cloud.compute.kill(whole.fleet.of(1).id);
@@ -191,10 +191,10 @@ describe('an instance lost in mid-crawl', () => {
     await expectComplete(whole);
   });
 
-  it('that had closed its epoch before anybody could check its manifest keeps its results', async () => {
+  it('keeps its results if it had closed its epoch before its manifest could be checked', async () => {
     whole = await WholeRun.open(SMALL);
     const { compute, objects } = whole.cloud;
-    // It dies with its last part not yet named in a heartbeat, while the bucket does not answer the main server.
+    // It dies before a heartbeat names its last part, while the main server cannot reach the bucket.
     let away = false;
     objects.onCall = (operation) => {
       if (away && operation === 'get') throw new Error('SlowDown');
@@ -257,7 +257,7 @@ describe('a main server killed in mid-run', () => {
   );
 
   it.each([1, 2, 3, 4, 5, 6])(
-    'again and again at chance (seed %i) is followed by one that ends with the same rows',
+    'repeatedly at random (seed %i) is followed by one that ends with the same rows',
     async (seed) => {
       const random = seededRandom(seed);
       whole = await WholeRun.open(SMALL);
@@ -279,7 +279,7 @@ describe('a main server killed in mid-run', () => {
     },
   );
 
-  it('and back while the first one is only slow: the old one writes nothing more', async () => {
+  it('and replaced while it was only slow: the old one writes nothing more', async () => {
     whole = await WholeRun.open(SMALL);
     const first = await whole.start();
     await whole.until('some pages', () => whole.fleet.instances.some((i) => i.fetched > 3));

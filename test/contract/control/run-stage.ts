@@ -1,4 +1,4 @@
-/** A run on a real database with everything else in memory, for contract tests of the control core and its callbacks. */
+/** A run on a real database with everything else in memory, for contract tests of control core and callbacks. */
 import { pino } from 'pino';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
@@ -39,7 +39,7 @@ export async function openBase(database: TestDatabase): Promise<Base> {
   return { db, stores, fence: await takeLock(stores) };
 }
 
-/** Takes the lock from whoever has it, as a main server does whose forerunner is known to be dead. */
+/** Takes the lock from any holder, as a main server does whose predecessor is known to be dead. */
 export async function takeLock(stores: Stores): Promise<number> {
   const lock = await stores.runs.acquireLock('test', 0, 1);
   if (!('fence' in lock)) {
@@ -115,12 +115,12 @@ export function memoryCloud(clock: Clock): MemoryCloud {
   return { compute, balancers, objects: new MemoryObjectStore(clock) };
 }
 
-/** Tagged on all that a run in memory launches. */
+/** Owner tag on everything that a run in memory launches. */
 export const OWNER = 'test';
 
 const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
 
-/** A core as the main server builds it; what it was alarmed about is in `alarms`. */
+/** A core as the main server builds it; its alarms are in `alarms`. */
 export function createCore(
   base: Pick<Base, 'stores' | 'fence'>,
   runId: string,

@@ -1,4 +1,4 @@
-/** The clock of one machine: its wall clock may be off and may be set, time passes for it as for the others. */
+/** The clock of one machine: its wall clock may be off and may be set, but time passes at the same rate. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 export class SkewedClock implements Clock {

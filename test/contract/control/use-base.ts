@@ -1,11 +1,11 @@
-/** A database of the suite's own, migrated and with its lock held, for tests of the control core. */
+/** A database for this suite, migrated and with its lock held, for tests of the control core. */
 import { afterAll, beforeAll } from 'vitest';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { createTestDatabase } from '../../support/mariadb/database.ts';
 import type { Base } from './run-stage.ts';
 import { openBase } from './run-stage.ts';
 
-/** @param hand gets it before the first test */
+/** @param hand receives it before the first test */
 export function useBase(hand: (base: Base) => void): void {
   let database: TestDatabase | undefined;
   let base: Base | undefined;

@@ -1,8 +1,8 @@
-/** Stands before a stub and notes when requests arrive there: a test that stands still for a moment must not falsify the gaps between them. */
+/** A relay before a stub that records when requests arrive: a pause of the test must not falsify their gaps. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
-/** Has the time of arrival, in milliseconds, of every request that came through a relay. */
+/** Contains the arrival time, in milliseconds, of every request that came through a relay. */
 export const ARRIVED_HEADER = 'x-arrived-ms';
 
 export interface ArrivalRelay {

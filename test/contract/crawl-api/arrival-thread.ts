@@ -1,5 +1,5 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- threads have no origin */
-/** The thread of an arrival relay: hands all bytes on as they are, and puts the time into the head of each request. */
+/** The thread of an arrival relay: forwards all bytes, and adds the arrival time to the head of each request. */
 import net from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -10,12 +10,12 @@ const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (client)
   const stub = net.connect({
     host: address,
     port,
-    // The stub is to see who asks.
+    // The stub must see the client's address.
     localAddress: client.remoteAddress!,
     allowHalfOpen: true,
     noDelay: true,
   });
-  // Pages are asked for with GET, the next one after the reply, and a head comes in one piece.
+  // Pages are requested with GET, one after the other, and a head arrives in one piece.
   client.on('data', (bytes) => stub.write(withArrival(bytes)));
   client.on('end', () => stub.end());
   stub.pipe(client);

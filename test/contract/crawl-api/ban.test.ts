@@ -22,7 +22,7 @@ const html = { 'content-type': 'text/html' };
 const COOL_DOWN_MS = 60_000;
 const ban = (coolDownMs = COOL_DOWN_MS) => ({ statuses: [], redirects: [], patterns: [], coolDownMs });
 
-/** Serves so many requests, then bans by `refuse`; `lift` ends it. */
+/** Serves this many requests, then bans by `refuse`; `lift` ends the ban. */
 function banning(served: number, refuse: PageHandler): { page: PageHandler; lift: () => void } {
   let left = served;
   return {
@@ -50,7 +50,7 @@ describe('F28: a banned instance', () => {
     ['a 302 to a page that checks', sendAway, 7, 'redirect-check'],
     ['a 200 with one line of script', shell, 7, 'script-shell'],
     ['a header that only a challenge has', challenge, 6, 'challenge-cloudflare'],
-  ])('by %s stops at once, says so with evidence, and keeps its queue', async (_what, refuse, requests, rule) => {
+  ])('by %s stops at once, reports it with evidence, and keeps its queue', async (_what, refuse, requests, rule) => {
     const stage = await start({ page: banning(5, refuse).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 40));
     await until('the ban in a heartbeat', () => incident(stage)?.verdict === 'banned');
@@ -70,7 +70,7 @@ describe('F28: a banned instance', () => {
     expect(stage.visits).toHaveLength(requests);
   });
 
-  it('gives back what it has not crawled, and crawls what comes anew after its cool-down', async () => {
+  it('returns what it has not crawled, and crawls new chunks after its cool-down', async () => {
     const site = banning(4, shell);
     const stage = await start({ page: site.page, site: { ban: ban(2_500) }, settings: { partMs: 60_000 } });
     await stage.offer('1-1', products(1, 10));
@@ -82,7 +82,7 @@ describe('F28: a banned instance', () => {
     site.lift();
     stage.main.orders.returnProducts = false;
     await until('the end of the ban', () => incident(stage) === null);
-    // The order, as long as it stands, leads to no flood of heartbeats.
+    // While the order is in force, it causes no flood of heartbeats.
     expect(stage.main.heartbeats.length - length).toBeLessThan(30);
     expect(await stage.health()).toMatchObject({ status: 200 });
     expect((await stage.offer('1-2', products(5, 10))).status).toBe(202);
@@ -92,7 +92,7 @@ describe('F28: a banned instance', () => {
     expect(smallestGap(stage.visits)).toBeGreaterThanOrEqual(20);
   });
 
-  it('uploads what it has and closes its epoch when the run drains', async () => {
+  it('uploads its results and closes its epoch when the run drains', async () => {
     const stage = await start({ page: banning(3, shell).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 10));
     await until('the ban', () => incident(stage) !== null);
@@ -103,7 +103,7 @@ describe('F28: a banned instance', () => {
     expect(stage.main.heartbeats.map((h) => h.phase)).toContain('banned');
   });
 
-  it('only suspects when canary pages are odd, too, and follows the word of the main server', async () => {
+  it('only suspects when canary pages are odd, too, and follows the decision of the main server', async () => {
     const blank: PageHandler = (_request, response) => void response.writeHead(200, html).end('<h2>Renewed</h2>');
     const stage = await start({ page: banning(3, blank).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 20));
@@ -120,7 +120,7 @@ describe('F28: a banned instance', () => {
 });
 
 describe('F29: Retry-After', () => {
-  it('is kept to', async () => {
+  it('is respected', async () => {
     let asked = false;
     const page: PageHandler = (request, response) => {
       if (!asked && request.url!.endsWith('p3')) {
@@ -141,7 +141,7 @@ describe('F29: Retry-After', () => {
 });
 
 describe('F30: robots.txt', () => {
-  it('comes with the orders: nothing is asked for before it, nor what it does not allow', async () => {
+  it('comes with the orders: nothing is requested before it, nor anything that it disallows', async () => {
     const stage = await start({ site: { robots: 'respect' } });
     await stage.offer('1-1', products(1, 4));
     await until('the grant', () => stage.main.heartbeats.at(-1)!.progress.assigned === 4);
@@ -164,7 +164,7 @@ describe('F30: robots.txt', () => {
 });
 
 describe('F25: a product during which the process dies twice', () => {
-  it('is given up, and the others are crawled', async () => {
+  it('is given up, and the other products are crawled', async () => {
     const page: PageHandler = (request, response) => {
       if (request.url!.endsWith('p2')) return;
       response.writeHead(200, html).end('<h1>x</h1>');

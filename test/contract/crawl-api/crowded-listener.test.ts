@@ -1,4 +1,4 @@
-/** The instance's listener under a crowd: connections that say nothing, or never finish, are bounded, and the main server gets in. */
+/** The instance's listener under load: silent and unfinished connections are bounded, and the main server gets in. */
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -55,17 +55,17 @@ describe('a crowd at the listener of an instance', () => {
     return `POST ${path} HTTP/1.1\r\nhost: x\r\n${headers}\r\n\r\n${OFFER}`;
   }
 
-  it('holds no more than its bound, and answers those who ask', async () => {
+  it('holds no more than its bound, and answers complete requests', async () => {
     const balancer = await open('127.0.0.77');
     const accepted = await ask(balancer, signedOffer());
     for (let i = 0; i < MAX_CONNECTIONS + 300; i++) {
       const socket = await open(`127.0.80.${1 + (i % 8)}`);
-      // Half say nothing, half never end their headers.
+      // Half send nothing, half never end their headers.
       if (i % 2 === 0) socket.write(`POST / HTTP/1.1\r\nhost: x\r\nx-long: ${'y'.repeat(10_000)}`);
     }
     const newcomer = await open('127.0.0.76');
     expect(await ask(newcomer, `GET ${HEALTH_PATH} HTTP/1.1\r\nhost: x\r\n\r\n`)).toBe('HTTP/1.1 200 OK');
-    // A rightly signed offer has come on this one: it stays, however old.
+    // A correctly signed offer has arrived on this one: it stays, however old.
     expect(await ask(balancer, signedOffer())).toBe(accepted);
     expect(accepted).toMatch(/^HTTP\/1.1 4(00|09) /);
     const held = await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)));

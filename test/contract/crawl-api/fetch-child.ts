@@ -1,4 +1,4 @@
-/** Fetches one URL in a process of its own and tells by how much its memory grew at most. */
+/** Fetches one URL in a separate process and reports how much its memory grew at most. */
 import type { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
@@ -21,9 +21,9 @@ const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
 
 const before = process.memoryUsage.rss();
 const result = await fetcher.fetch(url, hooks, new AbortController().signal);
-// What may still be unpacked behind the result would show by now.
+// Any unpacking that continues after the result would show by now.
 await systemClock.sleep(100);
-// maxRSS is in kilobytes, and the peak since the process began.
+// maxRSS is in kilobytes, and is the peak since the process began.
 const grownMb = process.resourceUsage().maxRSS / 1_024 - before / 1_048_576;
 await fetcher.close();
 process.send!({ result, grownMb }, () => process.disconnect());

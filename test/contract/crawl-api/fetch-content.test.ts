@@ -1,4 +1,4 @@
-/** What bodies become: compressed, too large, of the wrong type, or no page at all. */
+/** How bodies are handled: compressed, too large, of the wrong type, or no page at all. */
 import { fork } from 'node:child_process';
 import zlib from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -38,12 +38,15 @@ describe('a compressed page', () => {
     expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
   });
 
-  it.each(['gzip', 'br', 'deflate', 'zstd', 'gzip, br'])('is read as it is when it only says %s', async (encoding) => {
-    const shop = await serveBytes({ ...html, 'content-encoding': encoding }, PAGE);
-    expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
-  });
+  it.each(['gzip', 'br', 'deflate', 'zstd', 'gzip, br'])(
+    'is read unchanged when it only claims to be %s',
+    async (encoding) => {
+      const shop = await serveBytes({ ...html, 'content-encoding': encoding }, PAGE);
+      expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
+    },
+  );
 
-  it('is decoded when it comes byte by byte', async () => {
+  it('is decoded when it arrives byte by byte', async () => {
     const bytes = zlib.gzipSync('<p>Tea 茶');
     const shop = await serve((_request, response) => {
       response.writeHead(200, { ...html, 'content-encoding': 'gzip' });
@@ -56,7 +59,7 @@ describe('a compressed page', () => {
     expect(await fetchPage(shop.url)).toMatchObject(page('<p>Tea 茶'));
   });
 
-  it.each(['gzip', 'br', 'deflate', 'zstd'])('is not trusted when it is cut off, as %s', async (encoding) => {
+  it.each(['gzip', 'br', 'deflate', 'zstd'])('is rejected when it is cut off, as %s', async (encoding) => {
     const body = coders[encoding]!(PAGE + Math.random()).subarray(0, -3);
     const shop = await serveBytes({ ...html, 'content-encoding': encoding }, body);
     expect(await fetchPage(shop.url)).toMatchObject({
@@ -66,19 +69,19 @@ describe('a compressed page', () => {
     });
   });
 
-  it('is not trusted when it is damaged', async () => {
+  it('is rejected when it is damaged', async () => {
     const body = zlib.gzipSync(PAGE);
     body.fill(0xff, 20, 30);
     const shop = await serveBytes({ ...html, 'content-encoding': 'gzip' }, body);
     expect(await fetchPage(shop.url)).toMatchObject({ reason: 'network' });
   });
 
-  it('is not read under more layers than anybody means', async () => {
+  it('is not read under more layers than any real server uses', async () => {
     const shop = await serveBytes({ ...html, 'content-encoding': 'gzip, gzip, gzip, gzip' }, 'x');
     expect(await fetchPage(shop.url)).toMatchObject({ reason: 'content-type' });
   });
 
-  it('of an error is read too', async () => {
+  it('of an error is read, too', async () => {
     const shop = await serveBytes({ ...html, 'content-encoding': 'br' }, coders.br!('<p>Access denied'), 403);
     expect(await fetchPage(shop.url)).toMatchObject({ reason: 'http-status', reply: { body: '<p>Access denied' } });
   });
@@ -150,7 +153,7 @@ describe('pages that are too much', () => {
     });
   });
 
-  // One gzip file may be many behind each other, so a gigabyte takes no longer to make than 16 MB.
+  // A gzip file may consist of many in sequence, so a gigabyte takes no longer to make than 16 MB.
   const gigabyte = (): Buffer => Buffer.concat(Array<Buffer>(64).fill(zlib.gzipSync(Buffer.alloc(16_777_216))));
 
   it.each<[string, string, () => Buffer]>([
@@ -169,13 +172,13 @@ describe('pages that are too much', () => {
 const compressQuickly = (body: Buffer): Buffer =>
   zlib.brotliCompressSync(body, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } });
 
-/** In a process of its own, as the memory of this one is that of its tests. */
+/** In a separate process, because this one's memory is that of its tests. */
 async function fetchElsewhere(url: string, maxPageBytes: number): Promise<{ result: unknown; grownMb: number }> {
   const child = fork(new URL('fetch-child.ts', import.meta.url), [url, String(maxPageBytes)], { execArgv: [] });
   cleanups.push(() => child.kill('SIGKILL'));
   return new Promise((resolve, reject) => {
     child.once('message', (message) => resolve(message as { result: unknown; grownMb: number }));
-    child.once('disconnect', () => reject(new Error('the process ended without a word')));
+    child.once('disconnect', () => reject(new Error('the process ended without a result')));
   });
 }
 
@@ -237,7 +240,7 @@ describe('the kind of a page', () => {
     expect(await fetchPage(shop.url)).toMatchObject({ kind: 'failed', reason: 'content-type', reply: { status: 200 } });
   });
 
-  it('no page is not read, and the next one is fetched all the same', async () => {
+  it('a reply that is no page is not read, and the next one is still fetched', async () => {
     let sent = 0;
     const shop = await serve((request, response) => {
       if (request.url === '/page') {

@@ -1,4 +1,4 @@
-/** Addresses that are not the shop: nothing is ever sent to them, however they are named. */
+/** Addresses that are not the shop: nothing is ever sent to them, however they are spelled. */
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it } from 'vitest';
 import type { Lookup } from '../../../shared/adapters/http/guarded-lookup.ts';
@@ -6,7 +6,7 @@ import { createFetcher, fetchPage, html, noHooks, page, serve, serveBytes } from
 
 const PAGE = '<h1>Tea';
 
-/** A name server that gives these answers one after the other, the last one for ever. */
+/** A name server that gives these answers one after the other, then repeats the last one. */
 function answering(...answers: (string[] | NodeJS.ErrnoException)[]): { lookup: Lookup; asked: () => number } {
   let asked = 0;
   return {
@@ -48,7 +48,7 @@ describe('addresses that are not the shop', () => {
   });
 
   it.each(['2130706433', '0177.0.0.1', '0x7f.1', '127.1', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]'])(
-    'are not reached by another way of writing them: %s',
+    'are not reached by another notation: %s',
     async (host) => {
       const shop = await serve((_request, response) => void response.end(PAGE), '127.0.0.1');
       const result = await fetchPage(`http://${host}:${shop.port}/`, { template: 'https://shop.example/{id}' });
@@ -130,14 +130,14 @@ describe('a name', () => {
   it.each([
     ['ENOTFOUND', 'the name does not exist'],
     ['EAI_AGAIN', 'no name server answers'],
-  ])('that gives %s fails with network, and says which (F31)', async (code, meaning) => {
+  ])('that fails with %s gives network, and names the cause (F31)', async (code, meaning) => {
     const { lookup } = answering(dnsError(code));
     const result = await fetchPage('http://shop.example/', { lookup });
     expect(result).toMatchObject({ kind: 'failed', reason: 'network', reply: null });
     expect((result as { detail: string }).detail).toMatch(new RegExp(`^${meaning}.*${code}`));
   });
 
-  it('that no name server ever answers for ends with the time-out (F31)', async () => {
+  it('that no name server ever resolves ends with the time-out (F31)', async () => {
     const result = await fetchPage('http://shop.example/', { lookup: () => undefined, timeoutMs: 150 });
     expect(result).toMatchObject({ kind: 'failed', reason: 'timeout', detail: 'no connection within 150 ms' });
   });

@@ -1,4 +1,4 @@
-/** robots.txt read from real servers: a policy comes of whatever they do (F30). */
+/** robots.txt read from real servers: every server behaviour results in a policy (F30). */
 import type http from 'node:http';
 import zlib from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ function read(origin: string, options: Partial<RobotsRequest> = {}): Promise<Rob
 }
 
 describe('robots.txt', () => {
-  it('is read from its place, by our name', async () => {
+  it('is read from its standard path, with our user agent', async () => {
     const seen: http.IncomingMessage[] = [];
     const localAddress = ownAddress();
     const shop = await serve((request, response) => {
@@ -66,7 +66,7 @@ describe('robots.txt', () => {
     expect(await read(shop.url)).toMatchObject({ access, rules: [], crawlDelayMs: null });
   });
 
-  it('has a version that changes with its rules and with nothing else', async () => {
+  it('has a version that changes only with its rules', async () => {
     let text = TEXT;
     const shop = await serve((_request, response) => void response.writeHead(200, plain).end(text));
     const first = await read(shop.url);
@@ -77,7 +77,7 @@ describe('robots.txt', () => {
     expect(withVersion(first)).toEqual(first);
   });
 
-  it('is read to its limit only, when it is larger', async () => {
+  it('is read only to its limit when it is larger', async () => {
     let sent = 0;
     const shop = await serve((_request, response) => {
       response.writeHead(200, plain).write('User-agent: *\n');
@@ -94,7 +94,7 @@ describe('robots.txt', () => {
     expect(sent).toBeLessThan(20_000_000);
   });
 
-  it('is read to its limit only, when it is a bomb', async () => {
+  it('is read only to its limit when it is a bomb', async () => {
     const bomb = zlib.gzipSync(Buffer.alloc(100_000_000, 'Disallow: /a\n'));
     const shop = await serveBytes({ ...plain, 'content-encoding': 'gzip' }, bomb);
     expect(await read(shop.url)).toMatchObject({ access: 'all', rules: [] });
@@ -102,7 +102,7 @@ describe('robots.txt', () => {
 });
 
 describe('redirects of robots.txt', () => {
-  it('are followed, to other hosts too', async () => {
+  it('are followed, also to other hosts', async () => {
     const other = await serveBytes(plain, TEXT);
     const shop = await serve((request, response) => {
       const hop = Number(/\d+$/.exec(request.url!)?.[0] ?? 0);
@@ -124,7 +124,7 @@ describe('redirects of robots.txt', () => {
     expect(shop.requests).toBe(6);
   });
 
-  it.each(['', 'ftp://shop.example/robots.txt', 'http://'])('to %j lead nowhere', async (location) => {
+  it.each(['', 'ftp://shop.example/robots.txt', 'http://'])('to %j are not followed', async (location) => {
     const shop = await serveBytes({ location }, '', 302);
     expect(await read(shop.url)).toMatchObject({ access: 'all' });
     expect(shop.requests).toBe(1);
@@ -165,10 +165,10 @@ describe('a server that has no robots.txt to give', () => {
     const { url } = await serveRaw(act);
     const { access, source } = await read(url.slice(0, -1));
     expect(access).toBe('none');
-    expect(source).toMatch(/robots\.txt cannot be had: ./);
+    expect(source).toMatch(/robots\.txt is unavailable: ./);
   });
 
-  it('is not crawled when nobody listens, and when its name is unknown', async () => {
+  it('is not crawled when the connection is refused, and when its name is unknown', async () => {
     const address = ownAddress();
     expect(await read(`http://${address}:${await freePort(address)}`)).toMatchObject({ access: 'none' });
     const lookup: RobotsRequest['lookup'] = (_host, _options, callback) =>

@@ -1,4 +1,4 @@
-/** A fetcher whose extractor gives back the text it was fed, servers for it to ask, and what cleans both up. */
+/** A fetcher whose extractor returns the text it was fed, servers to fetch from, and their cleanup. */
 import type http from 'node:http';
 import net from 'node:net';
 import { afterEach } from 'vitest';
@@ -35,7 +35,7 @@ export function serveBytes(headers: http.OutgoingHttpHeaders, body: Uint8Array |
   return serve((_request, response) => void response.writeHead(status, headers).end(body));
 }
 
-/** A server that speaks no HTTP of its own: `act` is called when the first bytes of a connection arrive. */
+/** A raw TCP server: `act` is called when the first bytes of a connection arrive. */
 export async function serveRaw(act: (socket: net.Socket) => void): Promise<{ url: string }> {
   const address = ownAddress();
   const open = new Set<net.Socket>();
@@ -53,7 +53,7 @@ export async function serveRaw(act: (socket: net.Socket) => void): Promise<{ url
   return { url: `http://${address}:${(server.address() as net.AddressInfo).port}/` };
 }
 
-/** As a mapping with the one field `text`, which is all of the page, and `kind`, how it was read. */
+/** Like a mapping with two fields: `text`, the whole page, and `kind`, how it was read. */
 const echo: OpenExtractor = (kind: PageKind) => {
   let text = '';
   const extractor: Pick<PageExtractor, 'write' | 'end'> = {

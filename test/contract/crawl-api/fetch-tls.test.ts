@@ -1,4 +1,4 @@
-/** The HTTP fetcher over TLS: a trusted certificate is read, any other is refused. */
+/** The HTTP fetcher over TLS: a trusted certificate is accepted, any other is refused. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -10,7 +10,7 @@ import { ownAddress } from './http-stub.ts';
 const before = getCACertificates('default');
 afterEach(() => setDefaultCACertificates(before));
 
-/** A site with a certificate for `named`; its URL, the certificate and what it was asked for. */
+/** A site with a certificate for `named`; its URL, the certificate and the requests it received. */
 async function serveTls(named?: string) {
   const address = ownAddress();
   const { key, cert } = makeSelfSigned(named ?? address);
@@ -28,7 +28,7 @@ async function serveTls(named?: string) {
 }
 
 describe('the HTTP fetcher over TLS', () => {
-  it('reads the page of a site whose certificate is trusted, and tells start and first byte once', async () => {
+  it('reads the page of a site whose certificate is trusted, and reports start and first byte once', async () => {
     const { url, cert } = await serveTls();
     setDefaultCACertificates([...before, cert]);
     const events: string[] = [];
@@ -37,13 +37,13 @@ describe('the HTTP fetcher over TLS', () => {
     expect(events).toEqual(['start', 'first byte']);
   });
 
-  it('asks for nothing when nobody trusts the certificate', async () => {
+  it('sends no request when the certificate is not trusted', async () => {
     const { url, asked } = await serveTls();
     expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
     expect(asked).toEqual([]);
   });
 
-  it('asks for nothing when the certificate is for another host', async () => {
+  it('sends no request when the certificate is for another host', async () => {
     const { url, cert, asked } = await serveTls('other.example');
     setDefaultCACertificates([...before, cert]);
     expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });

@@ -1,4 +1,4 @@
-/** The fetcher against real HTTP servers: what each kind of reply becomes. */
+/** The fetcher against real HTTP servers: how each kind of reply is reported. */
 import type http from 'node:http';
 import type net from 'node:net';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ describe('a good page', () => {
     });
   });
 
-  it('comes with the reply it was found in', async () => {
+  it('includes the reply it was found in', async () => {
     const headers = { ...html, 'X-Shop': 'tea', 'Set-Cookie': ['a=1', 'b=2'], Vary: ['a', 'b'] };
     const shop = await serveBytes(headers, PAGE);
     const result = await fetchPage(`${shop.url}/1`);
@@ -43,14 +43,14 @@ describe('a good page', () => {
     expect(JSON.stringify(result)).not.toContain('cookie');
   });
 
-  it('leaves the beginning of a long one with the reply', async () => {
+  it('keeps the beginning of a long one with the reply', async () => {
     const long = '<p>' + 'x'.repeat(80_000);
     const shop = await serveBytes(html, long);
     const result = await fetchPage(shop.url);
     expect(result).toMatchObject({ ...page(long), reply: { body: long.slice(0, 65_536), complete: false } });
   });
 
-  it('is read in whatever pieces it comes', async () => {
+  it('is read in whatever pieces it arrives', async () => {
     const shop = await serve((_request, response) => {
       const bytes = Buffer.from(PAGE);
       response.writeHead(200, html);
@@ -63,12 +63,12 @@ describe('a good page', () => {
     expect(await fetchPage(shop.url)).toMatchObject(found);
   });
 
-  it('is taken for HTML when the server does not say what it is', async () => {
+  it('is taken for HTML when the server sends no content type', async () => {
     const shop = await serve((_request, response) => void response.writeHead(200).end(PAGE));
     expect(await fetchPage(shop.url)).toMatchObject(found);
   });
 
-  it('tells its start before the server has the request, and its first byte before the end', async () => {
+  it('reports its start before the server has the request, and its first byte before the end', async () => {
     const events: string[] = [];
     const shop = await serve((_request, response) => {
       events.push('arrived');
@@ -80,7 +80,7 @@ describe('a good page', () => {
     expect(events).toEqual(['start', 'arrived', 'first byte']);
   });
 
-  it('uses one connection for one page after the other', async () => {
+  it('uses one connection for consecutive pages', async () => {
     const ports = new Set<number | undefined>();
     const shop = await serve((request, response) => {
       ports.add(request.socket.remotePort);
@@ -142,7 +142,7 @@ describe('other replies', () => {
     ['https://shop.example/a b', () => 'https://shop.example/a%20b'],
     ['http://169.254.169.254/latest/', () => 'http://169.254.169.254/latest/'],
     ['javascript:alert(1)', () => 'javascript:alert(1)'],
-  ])('a redirect to %s is told, not followed', async (location, to) => {
+  ])('a redirect to %s is reported, not followed', async (location, to) => {
     const shop = await serveBytes({ ...html, location }, 'moved', 302);
     expect(await fetchPage(`${shop.url}/item/1`)).toMatchObject({
       kind: 'redirect',
@@ -152,7 +152,7 @@ describe('other replies', () => {
     expect(shop.requests).toBe(1);
   });
 
-  it('understands a location in UTF-8 that nobody has encoded', async () => {
+  it('understands an unencoded location in UTF-8', async () => {
     const { url } = await serveRaw((socket) =>
       socket.end('HTTP/1.1 301 Moved\r\nlocation: /商品\r\ncontent-length: 0\r\n\r\n'),
     );
@@ -164,7 +164,7 @@ describe('other replies', () => {
     expect(await fetchPage(shop.url)).toMatchObject({ ...page(''), reply: { status, body: '', complete: true } });
   });
 
-  it('of errors no more than the beginning is read', async () => {
+  it('of errors are read at their beginning only', async () => {
     const shop = await serve((_request, response) => {
       response.writeHead(503, html);
       const pour = (): void =>
@@ -176,7 +176,7 @@ describe('other replies', () => {
     expect((result as { reply: { body: string } }).reply.body.length).toBeGreaterThan(60_000);
   });
 
-  it('of an error that does not end what came is told', async () => {
+  it('of an error that does not end is reported with what arrived', async () => {
     const shop = await serve((_request, response) => void response.writeHead(403, html).write('<title>Blocked'));
     expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toMatchObject({
       detail: 'status 403',
@@ -185,7 +185,7 @@ describe('other replies', () => {
   });
 });
 
-describe('servers with an open incident', () => {
+describe('faulty servers', () => {
   it('times out when no reply comes', async () => {
     const shop = await serve(() => undefined);
     expect(await fetchPage(shop.url, { timeoutMs: 1_500 })).toEqual({
@@ -242,7 +242,7 @@ describe('servers with an open incident', () => {
     expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
   });
 
-  it('keeps what came before a reply broke off', async () => {
+  it('keeps what arrived before a reply broke off', async () => {
     const { url } = await serveRaw((socket) =>
       socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100\r\n\r\n<h1>x</h1>'),
     );
@@ -252,7 +252,7 @@ describe('servers with an open incident', () => {
     });
   });
 
-  it('fails with network, and nothing started, when nobody listens', async () => {
+  it('fails with network, and starts nothing, when the connection is refused', async () => {
     const address = ownAddress();
     let started = false;
     const hooks = { onStart: () => void (started = true), onFirstByte: () => undefined };
@@ -277,13 +277,13 @@ describe('servers with an open incident', () => {
     expect(await fetcher.fetch(shop.url, noHooks, signal)).toMatchObject(found);
   });
 
-  it('says nothing about a product when it was told to stop', async () => {
+  it('reports no outcome for a product when it was aborted', async () => {
     const stop = new AbortController();
     const shop = await serve(() => stop.abort());
     expect(await fetchPage(shop.url, { signal: stop.signal })).toEqual({ kind: 'stopped' });
   });
 
-  it('sends nothing when the start cannot be written down', async () => {
+  it('sends nothing when the start cannot be journalled', async () => {
     let calls = 0;
     const shop = await serve((_request, response) => {
       calls++;

@@ -1,4 +1,4 @@
-/** A small HTTP server on an address of its own, closed with all its connections. */
+/** A small HTTP server on its own address, closed with all its connections. */
 import http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,12 +8,12 @@ export interface Stub {
   url: string;
   address: string;
   port: number;
-  /** How many have come so far. */
+  /** Number of requests so far. */
   readonly requests: number;
   close: () => Promise<void>;
 }
 
-/** A loopback address nobody else is likely to use: 127.x.y.z with x from 130. */
+/** A loopback address that is unlikely to be in use: 127.x.y.z with x from 130. */
 export function ownAddress(): string {
   return `127.${randomInt(130, 250)}.${randomInt(1, 250)}.${randomInt(2, 250)}`;
 }
@@ -51,7 +51,7 @@ export function startStub(
   });
 }
 
-/** Waits for the condition; the error names what was waited for. */
+/** Waits for the condition; the error names it. */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,

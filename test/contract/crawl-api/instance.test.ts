@@ -1,4 +1,4 @@
-/** The real bundle as a process, against the HTTP of everything around it. */
+/** The real bundle as a process, with everything around it stubbed over HTTP. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
@@ -103,7 +103,7 @@ describe('a whole shard', () => {
     expect(stage.console()).not.toContain(settings.token);
   });
 
-  it('tries failures again at the end, and reports what each product came to', async () => {
+  it('retries failures at the end, and reports the outcome of each product', async () => {
     const tries = new Map<string, number>();
     const page: PageHandler = (request, response) => {
       const id = request.url!.split('/').at(-1)!;
@@ -148,9 +148,9 @@ describe('a whole shard', () => {
     expect(stage.visits.slice(0, 9).map((v) => v.path)).toEqual(first.toSpliced(4, 0, '/elsewhere/p4'));
   });
 
-  it('closes the epoch with what there is at the deadline; the rest gets no result', async () => {
+  it('closes the epoch with the results so far at the deadline; the rest gets no result', async () => {
     const stage = await startReady({ site: { intervalMs: 100 } });
-    // Counted from here: how long a busy machine takes to boot the process is no part of this.
+    // Counted from here: the time that a busy machine takes to boot the process must not count.
     const deadline = new Date(Date.now() + 8_000).toISOString();
     stage.main.orders.deadline = deadline;
     await until('the deadline to be known', async () =>
@@ -187,7 +187,7 @@ describe('a whole shard', () => {
 });
 
 describe('a killed process', () => {
-  it('goes on where it was: nothing lost, at most one product fetched twice, the pace kept', async () => {
+  it('continues where it was: nothing lost, at most one product fetched twice, the pace kept', async () => {
     const stage = await startReady({ site: { intervalMs: 60 } });
     await stage.offer('1-1', products(1, 60));
     await until('some pages and a part', () => stage.visits.length >= 12 && stage.bucket.objects.size > 0);
@@ -206,13 +206,13 @@ describe('a killed process', () => {
     ).toEqual(products(1, 60).map((p) => p.n));
     expect(stage.visits.length).toBeLessThanOrEqual(60 + 2);
     expect(smallestGap(stage.visits)).toBeGreaterThanOrEqual(60);
-    // It has not forgotten that it was accepted: the enrolment token would be dead by now.
+    // It remembers that it was accepted: the enrolment token would be invalid by now.
     expect(stage.main.hellos).toHaveLength(1);
     const counters = stage.main.heartbeats.map((h) => h.counter);
     expect(counters.slice(1).every((c, i) => c > counters[i]!)).toBe(true);
   });
 
-  it('keeps the pace also when it is killed right after a request', async () => {
+  it('keeps the pace even if it is killed right after a request', async () => {
     const stage = await startReady({ site: { intervalMs: 1_500 } });
     await stage.offer('1-1', products(1, 5));
     await until('the first page', () => stage.visits.length === 1);
@@ -257,7 +257,7 @@ describe('a killed process', () => {
   });
 });
 
-/** The headers of an offer by one who knows the run and has no key. */
+/** The headers of an offer from a client that knows the run but has no key. */
 function beginOffer(stage: Stage, run: string, announced: number): Socket {
   const socket = connect(stage.settings.apiPort, stage.address).on('error', () => undefined);
   const headers = { [HEADER.run]: run, [HEADER.signature]: 'A'.repeat(86), 'content-length': announced };
@@ -267,7 +267,7 @@ function beginOffer(stage: Stage, run: string, announced: number): Socket {
 }
 
 describe('offers', () => {
-  it('are answered by what is wrong with them', async () => {
+  it('are refused with the reason', async () => {
     const stage = await startReady();
     const good = products(1, 3);
     for (const stranger of [{ sign: false }, { run: 'run-2' }]) {
@@ -292,7 +292,7 @@ describe('offers', () => {
     expect((await stage.offer('1-1', good, { share: 3 })).body.held).toBe(3);
   });
 
-  it('of strangers fill no memory, whether they know the run or not, and those of the run are taken', async () => {
+  it('of strangers fill no memory, whether they know the run or not, and those of the run are accepted', async () => {
     const stage = await startReady();
     const almost = Buffer.alloc(MAX_OFFER_BYTES - 1, 'x');
     const sockets = Array.from({ length: 240 }, (_, i) => {
@@ -301,7 +301,7 @@ describe('offers', () => {
       return socket;
     });
     try {
-      // All of them have sent what they can, or were turned away.
+      // Each of them has sent what it can, or was rejected.
       await until('the storm', () => sockets.every((s) => s.destroyed || s.bytesWritten > 0));
       for (let i = 1; i <= 5; i++) expect((await stage.offer(`${i}-1`, products(i, i))).status).toBe(202);
       expect(highWaterMark(stage.pid())).toBeLessThan(200e6);
@@ -310,7 +310,7 @@ describe('offers', () => {
     }
   });
 
-  it('are told to the main server at once, and crawled only when granted', async () => {
+  it('are reported to the main server at once, and crawled only when granted', async () => {
     const stage = await start({ settings: { heartbeatMs: 5_000 } });
     stage.main.orders.grants = [];
     await stage.ready();
@@ -330,7 +330,7 @@ describe('offers', () => {
     expect(stage.visits.map((v) => v.path)).toEqual(['/item/p4', '/item/p5', '/item/p6']);
   });
 
-  it('meet 503 before the hello is accepted', async () => {
+  it('get 503 before the hello is accepted', async () => {
     const stage = await createStage();
     stages.push(stage);
     stage.main.helloStatus = 503;
@@ -363,13 +363,13 @@ describe('an instance that is not needed', () => {
     expect(stage.bucket.objects.size).toBe(0);
   });
 
-  it('ends with code 0 at its own time, whatever the main server says', async () => {
+  it('ends with code 0 at its own time, whatever the main server orders', async () => {
     const stage = await start({ settings: { powerOffAt: new Date(Date.now() + 1_500).toISOString() } });
     expect(await stage.exitCode()).toBe(0);
     expect(stage.console()).toContain('power-off-time');
   });
 
-  it('takes no orders that the run did not sign', async () => {
+  it('follows no orders that the run did not sign', async () => {
     const stage = await createStage();
     stages.push(stage);
     stage.main.replyKey = createKeyPair().privateKey;
@@ -383,8 +383,8 @@ describe('an instance that is not needed', () => {
   });
 });
 
-describe('incident around it', () => {
-  it('does not stop the crawl while S3 refuses, and says so in its heartbeats', async () => {
+describe('faults around it', () => {
+  it('continues to crawl while S3 refuses, and reports that in its heartbeats', async () => {
     const stage = await start({ settings: { partMs: 100 } });
     stage.bucket.refuse = true;
     await stage.ready();
@@ -467,7 +467,7 @@ describe('the listener for the box itself', () => {
 });
 
 describe('a start that cannot work', () => {
-  it('ends with code 0 and says why when the user data is not usable', async () => {
+  it('ends with code 0 and reports why when the user data is not usable', async () => {
     const stage = await createStage();
     stages.push(stage);
     (stage.settings as { slot: number }).slot = -1;

@@ -1,4 +1,4 @@
-/** One instance process with everything around it; the crawl API's contract tests play on this. */
+/** One instance process with everything around it, for the contract tests of the crawl API. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -24,7 +24,7 @@ import { freePort } from '../../support/free-port.ts';
 
 export interface Visit {
   path: string;
-  /** When it arrived, in milliseconds; noted on another thread than the test's. */
+  /** When it arrived, in milliseconds; recorded on another thread than the test's. */
   at: number;
   from: string | undefined;
   userAgent: string | undefined;
@@ -36,16 +36,16 @@ export interface Stage {
   bucket: StubBucket;
   visits: Visit[];
   address: string;
-  /** Everything the process has written to its console. */
+  /** The console output of the process. */
   console(): string;
   pid(): number;
   /** Starts the process, again after it ended. */
   boot(): void;
-  /** SIGKILL, as the OOM killer would. */
+  /** SIGKILL, as the OOM killer sends it. */
   kill(): Promise<void>;
   exitCode(): Promise<number | null>;
   ready(): Promise<void>;
-  /** What the balancer would see. */
+  /** What the load balancer would see. */
   health(): Promise<{ status: number; body: { status: string } }>;
   offer(
     chunk: string,
@@ -241,12 +241,12 @@ export async function createStage(
   };
 }
 
-/** Products first … last with the ids p<n>. */
+/** Products first … last with the IDs p<n>. */
 export function products(first: number, last: number): Product[] {
   return Array.from({ length: last - first + 1 }, (_, i) => ({ n: first + i, id: `p${first + i}` }));
 }
 
-/** Smallest time between two visits, in milliseconds. */
+/** Shortest time between two visits, in milliseconds. */
 export function smallestGap(visits: readonly Visit[]): number {
   return Math.min(...visits.slice(1).map((visit, i) => visit.at - visits[i]!.at));
 }

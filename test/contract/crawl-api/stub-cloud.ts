@@ -1,4 +1,4 @@
-/** What surrounds an instance, in the test's own process: metadata service, main server, bucket and shop. */
+/** The surroundings of an instance, in the test's own process: metadata service, main server, bucket and shop. */
 import type { ServerResponse } from 'node:http';
 import type { KeyObject } from 'node:crypto';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
@@ -15,7 +15,7 @@ import type { Envelope, KeyPair } from '../../../shared/wire/signature.ts';
 import type { Stub } from './http-stub.ts';
 import { startStub } from './http-stub.ts';
 
-/** IMDSv2 of one machine; without the token nothing is answered. */
+/** IMDSv2 of one machine; answers nothing without the token. */
 export function startMetadata(machine: { instanceId: string; address: string; userData: () => string }): Promise<Stub> {
   const credentials = JSON.stringify({
     Code: 'Success',
@@ -40,7 +40,7 @@ export function startMetadata(machine: { instanceId: string; address: string; us
   });
 }
 
-/** A bucket that knows conditional puts. `beforeReply` may take the reply over: it returns true then. */
+/** A bucket with conditional puts. `beforeReply` may take over the reply: it then returns true. */
 export interface StubBucket extends Stub {
   objects: Map<string, Buffer>;
   puts: { key: string; created: boolean; from: string | undefined }[];
@@ -67,11 +67,11 @@ export interface StubMainServer extends Stub {
   hellos: { body: ReturnType<typeof helloSchema.parse>; macOk: boolean; from: string | undefined }[];
   heartbeats: (Heartbeat & { counter: number; signed: boolean; at: number })[];
   completions: Completion[];
-  /** Overrides of the usual orders: everything offered is granted, every part acknowledged. */
+  /** Overrides of the usual orders: every offer is granted, every part acknowledged. */
   orders: Partial<Orders> & { intervalMs: number; deadline: string };
   helloStatus: number;
   completionStatus: number;
-  /** Signs replies with this key; the run's unless a test says otherwise. */
+  /** Signs replies with this key; by default the run's. */
   replyKey: KeyObject;
 }
 

@@ -23,7 +23,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     return { id, counts, sample: sample.map((r) => [r.product_id, r.in_stock, r.released, r.updated]) };
   }
 
-  it('have columns of their own in a table of ours', async () => {
+  it('have columns of their own in a table that we make', async () => {
     await createResultTable(bench().db, 'typed', MAPPING);
     expect(await checkResultTable(bench().db, 'typed', MAPPING, ['p1'])).toEqual({ exists: true });
     const { sample, counts } = await publish('typed', [
@@ -56,7 +56,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     expect((await publish('texts', [row])).sample).toEqual([['p1', true, '2024-02-29', '2026-11-21T09:30:00']]);
   });
 
-  it('that are none make the product failed(load)', async () => {
+  it('of the wrong type make the product failed(load)', async () => {
     const right = { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' };
     const { id, counts } = await publish(`unfit_${engine}`, [
       right,

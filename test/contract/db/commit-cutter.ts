@@ -1,6 +1,6 @@
 /**
- * A TCP link to MySQL that can lose the connection in a COMMIT: just before the packet gets through, or when the server has
- * carried it out and its answer is on the way. Those are the two cases that look the same from the client.
+ * A TCP link to MySQL that can lose the connection in a COMMIT: just before the packet gets through, or after the
+ * server has executed it while its answer is on the way. The client cannot tell the two cases apart.
  */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
@@ -9,11 +9,11 @@ import { connect, createServer } from 'node:net';
 export type CutAt = 'before' | 'after';
 
 export interface CommitCutter {
-  /** The given URL, by way of this link. */
+  /** The given URL, through this link. */
   url: string;
-  /** Asked at each COMMIT: where to cut, or null to let it pass. */
+  /** Called at each COMMIT: returns where to cut, or null to let it pass. */
   onCommit: () => CutAt | null;
-  /** How many were cut. */
+  /** Number of connections cut. */
   cuts(): number;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** F47: the connection dies in the COMMIT. Whether it happened is read from the rows; nothing is done twice or lost. */
+/** F47: the connection dies in the COMMIT. The rows show whether it happened; nothing is done twice or lost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
@@ -25,11 +25,11 @@ import {
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
   let database: TestDatabase;
-  /** Undisturbed, to prepare and to look. */
+  /** Undisturbed, for setup and checks. */
   let bench: Bench;
   let cutter: CommitCutter;
   let db: Database;
-  /** Whose commits are cut. */
+  /** The bench whose commits are cut. */
   let hurt: Bench;
   beforeAll(async () => {
     database = await createTestDatabase('mysql');
@@ -45,7 +45,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     await database.drop();
   });
 
-  /** Does it with its next two commits cut. */
+  /** Runs `work` with its next two commits cut. */
   async function cutting<T>(work: () => Promise<T>): Promise<T> {
     const before = cutter.cuts();
     cutter.onCommit = () => (cutter.cuts() - before < 2 ? at : null);
@@ -53,7 +53,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
       return await work();
     } finally {
       cutter.onCommit = () => null;
-      // After the first cut behind a COMMIT there may be nothing left to commit again: the rows have told.
+      // After the first cut behind a COMMIT there may be nothing left to commit again: the rows show it.
       expect(cutter.cuts() - before).toBeGreaterThanOrEqual(1);
     }
   }
@@ -73,7 +73,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: 299, gone: 1, open: 0 });
   });
 
-  it('of a publish: it is published, its move is told once, and open numbers are decided as without it', async () => {
+  it('of a publish: it is published, its move is recorded once, and open numbers are decided as without it', async () => {
     const { id, table } = await createRun(bench, 20);
     const open = { text: '1.234', point: 1.234, comma: 1234 };
     const weighs = (n: number, weight: number | typeof open, marks?: { weight: ',' }) =>
@@ -94,24 +94,24 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     expect((await events(id)).length).toBe(before + 1);
   });
 
-  it('of a new run: it is there once, with all of its products', async () => {
+  it('of a new run: it exists once, with all of its products', async () => {
     const { id } = await cutting(() => createRun(hurt, 50));
     expect(await bench.stores.work.outcomes(id)).toMatchObject({ open: 50 });
     expect(await events(id)).toHaveLength(1);
   });
 
-  it('of a claim and of a move: they are ours, and are told once', async () => {
+  it('of a claim and of a move: they succeed, and are recorded once', async () => {
     const { id } = await createRun(bench, 5);
     const { fleet } = hurt.stores;
     const claim = { slot: 0, epoch: 1, request: REQUEST, token: 'token' };
     expect(await cutting(() => fleet.claim(id, claim, bench.fence, NOW))).toBe(true);
     expect(await cutting(() => fleet.move(id, 0, 1, 'claimed', 'pending', bench.fence, NOW + 1))).toBe(true);
     expect(await bench.stores.fleet.instances(id)).toMatchObject([{ phase: 'pending', token: 'token' }]);
-    // Of the run, of the claim, of the move.
+    // One each for the run, the claim and the move.
     expect(await events(id)).toHaveLength(3);
   });
 
-  it('of a grant: the chunks are given once, and the answer names them', async () => {
+  it('of a grant: the chunks are granted once, and the answer names them', async () => {
     const { id } = await createRun(bench, 20);
     await createInstance(bench, id, 0);
     const { work } = hurt.stores;
@@ -120,11 +120,11 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     expect(await bench.stores.work.counts(id)).toMatchObject({ waiting: 2 });
   });
 
-  it('of taking the lock: it is taken, and the fence has gone up once', async () => {
+  it('of taking the lock: it is taken, and the fence has been raised once', async () => {
     const { runs } = bench.stores;
     await runs.releaseLock(bench.fence);
     const lock = await cutting(() => hurt.stores.runs.acquireLock('hurt', NOW, 3_600_000));
-    // Releasing has raised it as well.
+    // The release raised it, too.
     expect(lock).toEqual({ fence: bench.fence + 2 });
   });
 });

@@ -23,7 +23,7 @@ async function schema(): Promise<TestDatabase> {
   return database;
 }
 
-/** A user of its own with the given rights on the schema; the URL to connect as that user. */
+/** Creates a user with the given rights on the schema; returns the URL to connect as that user. */
 async function asUser(database: TestDatabase, rights: string): Promise<string> {
   const url = new URL(database.url);
   const user = `u${randomBytes(5).toString('hex')}`;
@@ -37,7 +37,7 @@ async function asUser(database: TestDatabase, rights: string): Promise<string> {
 
 describe('A database that cannot be used', () => {
   it.each([
-    ['a port where nobody listens', (u: URL) => void (u.port = '1'), /ECONNREFUSED/],
+    ['a closed port', (u: URL) => void (u.port = '1'), /ECONNREFUSED/],
     ['a wrong password', (u: URL) => void (u.password = 'wrong-secret'), /Access denied/],
     ['a database that does not exist', (u: URL) => void (u.pathname = '/not_there'), /Unknown database|Access denied/],
     ['a host that does not exist', (u: URL) => void (u.hostname = 'nowhere.invalid'), /ENOTFOUND|EAI_AGAIN/],
@@ -51,7 +51,7 @@ describe('A database that cannot be used', () => {
     expect(`${error.message} ${error.hint} ${String(error.cause)}`).not.toMatch(new RegExp(`${password}|wrong-secret`));
   });
 
-  it('is reported when it accepts connections but says nothing', async () => {
+  it('is reported when it accepts connections but never answers', async () => {
     const mute = createServer().listen(0, '127.0.0.1');
     await once(mute, 'listening');
     cleanups.push(() => new Promise((resolve) => mute.close(resolve)));
@@ -78,7 +78,7 @@ describe('A database that cannot be used', () => {
     await made.close();
   });
 
-  it('is refused when the user may not create or write, with the GRANT that is missing', async () => {
+  it('is refused when the user may not create or write, with the missing GRANT', async () => {
     const database = await schema();
     const reader = await openDatabase(await asUser(database, 'select'));
     cleanups.push(() => reader.close());
@@ -96,7 +96,7 @@ describe('A database that cannot be used', () => {
 });
 
 eachEngine('Opening a database', (database, engine) => {
-  it('finds the rights of a run and leaves nothing of the search', async () => {
+  it('checks the rights of a run and leaves no trace of the check', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await checkRights(db);
@@ -132,7 +132,7 @@ eachEngine('Migrating', (database) => {
     expect(locks).toEqual([{ name: 'fence' }, { name: 'lease' }]);
   });
 
-  it('goes on where a migration died half-way', async () => {
+  it('continues where a migration died half-way', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await migrate(db);
@@ -142,7 +142,7 @@ eachEngine('Migrating', (database) => {
     expect(await db.knex.schema.hasTable('crawlfleet_events')).toBe(true);
   });
 
-  it('gives the ledger of parts loaded before it counted rows as many rows as products', async () => {
+  it('sets the row counts of parts loaded by earlier versions to their product counts', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await migrate(db);
@@ -167,7 +167,7 @@ eachEngine('Migrating', (database) => {
     await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.dropColumn('leave_at'));
   });
 
-  it('renames tables and columns of an earlier version, and refuses to while a run of it is under way', async () => {
+  it('renames tables and columns of an earlier version, and refuses to while one of its runs is active', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await migrate(db);
@@ -205,7 +205,7 @@ eachEngine('Migrating', (database) => {
 
     await expect(migrate(db)).rejects.toMatchObject({
       code: 'database-schema',
-      message: expect.stringContaining(`run ${run} is under way`) as string,
+      message: expect.stringContaining(`run ${run} is in progress`) as string,
       hint: expect.stringContaining(`orchestrator stop ${run}`) as string,
     });
     expect(await db.knex.schema.hasTable('crawlfleet_troubles')).toBe(true);

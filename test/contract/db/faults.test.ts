@@ -8,7 +8,7 @@ import { waitFor } from '../../support/processes.ts';
 import type { Bench } from './harness.ts';
 import { NOW, createRun, load, onBothEngines, openBench, partRef, stored } from './harness.ts';
 
-describe('A transaction on a MySQL that misbehaves', () => {
+describe('A transaction on a faulty MySQL', () => {
   let database: TestDatabase;
   let bench: Bench;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
   it('F46: is repeated as a whole after a deadlock', async () => {
     await start();
     let tries = 0;
-    // Each takes its first row, waits until the other has too, and then wants the other's.
+    // Each takes its first row, waits until the other has too, and then requests the other's.
     const waiting: (() => void)[] = [];
     const meet = (): Promise<void> =>
       new Promise((resolve) => {
@@ -75,7 +75,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect([tries, await totals()]).toEqual([2, [1, 1]]);
   });
 
-  it('F47: is told that it may have happened when the connection is lost in the commit', async () => {
+  it('F47: reports that it may have happened when the connection is lost in the commit', async () => {
     await start();
     const seen: boolean[] = [];
     await inTransaction(bench.db, async (trx, attempt) => {
@@ -83,7 +83,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
       if (seen.length > 1) return;
       await trx('sums').where({ id: 1 }).increment('total', 1);
       const [[row]] = (await trx.raw('select connection_id() as id')) as [[{ id: string }]];
-      // It dies after the last statement of the work, so the commit is what fails.
+      // The connection dies after the last statement of the work, so the commit is what fails.
       await administer(`kill ${row.id}`);
     });
     expect(seen).toEqual([false, true]);
@@ -130,7 +130,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     await results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench.fence);
     const other = await createConnection({ uri: database.url });
     try {
-      // Of two in a deadlock InnoDB ends the one that has changed less.
+      // In a deadlock InnoDB ends the transaction that has changed less.
       await other.query('create table weights (n int primary key)');
       await other.query('begin');
       await other.query('insert into weights select seq from seq_1_to_5000');
@@ -145,7 +145,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
       );
       load.catch(() => undefined);
       const victims = new Set<string>();
-      // Each time the load waits for what we have, and we then ask for what it has; every time it holds less.
+      // Each time the load waits for our lock, then we request its lock; each time it has changed less.
       for (const lock of [
         [`select * from crawlfleet_items where run_id = ? and n = 1 for update`, [id]],
         [`select * from crawlfleet_parts where run_id = ? for update`, [id]],
@@ -172,7 +172,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     const other = await createConnection({ uri: database.url });
     try {
       await other.query('begin');
-      // The last of the products in the order in which they go in; the first batch does not meet it.
+      // The last of the products in insertion order; the first batch does not meet it.
       const row = `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`;
       await other.query(row);
       const place = { slot: 0, epoch: 1, seq: 0 };
@@ -185,7 +185,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
       );
       load.catch(() => undefined);
       const first = await waitingTransaction(new Set());
-      // Another transaction waits there: the server has ended the statement of the first one, and we the rest of it.
+      // Another transaction waits there: the server ended the first one's statement, and we rolled back the rest.
       const second = await waitingTransaction(new Set([first]));
       const [living] = await other.query(`select trx_id from information_schema.innodb_trx where trx_id = ?`, [first]);
       expect(living).toEqual([]);
@@ -199,7 +199,7 @@ describe('A transaction on a MySQL that misbehaves', () => {
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
   });
 
-  /** The id of a transaction of this database that waits for a lock and is none of those. */
+  /** The ID of another transaction of this database that waits for a lock and is not in `known`. */
   async function waitingTransaction(known: ReadonlySet<string>): Promise<string> {
     const sql = `select t.trx_id as id from information_schema.innodb_trx t
       join information_schema.processlist p on p.id = t.trx_mysql_thread_id
@@ -208,11 +208,11 @@ describe('A transaction on a MySQL that misbehaves', () => {
       const [rows] = (await bench.db.knex.raw(sql, [bench.db.schema])) as [{ id: string }[]];
       return rows.map((r) => r.id).find((id) => !known.has(id));
     };
-    // The server keeps its answer until nobody has asked for 100 ms.
+    // The server caches its answer until there was no query for 100 ms.
     return waitFor(ask, { what: 'a transaction to wait', everyMs: 150 });
   }
 
-  it('F48: ends a statement that gets no answer and throws its connection away', async () => {
+  it('F48: ends a statement that gets no answer and discards its connection', async () => {
     const raw = (await bench.db.knex.client.acquireConnection()) as object;
     try {
       const limited = limitStatements(raw, 50);

@@ -17,7 +17,7 @@ import {
 const COMPLETE = { exitCode: 0, reason: null } as const;
 
 onEveryEngine('Fill rates', (bench, engine) => {
-  it('are the shares of rows with a value; zero is one, an empty text or list is none', async () => {
+  it('are the shares of rows with a value; zero counts as a value, an empty text or list does not', async () => {
     const { results } = bench().stores;
     const { id } = await createRun(bench(), 4);
     expect(await results.fillOfFields(id)).toEqual({});

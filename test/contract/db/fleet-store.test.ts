@@ -48,7 +48,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect((await fleet.get(runs[0]!.id, 1, 1))?.request).toEqual(request(0, 1));
   });
 
-  itWithSql(engine)('reads the request of a claim once, and again when another claim has taken its place', async () => {
+  itWithSql(engine)('reads the request of a claim once, and again when another claim has replaced it', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await fleet.claim(id, { slot: 0, epoch: 1, request: REQUEST, token: 'a' }, bench().fence, NOW);
@@ -93,7 +93,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       progress: null,
       problem: null,
       sealed: false,
-      leaveAtMs: null,
+      rotateAtMs: null,
       manifestKey: null,
       manifestSha256: null,
       consoleOutput: null,
@@ -111,7 +111,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
   });
 
-  it('orders instances by slot and epoch, and keeps to one run', async () => {
+  it('orders instances by slot and epoch, and returns only those of one run', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const other = await createRun(bench(), 1);
@@ -147,7 +147,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       stateReason: { code: 'Server.InternalError', message: 'an error on launch' },
       registered: true,
       sealed: true,
-      leaveAtMs: NOW + 7,
+      rotateAtMs: NOW + 7,
       manifestKey: 'k',
       manifestSha256: 's',
       consoleOutput: 'boot 日本語'.repeat(8_000),
@@ -179,7 +179,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     await expect(fleet.move(id, 0, 1, 'lost', 'ready', bench().fence, NOW)).rejects.toMatchObject({ code: 'internal' });
   });
 
-  it('notes when a machine has ended in the move that says so, and keeps a time that was known before', async () => {
+  it('records the end of a machine in the move that reports it, and keeps an earlier known time', async () => {
     const { fleet } = bench().stores;
     const { fence } = bench();
     const { id } = await createRun(bench(), 1);
@@ -192,7 +192,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect((await fleet.instances(id)).map((i) => i.terminatedAtMs)).toEqual([NOW + 9, NOW + 3]);
   });
 
-  it('enters the manifest of one that serves, once, and gives it up with the instance', async () => {
+  it('records the manifest of a live instance, once, and drops it when the instance is lost', async () => {
     const { fleet } = bench().stores;
     const { fence } = bench();
     const { id } = await createRun(bench(), 1);
@@ -209,7 +209,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     await expect(fleet.noteManifest(id, 0, 1, first, fence - 1)).rejects.toMatchObject({ code: 'lock-held' });
   });
 
-  it('binds the key of the first hello and tells every other one apart', async () => {
+  it('binds the key of the first hello and recognizes any other key', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const { fence } = bench();
@@ -245,7 +245,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await fleet.hello(id, 1, 1, hello(), bench().fence, NOW)).toBe('too-late');
   });
 
-  it('accepts one of two hellos with different keys that come at once', async () => {
+  it('accepts one of two concurrent hellos with different keys', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await fleet.claim(id, { slot: 1, epoch: 1, request: REQUEST, token: 't' }, bench().fence, NOW);
@@ -257,7 +257,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(results.sort()).toEqual(['accepted', 'other-key', 'other-key']);
   });
 
-  it('takes a heartbeat with a higher counter and refuses a replay', async () => {
+  it('accepts a heartbeat with a higher counter and refuses a replay', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);

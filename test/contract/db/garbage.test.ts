@@ -1,4 +1,4 @@
-/** What gc keeps and finds in the database. */
+/** The marks that gc keeps in the database, and the runs it finds there. */
 import { expect, it } from 'vitest';
 import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../../../orchestrator/db/orphan-staging.ts';
@@ -21,7 +21,7 @@ onBothEngines('F44 the marks of gc', (bench) => {
     expect(await store.list('other')).toHaveLength(1);
   });
 
-  it('outlive a gc that looks at another region or endpoint, until they are old', async () => {
+  it('survive a gc of another region or endpoint, until they are old', async () => {
     const store = createGcMarks(bench().db);
     const tokyo = { kind: 'instance' as const, id: 'i-tokyo', firstSeenAtMs: NOW };
     const osaka = { kind: 'instance' as const, id: 'i-osaka', firstSeenAtMs: NOW + 1 };
@@ -30,7 +30,7 @@ onBothEngines('F44 the marks of gc', (bench) => {
     expect((await store.list('two')).map((s) => s.id).sort()).toEqual(['i-osaka', 'i-tokyo']);
     await store.note('two', [osaka], [], NOW + 1);
     expect(await store.list('two')).toEqual([osaka]);
-    // Seen again: it is as old as it was.
+    // Seen again: it keeps its age.
     await store.note('two', [osaka], [], NOW + 2);
     expect(await store.list('two')).toEqual([osaka]);
   });

@@ -26,10 +26,10 @@ export const AT = '2026-11-21T02:15:30.123Z';
 export interface Bench {
   db: Database;
   stores: ReturnType<typeof createStores>;
-  /** Under which the tests write. */
+  /** The fence for the tests' writes. */
   fence: number;
   url: string;
-  /** Set where there is no SQL: then `db` may not be touched. */
+  /** Set for the store without SQL: then `db` must not be used. */
   memory: MemoryDatabase | null;
 }
 
@@ -49,7 +49,7 @@ export function onBothEngines(title: string, suite: (bench: () => Bench, engine:
   });
 }
 
-/** The suite on both engines and on the stores in memory, which keep the same contract. */
+/** The suite on both engines and on the stores in memory, which fulfil the same contract. */
 export function onEveryEngine(title: string, suite: (bench: () => Bench, engine: StoreEngine) => void): void {
   onBothEngines(title, suite);
   describe(`${title} in memory`, () => {
@@ -62,8 +62,8 @@ export function onEveryEngine(title: string, suite: (bench: () => Bench, engine:
 }
 
 /**
- * For tests of what only SQL can do or show: types, collations, transactions of several connections, tables looked at
- * directly. In memory there is nothing to skip, so they are not even named there.
+ * For tests of SQL-only behaviour: types, collations, transactions of several connections, direct access to tables. The
+ * suite in memory does not list them, not even as skipped.
  */
 export function itWithSql(engine: StoreEngine): (title: string, test: () => Promise<void>) => void {
   return (title, test) => {
@@ -108,7 +108,7 @@ export const FIELDS: Field[] = [
   field('tags', { type: 'all' }),
 ];
 export const MAPPING = mappingOf(FIELDS);
-/** The same columns, many rows a product. */
+/** The same columns, with many rows per product. */
 export const ROWS_MAPPING = mappingOf(FIELDS, {
   rows: { each: { type: 'css', selector: '.review' }, key: 'title', empty: null },
 });
@@ -119,7 +119,7 @@ export function settings(table: string, more: Partial<RunSettings['results']> = 
 
 let made = 0;
 
-/** A run with this many products `p1`, `p2` … (or the given ids) in chunks of `chunkSize`, and its result table. */
+/** A run with this many products `p1`, `p2` … (or the given IDs) in chunks of `chunkSize`, and its result table. */
 export async function createRun(
   bench: Bench,
   products: number | readonly string[],
@@ -172,7 +172,7 @@ export function stored(n: number, id = `p${n}`, row: Row = {}): ItemResult {
   return storedRows(n, [{ key: null, row }], id);
 }
 
-/** A stored product with these records; values that a record does not give are filled in. */
+/** A stored product with these records; missing values are filled in. */
 export function storedRows(n: number, rows: readonly KeyedRow[], id = `p${n}`): ItemResult {
   const filled = { title: `Title ${n}`, price: n * 100, weight: n / 8, tags: ['a', 'b'] };
   const common = { n, id, url: `https://shop.example/item/${n}`, at: AT, attempts: 1 };
@@ -214,19 +214,19 @@ export async function load(
   return bench.stores.results.load(runId, at, results, bench.fence, NOW);
 }
 
-/** Brings a run to `loading`, where it may be published. */
+/** Moves a run to `loading`, where it may be published. */
 export async function toLoading(bench: Bench, runId: string): Promise<void> {
   const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
   for (let i = 0; i + 1 < phases.length; i++)
     await bench.stores.runs.move(runId, phases[i]!, phases[i + 1]!, bench.fence, NOW);
 }
 
-/** What `verify` is told of the run. */
+/** The facts that `verify` gets about the run. */
 export async function readFacts(bench: Bench, runId: string): Promise<VerifyFacts> {
   return bench.memory === null ? readVerifyFacts(bench.db, runId) : readMemoryFacts(bench.memory, runId);
 }
 
-/** Changes a row behind our back, as a user may. */
+/** Changes a row directly, as a user may. */
 export async function touchRow(
   bench: Bench,
   table: string,

@@ -43,7 +43,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
   });
 
   itWithSql(engine)(
-    'keeps the rule and the status of the evidence beside the detail, and nothing else of it',
+    'keeps the rule and the status of the evidence with the detail, and nothing else of it',
     async () => {
       const { id } = await createRun(bench(), 3);
       const evidence = {
@@ -78,7 +78,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     expect(await bench().stores.work.outcomes(id)).toMatchObject({ stored: 1, failed: 1, open: 1 });
   });
 
-  itWithSql(engine)('F50: loads a part once when two loaders take it up at the same time', async () => {
+  itWithSql(engine)('F50: loads a part once when two loaders start on it at the same time', async () => {
     const { id } = await createRun(bench(), 50);
     const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
     await bench().stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench().fence);
@@ -98,7 +98,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     expect(await staged(id)).toHaveLength(50);
   });
 
-  it('lets the first outcome of a product win over parts of other slots and epochs', async () => {
+  it('keeps the first outcome of a product when parts of other slots and epochs follow', async () => {
     const { id } = await createRun(bench(), 3);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), failed(2)]);
     const late = [stored(1, 'p1', { title: 'late' }), stored(2), stored(3)];
@@ -110,7 +110,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     ]);
   });
 
-  it('settles each product once when parts with the same products are loaded side by side', async () => {
+  it('settles each product once when parts with the same products are loaded concurrently', async () => {
     const { id } = await createRun(bench(), 200);
     const results = Array.from({ length: 200 }, (_, i) => stored(i + 1));
     const counts = await Promise.all(
@@ -149,7 +149,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     const title = engine === 'mysql' ? 'title varchar(20)' : 'title text check (length(title) <= 20)';
     const price = engine === 'mysql' ? 'price smallint' : 'price int check (price < 32768)';
     const id = engine === 'mysql' ? 'product_id varchar(50) not null primary key' : 'product_id text primary key';
-    // SQLite checks live in the table, not in the type; staging has the types only, so there they show at NOT NULL.
+    // SQLite checks belong to the table, not to the type; staging copies only types, so there NOT NULL fails.
     const more = engine === 'mysql' ? 'weight double, tags text' : 'weight real not null, tags text';
     await knex.raw(
       `create table ${table} (${id}, ${title}, ${price}, ${more}, run_id varchar(64), url text, crawled_at varchar(30))`,
@@ -169,7 +169,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     expect(items[0]).toMatchObject({ reason: 'load', detail: code });
   });
 
-  itWithSql(engine)('F49: takes rows of megabytes and refuses one that no packet holds', async () => {
+  itWithSql(engine)('F49: accepts rows of megabytes and refuses one that exceeds every packet', async () => {
     const table = `large_${engine}`;
     const text = engine === 'mysql' ? 'longtext' : 'text';
     const id = engine === 'mysql' ? 'product_id varchar(50) not null primary key' : 'product_id text primary key';
@@ -186,7 +186,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     });
   });
 
-  itWithSql(engine)('F49: fails a price that is no number, and stores the others', async () => {
+  itWithSql(engine)('F49: fails a price that is no number, and stores the other rows', async () => {
     const { id } = await createRun(bench(), 4);
     const results = [
       stored(1, 'p1', { price: Number.NaN }),
@@ -203,7 +203,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     ]);
   });
 
-  it('F49: stores emoji and a title of 3,000 characters in a table of our own making', async () => {
+  it('F49: stores emoji and a title of 3,000 characters in a table that we make', async () => {
     const { id } = await createRun(bench(), 2);
     const title = '😀'.repeat(3_000);
     const results = [stored(1, 'p1', { title }), stored(2, 'p2', { tags: ['🧨'] })];
@@ -228,7 +228,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     ]);
   });
 
-  it('puts a part that cannot be read aside, so that nobody waits for it', async () => {
+  it('sets an unreadable part aside, so that nothing waits for it', async () => {
     const { results, work } = bench().stores;
     const { id } = await createRun(bench(), 2);
     const { fence } = bench();
@@ -246,7 +246,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
   });
 });
 
-describe('F49: a table of the user that takes less than we find', () => {
+describe('F49: a user’s table that is narrower than the values found', () => {
   let database: TestDatabase;
   let bench: Bench;
   beforeAll(async () => {
@@ -262,7 +262,7 @@ describe('F49: a table of the user that takes less than we find', () => {
     ['emoji into utf8mb3', 'varchar(500) character set utf8mb3', '😀 sale', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
     ['Japanese into latin1', 'varchar(500) character set latin1', '日本語', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
     ['3,000 characters into 500', 'varchar(500)', 'x'.repeat(3_000), 'ER_DATA_TOO_LONG'],
-  ])('%s: that row fails with the code, the others are stored and published', async (what, type, title, code) => {
+  ])('%s: that row fails with the code, the other rows are stored and published', async (what, type, title, code) => {
     const table = `takes_${what.toLowerCase().replace(/\W+/g, '_')}`;
     await bench.db.knex.raw(
       `create table ${table} (product_id varchar(50) not null primary key, title ${type}, price bigint, weight double, tags json, run_id varchar(64), url text, crawled_at datetime(3))`,

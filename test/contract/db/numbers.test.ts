@@ -1,4 +1,4 @@
-/** Numbers that can be read in two ways are decided by the whole column of the run, when its rows are published. */
+/** Numbers that can be read in two ways are decided by the run's whole column when its rows are published. */
 import { expect, it } from 'vitest';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
@@ -29,10 +29,10 @@ const COMPLETE = { exitCode: 0, reason: null } as const;
 const open = (text: string, point: number | null, comma: number | null): UnreadNumber => ({ text, point, comma });
 const THOUSANDS = open('1.234', 1.234, 1234);
 
-/** A product with this weight; `mark` is what its text shows. */
+/** A product with this weight; `mark` is the decimal mark in its text. */
 function weighs(n: number, weight: number | UnreadNumber | null, mark?: DecimalMark): ItemResult {
   const row = { key: null, row: { weight }, ...(mark === undefined ? {} : { marks: { weight: mark } }) };
-  // As it comes out of a part.
+  // As read from a part.
   return itemResultSchema.parse(JSON.parse(JSON.stringify(storedRows(n, [row]))));
 }
 
@@ -90,7 +90,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     expect((await bench().stores.runs.get(id))?.numbers).toMatchObject([{ mark: '.', empty: 1, example: text }]);
   });
 
-  it('are decided when a held run is released, by all that was loaded; while it is held the run knows of them', async () => {
+  it('are decided when a held run is released, by all loaded rows; while it is held the run records them', async () => {
     const { results, runs } = bench().stores;
     const { id, table } = await createRun(bench(), 2);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS)]);
@@ -126,7 +126,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   });
 
   itWithSql(engine)(
-    'have columns of the very type of the result table, and fail their product where that has no empty value',
+    'have columns of the result table’s exact type, and fail their product where that has no empty value',
     async () => {
       const { knex } = bench().db;
       const own = `number_strict_${engine}`;
@@ -153,12 +153,12 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     },
   );
 
-  itWithSql(engine)('are decided anew, and alike, when a publish dies before its commit', async () => {
+  itWithSql(engine)('are decided again, with the same result, when a publish dies before its commit', async () => {
     const { knex } = bench().db;
     const { stores, fence } = bench();
     const { id, table } = await createRun(bench(), 3);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ','), weighs(3, null)]);
-    // The upsert, after the numbers were noted.
+    // The upsert fails, after the numbers were recorded.
     await knex.schema.alterTable(table, (t) => void t.renameColumn('url', 'elsewhere'));
     await expect(publish(bench(), id)).rejects.toThrow();
     expect(await allRows(bench(), table)).toEqual([]);
@@ -173,7 +173,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     }
   });
 
-  it('come to nothing in a run that was cancelled', async () => {
+  it('are not decided in a run that was cancelled', async () => {
     const { results, runs } = bench().stores;
     const { id, table } = await createRun(bench(), 2);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ',')]);

@@ -3,7 +3,7 @@ import type { RunPhase } from '../../../shared/domain/states.ts';
 import { NOW, createRun, onEveryEngine, settings } from './harness.ts';
 
 onEveryEngine('Runs over a product list', (bench, engine) => {
-  it('are those that have come to an end, newest first: not the held, the cancelled, or runs of other products', async () => {
+  it('are those that have ended, newest first: not the held, the cancelled, or runs of other products', async () => {
     const { runs } = bench().stores;
     const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
       const list = key === null ? {} : { list: { key, usual: null, accepted } };

@@ -36,7 +36,7 @@ eachEngine('The product source', (database, engine) => {
     expect(await read('select id from products order by id')).toEqual(['1', '2', '9007199254740993']);
   });
 
-  it('yields text as it is, with characters of every kind, question marks included', async () => {
+  it('yields text unchanged, with characters of every kind, question marks included', async () => {
     expect(await read(`select sku as id, 'x?y' as other from products where sku <> '?' order by products.id`)).toEqual([
       'a b/c"\'\\?:x',
       '日本語🦊',
@@ -44,12 +44,12 @@ eachEngine('The product source', (database, engine) => {
     ]);
   });
 
-  it('takes a column ID or Id, and prefers the one named exactly id', async () => {
+  it('accepts a column ID or Id, and prefers the one named exactly id', async () => {
     expect(await read('select sku as ID from products where id = 1')).toEqual(['a b/c"\'\\?:x']);
     if (!mysql) expect(await read(`select 'no' as ID, 'yes' as id`)).toEqual(['yes']);
   });
 
-  it('reads bytes as UTF-8 and refuses those that are not', async () => {
+  it('reads bytes as UTF-8 and refuses invalid ones', async () => {
     expect(await read('select raw_ as id from products where id = 1')).toEqual(['日本']);
     await expect(read('select raw_ as id from products order by products.id')).rejects.toMatchObject({
       code: 'product-id-invalid',
@@ -70,7 +70,7 @@ eachEngine('The product source', (database, engine) => {
     });
   });
 
-  it('says which columns there are when none is named id', async () => {
+  it('lists the columns when none is named id', async () => {
     await expect(read('select sku, id as number_ from products')).rejects.toMatchObject({
       code: 'products-query',
       message: expect.stringContaining('its columns are: sku, number_') as string,
@@ -82,7 +82,7 @@ eachEngine('The product source', (database, engine) => {
     await expect(read('select a.id, b.id from many a, many b')).rejects.toMatchObject({ code: 'products-query' });
   });
 
-  it('gives the words of the database for a query that fails', async () => {
+  it('quotes the database’s message for a query that fails', async () => {
     await expect(read('select id from nowhere')).rejects.toMatchObject({
       code: 'products-query',
       message: expect.stringMatching(/nowhere/) as string,
@@ -100,7 +100,7 @@ eachEngine('The product source', (database, engine) => {
     expect(await read('select id from products where 1 = 0')).toEqual([]);
   });
 
-  it('reads many rows and can be left half-way', async () => {
+  it('reads many rows and can be stopped half-way', async () => {
     const all = await read('select id from many order by id');
     expect(all).toHaveLength(25_000);
     expect(all.at(-1)).toBe('24999');
@@ -110,7 +110,7 @@ eachEngine('The product source', (database, engine) => {
     expect(await read('select id from products')).toHaveLength(3);
   });
 
-  it('says so when the database cannot be reached', async () => {
+  it('reports that the database cannot be reached', async () => {
     const url = mysql ? database().url.replace(/@[^/]+/, '@127.0.0.1:1') : 'sqlite:/nonexistent/x.db';
     const reading = collect(createProductSource(url, 'select 1 as id').read());
     await expect(reading).rejects.toMatchObject({ code: 'database-unreachable' });

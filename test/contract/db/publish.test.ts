@@ -45,7 +45,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW + 7)).toEqual({ rows: 2 });
   });
 
-  it('updates rows of earlier runs and leaves products it did not store', async () => {
+  it('updates rows of earlier runs and keeps products it did not store', async () => {
     const own = settings(`shared_${engine}`);
     const first = await createRun(bench(), 3, { settings: own });
     await load(bench(), first.id, { slot: 0, seq: 0 }, [stored(1), stored(2), stored(3)]);
@@ -69,7 +69,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     });
   });
 
-  it('deletes the rows of gone products when the configuration says so', async () => {
+  it('deletes the rows of gone products when the configuration requires it', async () => {
     const table = `deleting_${engine}`;
     const ids = ['p1', 'p2', 'P2', 'p2 '];
     const first = await createRun(bench(), ids, { settings: settings(table) });
@@ -118,7 +118,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     ]);
   });
 
-  itWithSql(engine)('takes over the letters of the product where the key tells no upper from lower case', async () => {
+  itWithSql(engine)('updates the case of product_id where the key ignores case', async () => {
     const table = `caseless_${engine}`;
     const key = engine === 'mysql' ? 'varchar(100) collate utf8mb4_general_ci' : 'text collate nocase';
     await bench().db.knex.raw(
@@ -135,7 +135,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     }
   });
 
-  it('gives no rows of a run that was cancelled, but those of one that was stopped', async () => {
+  it('publishes no rows of a cancelled run, but those of a stopped one', async () => {
     for (const [request, rows] of [
       ['cancel', 0],
       ['stop', 1],
@@ -150,7 +150,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     }
   });
 
-  it('ends cancelled when the wish came after the end was decided', async () => {
+  it('ends cancelled when the cancel came after the end was decided', async () => {
     const { runs, results } = bench().stores;
     const { id, table } = await createRun(bench(), 1);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
@@ -161,7 +161,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(await allRows(bench(), table)).toEqual([]);
   });
 
-  it('leaves what a run that began later has found as it is, whichever ends first', async () => {
+  it('does not overwrite what a run that began later has found, whichever ends first', async () => {
     const own = settings(`later_${engine}`, { onGone: 'delete' });
     const older = await createRun(bench(), 5, { settings: own });
     const newer = await createRun(bench(), 5, { settings: own });
@@ -196,7 +196,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(facts).toMatchObject({ storedWithoutRow: { count: 0 }, overwritten: { count: 2 }, resultRows: 2 });
   });
 
-  it('publishes a held run once, with the time at which it was held, and over newer rows only when told to', async () => {
+  it('publishes a held run once, with the time at which it was held, and over newer rows only with force', async () => {
     const own = settings(`held_${engine}`);
     const { results, runs } = bench().stores;
     const older = await createRun(bench(), 1, { settings: own });

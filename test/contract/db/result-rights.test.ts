@@ -17,7 +17,7 @@ let other: TestDatabase;
 let shop: string;
 let db: Database;
 
-/** Makes the user's rights on the shop's schema, or one table of it, exactly these. */
+/** Sets the user's rights on the shop's schema, or one table of it, to exactly these. */
 async function grant(...grants: [rights: string, on: string][]): Promise<void> {
   await administer(`revoke all privileges, grant option from ${user}@'%'`);
   await administer(`grant ${ALL} on ${new URL(own.url).pathname.slice(1)}.* to ${user}@'%'`);
@@ -47,13 +47,13 @@ afterAll(async () => {
 const check = (table: string) => checkResultRights(db, table, MAPPING);
 
 describe('The rights on the result table', () => {
-  it('are all there on a table of the own schema, made or not', async () => {
+  it('are complete on a table of the own schema, whether it exists or not', async () => {
     await check('snapshots');
     await createResultTable(db, 'made', MAPPING);
     await check('made');
   });
 
-  it('are told all at once with the GRANT that gives them', async () => {
+  it('are reported together, with the GRANT that adds them', async () => {
     await grant(['select', `${shop}.snapshots`]);
     await expect(check(`${shop}.snapshots`)).rejects.toMatchObject({
       code: 'database-rights',
@@ -74,7 +74,7 @@ describe('The rights on the result table', () => {
     });
   });
 
-  it('include CREATE where the table is not there yet, and nothing is made by asking', async () => {
+  it('include CREATE where the table does not exist yet, and the check creates nothing', async () => {
     await grant(['select, insert, update, delete', `${shop}.*`]);
     await expect(check(`${shop}.fresh`)).rejects.toMatchObject({
       message: expect.stringContaining('the right CREATE is missing') as string,
@@ -92,7 +92,7 @@ describe('The rights on the result table', () => {
 });
 
 describe('The facts of a server', () => {
-  it('are its version, its time zone and a clock that is ours', async () => {
+  it('are its version, its time zone and a clock that agrees with ours', async () => {
     const facts = await readServerFacts(db);
     expect(facts.version).toMatch(/^(MariaDB|MySQL) \d+\.\d+/);
     expect(facts.timeZone).not.toBeNull();

@@ -55,7 +55,7 @@ onBothEngines('The result table', (bench, engine) => {
     expect(message).toContain('column brand is missing');
     expect(message).toMatch(/column price is (varchar\(20\)|text), but its values need (bigint|INTEGER)/i);
     expect(message).toContain('column owner_ must have a value');
-    expect(message).toContain('product_id is not the primary key or a unique key by itself');
+    expect(message).toContain('product_id is not the primary key or a unique key on its own');
     expect(message).toContain('product_id may be null');
     expect(hint).toContain('ALTER TABLE bad ADD COLUMN brand');
     if (engine === 'mysql') {
@@ -64,18 +64,18 @@ onBothEngines('The result table', (bench, engine) => {
     }
   });
 
-  it('is refused by name when it is a table of something else, such as the one that products.query reads', async () => {
+  it('is refused by name when it serves another purpose, such as the one that products.query reads', async () => {
     const id = engine === 'mysql' ? 'id varchar(100) primary key' : 'id text primary key';
     await make('products', `${id}, title text, active int`);
     const error = await check('products').catch((e: unknown) => e as Error & { hint: string });
     expect(error).toMatchObject({
       code: 'results-schema',
-      message: expect.stringContaining('a table of something else') as string,
+      message: expect.stringContaining('none of the columns of results') as string,
     });
     expect((error as { hint: string }).hint).not.toContain('ALTER');
   });
 
-  it('is refused when another unique key covers what we write', async () => {
+  it('is refused when another unique key covers columns that we write', async () => {
     const key = engine === 'mysql' ? 'product_id varchar(100) primary key' : 'product_id text primary key';
     const title = engine === 'mysql' ? 'title varchar(100) unique' : 'title text unique';
     await make('two_keys', `${key}, ${title}, ${others}`);
@@ -85,7 +85,7 @@ onBothEngines('The result table', (bench, engine) => {
     });
   });
 
-  it('may be keyed without regard to case as long as no two products are the same to it', async () => {
+  it('may have a case-insensitive key as long as no two products collide in it', async () => {
     const key =
       engine === 'mysql'
         ? 'product_id varchar(100) character set utf8mb4 collate utf8mb4_general_ci primary key'
@@ -94,7 +94,7 @@ onBothEngines('The result table', (bench, engine) => {
     expect(await check('caseless', ['a', 'b', 'C'])).toEqual({ exists: true });
     await expect(check('caseless', ['a', 'b', 'A'])).rejects.toMatchObject({
       code: 'results-schema',
-      message: expect.stringContaining('takes some of the products for the same') as string,
+      message: expect.stringContaining('treats some of the products as equal') as string,
     });
     expect(await check('caseless', [])).toEqual({ exists: true });
   });
@@ -134,7 +134,7 @@ onBothEngines('The result table', (bench, engine) => {
       });
     });
 
-    it('cannot be the table of a mapping without rows as it is', async () => {
+    it('cannot be the table of a mapping without rows', async () => {
       await createResultTable(bench().db, 'plain', MAPPING);
       const error = (await checkRows('plain').catch((e: unknown) => e)) as Error & { hint: string };
       expect(error).toMatchObject({ code: 'results-schema' });
@@ -142,7 +142,7 @@ onBothEngines('The result table', (bench, engine) => {
       expect(error.message).toContain('a key of product_id alone allows one row a product');
       expect(error.message).toContain('(product_id, row_key), in this order, is neither');
       if (engine === 'sqlite') {
-        expect(error.hint).toContain('make the table anew with product_id TEXT');
+        expect(error.hint).toContain('recreate the table with product_id TEXT');
         return;
       }
       await bench().db.knex('plain').insert({ product_id: 'p1', run_id: 'r', url: '', crawled_at: '2026-01-01' });
@@ -150,20 +150,20 @@ onBothEngines('The result table', (bench, engine) => {
       expect(await checkRows('plain')).toEqual({ exists: true });
     });
 
-    it('is refused when row_key might take two keys for the same', async () => {
+    it('is refused when row_key might treat two keys as equal', async () => {
       const type = engine === 'mysql' ? 'varchar(100) collate utf8mb4_bin' : 'text collate nocase';
       await make(
         'merging',
         `product_id ${short} not null, row_key ${type} not null, title text, ${others}, primary key (product_id, row_key)`,
       );
       const error = (await checkRows('merging').catch((e: unknown) => e)) as Error & { hint: string };
-      expect(error.message).toMatch(/column row_key \(.*\) might take two keys for the same/);
+      expect(error.message).toMatch(/column row_key \(.*\) might treat two keys as equal/);
       if (engine === 'sqlite') return;
       await bench().db.knex.raw(error.hint.split(';')[0]!);
       expect(await checkRows('merging')).toEqual({ exists: true });
     });
 
-    it('may have its key as a unique one beside another primary key, and further ones that hold it', async () => {
+    it('may have its key as a unique one beside another primary key, and further ones that include it', async () => {
       const id = engine === 'mysql' ? 'id int auto_increment primary key' : 'id integer primary key autoincrement';
       await make(
         'beside',
@@ -219,7 +219,7 @@ onBothEngines('The result table', (bench, engine) => {
       });
     });
 
-    it('may stand in another schema', async () => {
+    it('may be in another schema', async () => {
       const name = `${bench().db.schema}.elsewhere`;
       await createResultTable(bench().db, name, MAPPING);
       expect(await check(name)).toEqual({ exists: true });

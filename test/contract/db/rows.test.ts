@@ -57,14 +57,14 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     expect(await knex('crawlfleet_parts').where({ run_id: id }).first('result_rows')).toEqual({ result_rows: 5 });
   });
 
-  it('takes the first of two records with the same key', async () => {
+  it('keeps the first of two records with the same key', async () => {
     const { id } = await createRun(bench(), 1, { settings: withRows(newTable()) });
     const rows = [keyed('a', { title: 'first' }), keyed('a', { title: 'again' }), keyed('b', { title: 'x' })];
     await load(bench(), id, { slot: 0, seq: 0 }, [storedRows(1, rows)]);
     expect(await staged(id)).toEqual(['p1/a: first', 'p1/b: x']);
   });
 
-  it('changes nothing when a part is loaded again, and lets the first outcome of a product win', async () => {
+  it('changes nothing when a part is loaded again, and keeps the first outcome of a product', async () => {
     const { id } = await createRun(bench(), 2, { settings: withRows(newTable()) });
     const first = await load(bench(), id, { slot: 0, seq: 0 }, [storedRows(1, [keyed('a', { title: 'first' })])]);
     const again = [storedRows(1, [keyed('a', { title: 'late' }), keyed('b', { title: 'late' })]), storedRows(2, [])];
@@ -73,11 +73,11 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     expect(await staged(id)).toEqual(['p1/a: first']);
   });
 
-  it('fails a product of which one row cannot go in, with none of its rows stored', async () => {
+  it('fails a product if one of its rows is refused, with none of its rows stored', async () => {
     const table = newTable();
     const { knex } = bench().db;
     const text = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
-    // SQLite checks types in staging only by NOT NULL.
+    // In staging, SQLite checks types only by NOT NULL.
     const price = engine === 'mysql' ? 'price smallint' : 'price int not null';
     await knex.raw(
       `create table ${table} (product_id ${text} not null, row_key ${text} not null, title varchar(20), ${price}, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30), primary key (product_id, row_key))`,
@@ -109,7 +109,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     });
   });
 
-  it('leaves no row of a part of which every row is refused, with one delete for all of its products', async () => {
+  it('stores no row of a part of which every row is refused, with one delete for all of its products', async () => {
     const table = newTable();
     const { knex } = bench().db;
     const text = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
@@ -179,7 +179,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     });
   });
 
-  it('replaces the rows of the products a run has stored, and leaves those of the others', async () => {
+  it('replaces the rows of the products a run has stored, and keeps those of other products', async () => {
     const table = newTable();
     const title = (text: string) => ({ title: text });
     await crawl(table, [
@@ -198,7 +198,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     expect(await rowsIn(table)).toEqual(['p1/b: 2', 'p1/d: 2', 'p3/a: 1', 'p4/a: 1']);
   });
 
-  it('deletes all rows of gone products when the configuration says so', async () => {
+  it('deletes all rows of gone products when the configuration requires it', async () => {
     const table = newTable();
     await crawl(table, [storedRows(1, [keyed('a'), keyed('b')]), storedRows(2, [keyed('a')])]);
     await crawl(table, [gone(1), failed(2)], 'delete');
@@ -228,7 +228,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     );
     const [one, two] = ['9007199254740993', '9007199254740992'];
     await crawl(table, [storedRows(1, [keyed('1'), keyed('2')], one), storedRows(2, [keyed('1')], two)]);
-    // Somebody else's row of the product, with no run at all.
+    // A row of the product that was written outside of any run.
     await bench().db.knex(table).where({ row_key: 1 }).whereNot({ title: 'Title 2' }).update({ run_id: null });
     const second = await crawl(table, [storedRows(1, [keyed('2')], one), storedRows(2, [keyed('01')], two)]);
     expect(second.rows).toBe(1);
@@ -243,7 +243,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     ]);
   });
 
-  it('is proved row by row, whatever later runs have replaced', async () => {
+  it('is verified row by row, whatever later runs have replaced', async () => {
     const table = newTable();
     const first = await crawl(table, [
       storedRows(1, [keyed('a'), keyed('b')]),
@@ -280,7 +280,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     expect(await readVerifyFacts(bench().db, second.id)).toMatchObject({ ledgerRows: 1, resultRows: 1, rowsOff: none });
   });
 
-  it('is found wanting when rows are gone, strange, or the ledger of a part is off', async () => {
+  it('fails verification when rows are gone or foreign, or the ledger of a part is wrong', async () => {
     const table = newTable();
     const { id } = await crawl(table, [
       storedRows(1, [keyed('a'), keyed('b')]),

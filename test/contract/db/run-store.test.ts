@@ -7,7 +7,7 @@ import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
-  it('gives a run back as it was created', async () => {
+  it('returns a run as it was created', async () => {
     const { run, id } = await createRun(bench(), 12);
     expect(await bench().stores.runs.get(id)).toEqual({
       ...run,
@@ -47,21 +47,21 @@ onEveryEngine('RunStore', (bench, engine) => {
     ]);
   });
 
-  it('lets one of many movers at the same time win', async () => {
+  it('lets one of many concurrent movers win', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const moves = Array.from({ length: 8 }, () => runs.move(id, 'planned', 'launching', bench().fence, NOW));
     expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
   });
 
-  it('refuses a move that the states do not know', async () => {
+  it('refuses a move that the state machine does not have', async () => {
     const { id } = await createRun(bench(), 1);
     await expect(bench().stores.runs.move(id, 'planned', 'loading', bench().fence, NOW)).rejects.toMatchObject({
       code: 'internal',
     });
   });
 
-  it('notes the end of a run with its exit code and reason', async () => {
+  it('records the end of a run with its exit code and reason', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 0);
     await runs.move(id, 'planned', 'completed', bench().fence, NOW + 9, { exitCode: 0, reason: 'nothing to do' });
@@ -73,14 +73,14 @@ onEveryEngine('RunStore', (bench, engine) => {
     ({ stores: { runs }, fence }: Bench, id: string) =>
     async (request: StopRequest) => [await runs.setRequest(id, request, fence), (await runs.get(id))?.request];
 
-  it('takes a wish only while the run goes on, and none over another one but cancel', async () => {
+  it('accepts a stop request only while the run is active, and none over another one but cancel', async () => {
     const { runs } = bench().stores;
     const wish = wisher(bench(), (await createRun(bench(), 1)).id);
     expect(await wish('banned')).toEqual([true, 'banned']);
     expect(await wish('banned')).toEqual([true, 'banned']);
     expect(await wish('site-changed')).toEqual([false, 'banned']);
     expect(await wish('no-balancer')).toEqual([false, 'banned']);
-    // The crawl has stopped already, and why decides what can be tried again.
+    // The crawl has stopped already, and the reason decides what can be retried.
     expect(await wish('stop')).toEqual([false, 'banned']);
     expect(await wish('cancel')).toEqual([true, 'cancel']);
     expect(await wish('cancel')).toEqual([true, 'cancel']);
@@ -88,14 +88,14 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await runs.setRequest('nobody', 'stop')).toBe(false);
   });
 
-  it('keeps the wish of a person against those of the main server', async () => {
+  it('keeps a person’s stop request against those of the main server', async () => {
     const wish = wisher(bench(), (await createRun(bench(), 1)).id);
     expect(await wish('stop')).toEqual([true, 'stop']);
     expect(await wish('stop')).toEqual([true, 'stop']);
     expect(await wish('banned')).toEqual([false, 'stop']);
   });
 
-  it('takes no wish of a main server that has lost its lock, but always one of a person', async () => {
+  it('accepts no stop request of a main server that has lost its lock, but always one of a person', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await expect(runs.setRequest(id, 'no-balancer', bench().fence - 1)).rejects.toMatchObject({ code: 'lock-held' });
@@ -103,7 +103,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await runs.setRequest(id, 'stop')).toBe(true);
   });
 
-  it('takes no wish for a run that has ended or is held', async () => {
+  it('accepts no stop request for a run that has ended or is held', async () => {
     const { runs } = bench().stores;
     const ended = await createRun(bench(), 0);
     await runs.move(ended.id, 'planned', 'completed', bench().fence, NOW, { exitCode: 0 });
@@ -126,7 +126,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await runs.get(id)).toMatchObject({ phase: 'loading' });
   });
 
-  it('discards a held run with its wish in one move, and keeps the time at which it was held', async () => {
+  it('discards a held run with its cancel in one move, and keeps the time at which it was held', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await toLoading(bench(), id);
@@ -136,7 +136,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', request: 'cancel', finishedAtMs: NOW + 7 });
   });
 
-  it('gives the newest events of one kind, whatever happened since', async () => {
+  it('returns the newest events of one kind, whatever happened since', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const alarm = { atMs: NOW, kind: 'alarm', slot: null, epoch: null, from: null, to: null };
@@ -160,7 +160,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect((await runs.get(id))?.balancer).toBeNull();
   });
 
-  itWithSql(engine)('keeps product ids apart that differ in case, accents or trailing spaces', async () => {
+  itWithSql(engine)('keeps product IDs apart that differ in case, accents or trailing spaces', async () => {
     const ids = ['a', 'A', 'á', 'a ', ' a', 'ａ', '日本語', 'o\'b"\\;--', '\u00e9', 'e\u0301', '🦊', 'x'.repeat(500)];
     const { id } = await createRun(bench(), ids, { chunkSize: 100 });
     const [chunk] = await bench().stores.work.waiting(id, 1, new Set());
@@ -171,7 +171,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     }
   });
 
-  it('takes 30,000 products in one transaction', async () => {
+  it('accepts 30,000 products in one transaction', async () => {
     const { id } = await createRun(bench(), 30_000, { chunkSize: 75 });
     expect(await bench().stores.work.outcomes(id)).toMatchObject({ planned: 30_000, open: 30_000 });
     expect(await bench().stores.work.counts(id)).toMatchObject({ chunks: 400, waiting: 400 });
@@ -179,7 +179,7 @@ onEveryEngine('RunStore', (bench, engine) => {
 });
 
 onEveryEngine('The lock', (bench, engine) => {
-  it('is given to one owner until it is released, expired or taken from a dead one', async () => {
+  it('has one owner until it is released, expires or is taken from a dead one', async () => {
     const { runs } = bench().stores;
     await runs.releaseLock(bench().fence);
     const first = await runs.acquireLock('a', NOW, 1_000);
@@ -202,7 +202,7 @@ onEveryEngine('The lock', (bench, engine) => {
     expect(await runs.acquireLock('d', NOW + 2_002, 1_000)).toHaveProperty('fence');
   });
 
-  itWithSql(engine)('goes to exactly one of several main servers that ask at once', async () => {
+  itWithSql(engine)('goes to exactly one of several main servers that request it at once', async () => {
     const { runs } = bench().stores;
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
@@ -217,7 +217,7 @@ onEveryEngine('The lock', (bench, engine) => {
 });
 
 onEveryEngine('A main server that has lost its lock', (bench) => {
-  it('changes nothing and is told so, whatever it tries to write', async () => {
+  it('changes nothing and gets an error, whatever it tries to write', async () => {
     const { runs, fleet, work, results } = bench().stores;
     const { id } = await createRun(bench(), 10);
     const old = bench().fence;

@@ -1,4 +1,4 @@
-/** F46 and F48: what becomes of a load when the whole database server dies, freezes, or will not take it for a while. */
+/** F46 and F48: what happens to a load when the whole database server dies, freezes, or refuses it for a while. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Connection } from 'mysql2/promise';
 import { createConnection } from 'mysql2/promise';
@@ -18,7 +18,7 @@ const PLACE = { slot: 0, epoch: 1, seq: 0 };
 
 let made = 0;
 
-/** A user without any right over the server itself: those would pass by the very limits. */
+/** A user without any server-level right: those would bypass the very limits. */
 async function openPlain(server: DatabaseServer, statementMs?: number): Promise<Bench> {
   const schema = `faults_${++made}`;
   await server.query('', `create database ${schema} character set utf8mb4`);
@@ -66,7 +66,7 @@ describe('a database server that fails in the middle of a load', () => {
     for (const connection of others.splice(0)) connection.destroy();
   });
 
-  /** Starts a load and holds it in its middle, with part of its rows written and not committed. */
+  /** Starts a load and pauses it half-way, with part of its rows written and not committed. */
   async function halfLoaded(id: string): Promise<{ load: Promise<unknown>; release: () => void }> {
     const other = await createConnection({ uri: server.url(bench.db.schema!) });
     other.on('error', () => undefined);
@@ -91,7 +91,7 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
-  it('F46: restarted in good order: likewise', async () => {
+  it('F46: restarted cleanly: likewise', async () => {
     const id = await aPart(bench);
     const { load } = await halfLoaded(id);
     await server.query('', 'shutdown').catch(() => undefined);
@@ -101,14 +101,14 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
-  it('F48: frozen in the middle of a statement: its time runs out, and a new connection does it when it thaws', async () => {
+  it('F48: frozen in the middle of a statement: it times out, and a new connection repeats it after the thaw', async () => {
     const id = await aPart(bench);
     const { load, release } = await halfLoaded(id);
     server.signal('SIGSTOP');
     release();
     const asked = bench.stores.runs.get(id);
     const startedMs = performance.now();
-    // A question of its own, with no answer but the end of its time.
+    // A query that gets no answer, only its time-out.
     const raw = bench.db.knex.raw('select 1 as one').then(
       () => null,
       (error: unknown) => error,
@@ -121,13 +121,13 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
-  it('F46: read-only for a while: the load waits for it; before a run it is refused by its name', async () => {
+  it('F46: read-only for a while: the load waits until it ends; before a run it is refused by name', async () => {
     const id = await aPart(bench);
     await server.query('', 'set global read_only = 1');
     try {
       await expect(checkRights(bench.db)).rejects.toMatchObject({
         code: 'database-failed',
-        message: expect.stringMatching(/takes no writes.*read-only/) as string,
+        message: expect.stringMatching(/accepts no writes.*read-only/) as string,
       });
       const refused = refusals(bench);
       const load = loadPart(bench, id);
@@ -140,12 +140,12 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
-  it('F46: with no connection to spare: it waits for one; before a run it is refused by its name', async () => {
+  it('F46: out of connections: the load waits for one; before a run it is refused by name', async () => {
     const id = await aPart(bench);
     const plain = new URL(bench.url);
     await server.query('', 'set global max_connections = 10');
     try {
-      // All that the pool holds idle are dropped first, or it would need no new ones.
+      // All idle connections of the pool are dropped first, or it would need no new ones.
       for (const { id: idle } of await server.query(
         '',
         `select id from information_schema.processlist where user = 'plain'`,
@@ -159,7 +159,7 @@ describe('a database server that fails in the middle of a load', () => {
       }
       await expect(openDatabase(bench.url)).rejects.toMatchObject({
         code: 'database-unreachable',
-        message: expect.stringContaining('takes no more connections') as string,
+        message: expect.stringContaining('accepts no more connections') as string,
       });
       const refused = refusals(bench);
       const load = loadPart(bench, id);
@@ -172,7 +172,7 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
-  it('F46: connections that the server has ended for their idleness are not taken for living ones', async () => {
+  it('F46: connections that the server has closed for idleness are not taken for live ones', async () => {
     const id = await aPart(bench);
     await server.query('', 'set global wait_timeout = 1');
     // The session value is read when a connection is made.
@@ -201,7 +201,7 @@ describe('a database server that fails in the middle of a load', () => {
 });
 
 describe('a database server whose disk is full', () => {
-  it('F46: the load waits until there is room, and then all of it is in', async (context) => {
+  it('F46: the load waits until there is room, and is then complete', async (context) => {
     const disk = mountSmallDisk('220m');
     if (!disk) return context.skip('this user may not mount a small disk');
     const server = await startDatabaseServer(disk.path);
@@ -211,7 +211,7 @@ describe('a database server whose disk is full', () => {
         const id = await aPart(bench);
         const empty = fillDisk(disk.path);
         const refused = refusals(bench);
-        // More than what the server has room for in the files that it has.
+        // More than the server's existing files have room for.
         const big = RESULTS.map((result) => stored(result.n, result.id, { title: 'x'.repeat(5_000) }));
         const load = bench.stores.results.load(id, PLACE, big, bench.fence, NOW);
         load.catch(() => undefined);
@@ -229,7 +229,7 @@ describe('a database server whose disk is full', () => {
   });
 });
 
-/** Counts how often a transaction has had to be begun again: the pauses between tries are the database's own clock. */
+/** Counts how often a transaction had to be restarted: the pauses between tries use the database's own clock. */
 function refusals(bench: Bench): { count: number } {
   const seen = { count: 0 };
   const { clock } = bench.db;
@@ -247,7 +247,7 @@ function refusals(bench: Bench): { count: number } {
 /** Until some transaction waits for a row lock. */
 async function untilWaiting(server: DatabaseServer): Promise<void> {
   const waiting = `select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT'`;
-  // The server keeps its answer until nobody has asked for 100 ms.
+  // The server caches its answer until there was no query for 100 ms.
   const options = { what: 'the load to be half-way', everyMs: 150 };
   await waitFor(async () => Number((await server.query('', waiting))[0]?.n) > 0, options);
 }

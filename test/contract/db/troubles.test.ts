@@ -14,7 +14,7 @@ const ODD = { ...EVIDENCE, rule: 'required-missing', status: 200 };
 const SUSPECT = { verdict: 'suspect', atMs: NOW, untilMs: null, evidence: ODD } as const;
 
 onEveryEngine('FleetStore, incidents', (bench) => {
-  it('enters an incident once, brings it up to date, and ends it', async () => {
+  it('records an incident once, updates it, and ends it', async () => {
     const { fleet } = bench().stores;
     const { fence } = bench();
     const { id } = await createRun(bench(), 1);
@@ -25,7 +25,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     await fleet.recordIncident(id, 0, 1, SUSPECT, fence, NOW);
     await fleet.recordIncident(id, 0, 1, SUSPECT, fence, NOW + 1);
     const suspect = { verdict: 'suspect', rule: 'required-missing', atMs: NOW, untilMs: null };
-    expect(await incident()).toEqual({ ...suspect, releasedAtMs: null, overAtMs: null });
+    expect(await incident()).toEqual({ ...suspect, returnedAtMs: null, overAtMs: null });
 
     await fleet.recordIncident(id, 0, 1, { ...BANNED, atMs: NOW + 5 }, fence, NOW + 5);
     await fleet.recordReturned(id, 0, 1, fence, NOW + 7);
@@ -33,7 +33,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     await fleet.recordIncident(id, 0, 1, null, fence, NOW + 9);
     await fleet.recordIncident(id, 0, 1, null, fence, NOW + 10);
     const over = { verdict: 'banned', rule: 'status-403', atMs: NOW, untilMs: NOW + 60_000 } as const;
-    expect(await incident()).toEqual({ ...over, releasedAtMs: NOW + 7, overAtMs: NOW + 9 });
+    expect(await incident()).toEqual({ ...over, returnedAtMs: NOW + 7, overAtMs: NOW + 9 });
     expect((await fleet.instances(id))[0]!.incident).toEqual(await incident());
   });
 
@@ -58,7 +58,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
     expect((await fleet.get(id, 0, 1))!.incident).toMatchObject({ atMs: NOW + 30, overAtMs: null });
   });
 
-  it("is written by nobody whose lock is another one's", async () => {
+  it('is not written with an old fence', async () => {
     const { fleet } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0, 1);

@@ -68,7 +68,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     });
   });
 
-  it('call a row replaced only when its run wins: older rows that stand there are a loss', async () => {
+  it('count a row as replaced only when its run wins: older rows in its place are a loss', async () => {
     const table = `older_${engine}`;
     const older = await published(bench(), table);
     const newer = await published(bench(), table);
@@ -83,7 +83,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     });
   });
 
-  it('call rows replaced that a person has released over them', async () => {
+  it('count rows as replaced that a person has released over them', async () => {
     const table = `forced_${engine}`;
     const { id } = await createRun(bench(), 1, { settings: settings(table) });
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
@@ -96,7 +96,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     expect(await readFacts(bench(), newer)).toMatchObject(expected);
   });
 
-  itWithSql(engine)('name the parts whose counts are not those of their items, and items without a part', async () => {
+  itWithSql(engine)('name the parts whose counts do not match their items, and items without a part', async () => {
     const id = await published(bench(), `off_${engine}`);
     const { knex } = bench().db;
     await knex('crawlfleet_items').where({ run_id: id, n: 2 }).update({ outcome: null });
@@ -146,7 +146,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     }
   });
 
-  it('refuse a run that is not there', async () => {
+  it('refuse a run that does not exist', async () => {
     await expect(readFacts(bench(), 'nope')).rejects.toMatchObject({ code: 'run-unknown' });
   });
 });

@@ -6,7 +6,7 @@ import { NOW, createInstance, createRun, failed, gone, load, itWithSql, onEveryE
 const none: ReadonlySet<string> = new Set();
 
 onEveryEngine('WorkStore', (bench, engine) => {
-  it('offers waiting chunks in order, but none of those it is told to leave out', async () => {
+  it('offers waiting chunks in order, except the excluded ones', async () => {
     const { id } = await createRun(bench(), 12, { chunkSize: 5 });
     const chunks = await bench().stores.work.waiting(id, 10, none);
     expect(chunks.map((c) => [c.id, c.products.length])).toEqual([
@@ -22,7 +22,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect(rest.map((c) => c.id)).toEqual(['2-1']);
   });
 
-  it('grants a chunk once, and says again that it is granted', async () => {
+  it('grants a chunk once, and repeats that grant in its answer', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
@@ -45,7 +45,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     });
   });
 
-  it('keeps to the most chunks an instance may own', async () => {
+  it('respects the maximum number of chunks an instance may own', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
@@ -64,7 +64,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect(await work.counts(id)).toMatchObject({ waiting: 2, granted: 0 });
   });
 
-  itWithSql(engine)('gives each chunk to one instance when many ask for the same at once', async () => {
+  itWithSql(engine)('grants each chunk to one instance when many request it at once', async () => {
     const { id } = await createRun(bench(), 60, { chunkSize: 3 });
     const slots = [0, 1, 2, 3, 4];
     for (const slot of slots) await createInstance(bench(), id, slot);
@@ -74,7 +74,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
       const stores = [bench().stores.work, createStores(second).work];
       const answers = await Promise.all(
         slots.map((slot) => {
-          // Each in an order of its own, which is what makes transactions deadlock.
+          // Each in a different order, which is what makes transactions deadlock.
           const order = [...asked.slice(slot * 4), ...asked.slice(0, slot * 4)];
           return stores[slot % 2]!.grant(id, slot, 1, order, 6, bench().fence, NOW);
         }),
@@ -111,7 +111,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     ]);
   });
 
-  it('never leaves a chunk with a lost instance, however grant and release meet', async () => {
+  it('never leaves a chunk with a lost instance, in whatever order grant and release run', async () => {
     const { work, fleet } = bench().stores;
     for (let round = 0; round < 8; round++) {
       const { id } = await createRun(bench(), 5);
@@ -126,7 +126,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     }
   });
 
-  it('lets late results of a lost instance settle products, and offers a settled chunk no more', async () => {
+  it('lets late results of a lost instance settle products, and never offers a settled chunk again', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
@@ -142,7 +142,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['2-2', 4]]);
   });
 
-  it('fails the rest with a reason and leaves what is settled', async () => {
+  it('fails the rest with a reason and keeps what is settled', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
@@ -182,7 +182,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect(await work.chunksOf(id, 0, 2)).toEqual([]);
   });
 
-  it('takes exactly the chunks that an instance gave back, once, and only while they are its own', async () => {
+  it('takes back exactly the chunks that an instance returned, once, and only while it owns them', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
@@ -198,12 +198,12 @@ onEveryEngine('WorkStore', (bench, engine) => {
       { slot: 0, epoch: 1, chunks: 2, products: 10 },
       { slot: 1, epoch: 1, chunks: 1, products: 5 },
     ]);
-    // An old word of the first owner takes nothing from the next one, nor from itself under the next generation.
+    // An old message of the first owner takes nothing from the next one, nor from itself under the next generation.
     expect(await work.grant(id, 1, 1, ['3-1', '3-2'], 9, fence, NOW)).toEqual(['3-2']);
     expect(await work.transferChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
   });
 
-  it('takes nothing under an old fence, and leaves a settled chunk where it is', async () => {
+  it('takes nothing under an old fence, and leaves a settled chunk with its owner', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
@@ -220,7 +220,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect(await work.counts(id)).toMatchObject({ waiting: 0, granted: 2 });
   });
 
-  it('leaves each chunk with one owner, however transfers, releases and grants meet', async () => {
+  it('leaves each chunk with one owner, in whatever order transfers, releases and grants run', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 40);
     for (const slot of [0, 1]) await createInstance(bench(), id, slot);
@@ -238,7 +238,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect((await work.counts(id)).bySlot).toEqual([{ slot: 1, epoch: 1, chunks: 8, products: 40 }]);
   });
 
-  it('knows nothing of a run without products', async () => {
+  it('has no answers for a run without products', async () => {
     const { work } = bench().stores;
     const { id } = await createRun(bench(), 0);
     expect(await work.counts(id)).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });

@@ -1,4 +1,4 @@
-/** F13 to F17 between the main server and an instance: a balancer that is slow, unsure, uneven and loses answers. */
+/** F13 to F17 between the main server and an instance: a load balancer that is slow, inconsistent, uneven and lossy. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Balancer } from '../../../orchestrator/cloud/load-balancer.ts';
 import { HttpOfferSender } from '../../../orchestrator/cloud/http-offer-sender.ts';
@@ -16,7 +16,7 @@ interface Target {
   url: string;
 }
 
-describe('the balancer', () => {
+describe('the load balancer', () => {
   let cloud: SandboxCloud;
   let userData: string;
   let names = 0;
@@ -67,7 +67,7 @@ describe('the balancer', () => {
   const tell = (of: Target, what: string) => fetch(`${of.url}/${what}`, { method: 'POST' });
   const held = async (of: Target): Promise<string[]> => (await (await fetch(`${of.url}/held`)).json()) as string[];
 
-  /** Offers as many chunks as asked, `atOnce` at a time, each over whatever connection is free. */
+  /** Offers `count` chunks, `atOnce` at a time, each over whatever connection is free. */
   async function offer(at: Balancer, count = 1, atOnce = 1): Promise<{ chunk: string; result: OfferResult }[]> {
     const sender = new HttpOfferSender();
     const run = { id: 'run', privateKey: exportPrivateKey(createKeyPair().privateKey) };
@@ -87,7 +87,7 @@ describe('the balancer', () => {
     return results;
   }
 
-  it('F13: shows a target as unhealthy that never passes, and as unused in a zone that it does not have', async () => {
+  it('F13: shows a target that never passes as unhealthy, and one in a missing zone as unused', async () => {
     const at = await balancer();
     const [sick, far] = [await target(), await target(SUBNET.d)];
     await tell(sick, 'well?is=false');
@@ -96,7 +96,7 @@ describe('the balancer', () => {
     expect(await healthOf(at, far)).toBe('unused');
   });
 
-  it('F13: shows a target that flaps as it is, down and up again', { tags: ['nightly'] }, async () => {
+  it('F13: shows each change of a target that flaps, down and up again', { tags: ['nightly'] }, async () => {
     const flapping = await target();
     const at = await withTargets(flapping);
     await cloud.misbehave({ what: 'failed-check', instance: flapping.id, count: 2 });
@@ -104,7 +104,7 @@ describe('the balancer', () => {
     await inHealth(at, flapping, 'healthy');
   });
 
-  it('F14: refuses an instance that does not run yet, and takes it when it does', async () => {
+  it('F14: refuses an instance that does not run yet, and accepts it when it does', async () => {
     const at = await balancer();
     const request = cloud.request({ userData });
     await cloud.be({ pendingMs: 4_000 });
@@ -114,7 +114,7 @@ describe('the balancer', () => {
     expect(await cloud.adapters.balancers.register(at, id)).toBe('registered');
   });
 
-  it('F8 F14: refuses an instance that ELBv2 has not heard of yet, and takes it later', async () => {
+  it('F8 F14: refuses an instance that ELBv2 does not know yet, and accepts it later', async () => {
     const at = await balancer();
     await cloud.be({ unknownMs: 600_000 });
     const { id } = await cloud.launched(cloud.request({ userData }));
@@ -125,7 +125,7 @@ describe('the balancer', () => {
     });
   });
 
-  it('F15: delivers to unhealthy targets when there are no others: what they answer is no receipt', async () => {
+  it('F15: delivers to unhealthy targets when there are no others: their answers are no receipts', async () => {
     const sick = await target();
     const at = await withTargets(sick);
     await tell(sick, 'well?is=false');
@@ -145,7 +145,7 @@ describe('the balancer', () => {
   });
 
   it.each([502, 504] as const)(
-    'F16: may have delivered what it answers with %s: nobody knows who holds it',
+    'F16: may have delivered what it answers with %s: the holder is unknown',
     async (status) => {
       const taker = await target();
       const at = await withTargets(taker);
@@ -156,7 +156,7 @@ describe('the balancer', () => {
     },
   );
 
-  it('F17: does not share out evenly when it has several nodes: each receipt names who has the chunk', async () => {
+  it('F17: does not share out evenly when it has several nodes: each receipt names the chunk’s holder', async () => {
     const takers = [await target(), await target()];
     const at = await withTargets(...takers);
     await cloud.be({ balancerNodes: 4 });

@@ -1,4 +1,4 @@
-/** F10 and F56: boots that come to nothing, as EC2 shows them through the SDK, and what a boot needs to be whole. */
+/** F10 and F56: boots that fail, as EC2 shows them through the SDK, and what a boot needs to succeed. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -21,7 +21,7 @@ describe('a boot', () => {
 
   const textOf = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8');
 
-  /** What the console of an instance with this user data says, once it says that. */
+  /** The console of an instance with this user data, once it contains `part`. */
   async function consoleOf(userData: string, part: string): Promise<string> {
     const request = cloud.request({ userData });
     const { id } = await cloud.launched(request);
@@ -32,12 +32,12 @@ describe('a boot', () => {
       },
       { what: `the console to say "${part}"` },
     );
-    // EC2 itself sees nothing wrong: only the missing hello does.
+    // EC2 itself sees no fault: only the missing hello reveals it.
     expect(await cloud.shown(request)).toMatchObject([{ id, state: 'running' }]);
     return said;
   }
 
-  it('F10: whose user data never runs shows a running instance; only the console tells', async () => {
+  it('F10: whose user data never runs shows a running instance; only the console reveals it', async () => {
     await cloud.misbehave({ what: 'silent-boot', count: 1 });
     expect(await consoleOf(textOf(userDataFor({ bundleUrl })), 'not carried out')).toContain('boot: i-');
   });
@@ -48,9 +48,9 @@ describe('a boot', () => {
     expect(said.match(/ended with code 1/g)).toHaveLength(5);
   });
 
-  it('F56: whose bundle is not there, or is not the one that was meant, runs nothing and says why', async () => {
+  it('F56: whose bundle is missing or has a wrong hash runs nothing and logs why', async () => {
     const none = textOf(userDataFor({ bundleUrl: `${cloud.sandbox.endpoint}/bundles/none.tar.gz` }));
-    // What is wrong with the URL stays wrong: it is not asked for again.
+    // A wrong URL stays wrong: it is not requested again.
     const refused = await consoleOf(none, 'boot: failed');
     expect(refused).toContain('answers 403');
     expect(refused).not.toContain('trying again');
@@ -58,13 +58,13 @@ describe('a boot', () => {
     expect(await consoleOf(foreign, 'boot: failed')).toContain('not one this sandbox was allowed to run');
   });
 
-  it('F56: outlives a bucket that fails for a moment, as the user data does', async () => {
+  it('F56: survives a short failure of the bucket, as the user data does', async () => {
     await cloud.misbehave({ what: 'error', action: 'GetObject', code: 'SlowDown', count: 2 });
     const said = await consoleOf(textOf(userDataFor({ bundleUrl })), 'serving as');
     expect(said.match(/trying again: .*answers 503/g)).toHaveLength(2);
   });
 
-  it('F56: needs no package registry: in an empty folder the bundle comes as far as its own first question', async () => {
+  it('F56: needs no package registry: in an empty folder the bundle gets as far as its own first request', async () => {
     using folder = tempDir('crawlfleet-bundle-');
     const file = folder.file('crawl-api.mjs');
     writeFileSync(file, (await buildProgram()).bytes);

@@ -1,4 +1,4 @@
-/** F36 to F38 on the bucket through the SDK: what refuses, loses, spoils and races, and what the main server makes of it. */
+/** F36 to F38 on the bucket through the SDK: refusals, losses, damage and races, and the main server's reaction. */
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
@@ -41,7 +41,7 @@ describe('the bucket', () => {
   const put = (key: string, bytes: Uint8Array = BYTES) => objects.putIfAbsent(key, bytes, TYPE);
   const refuse = (code: string, count: number) => cloud.misbehave({ what: 'error', action: 'PutObject', code, count });
 
-  /** Tries until it works, as whoever uploads does; how many tries it took. */
+  /** Retries until it succeeds, as an uploader does; returns the number of tries. */
   async function putAtLast(key: string): Promise<{ result: string; tries: number }> {
     for (let tries = 1; ; tries++) {
       const result = await put(key).catch(() => null);
@@ -51,7 +51,7 @@ describe('the bucket', () => {
   }
 
   it(
-    'F36: gets a part through twenty SlowDowns by trying again, and stores it once',
+    'F36: stores a part once, with retries through twenty SlowDowns',
     { timeout: 90_000, tags: ['nightly'] },
     async () => {
       const key = newKey();
@@ -75,7 +75,7 @@ describe('the bucket', () => {
     },
   );
 
-  it('F36: outlives a fault of S3 and a connection that breaks in the upload', async () => {
+  it('F36: survives an error of S3 and a connection that breaks in the upload', async () => {
     const key = newKey();
     await refuse('InternalError', 1);
     await cloud.misbehave({ what: 'lost-request', action: 'PutObject', count: 1 });
@@ -83,7 +83,7 @@ describe('the bucket', () => {
   });
 
   it.each(['cut-reply', 'wrong-byte'] as const)(
-    'F36 F38: never gives a part that came with %s for a good one',
+    'F36 F38: never returns a part that arrived with %s as a good one',
     async (what) => {
       const bytes = gzipSync(JSON.stringify(usualResult({ n: 1, id: 'p1' })));
       const sha256 = sha256Hex(bytes);
@@ -95,14 +95,14 @@ describe('the bucket', () => {
     },
   );
 
-  it('F37: takes a part for stored when the reply was lost and the retry finds it there', async () => {
+  it('F37: treats a part as stored when the reply was lost and the retry finds it there', async () => {
     const key = newKey();
     await cloud.misbehave({ what: 'lost-reply', action: 'PutObject', count: 1 });
     expect(await put(key)).toBe('exists');
     expect(Buffer.from((await objects.get(key))!)).toEqual(BYTES);
   });
 
-  it('F37: keeps what was there first when two write one key', async () => {
+  it('F37: keeps the first object when two write one key', async () => {
     const key = newKey();
     const results = await Promise.all([put(key), put(key, OTHER), put(key, OTHER)]);
     expect(results.sort()).toEqual(['created', 'exists', 'exists']);
@@ -111,14 +111,14 @@ describe('the bucket', () => {
     expect(Buffer.from((await objects.get(key))!)).toEqual(stored);
   });
 
-  it('F37: tries a conflict of two writers again: it says nothing about who won', async () => {
+  it('F37: retries a conflict of two writers: it does not show who won', async () => {
     const key = newKey();
     await refuse('ConditionalRequestConflict', 1);
     await expect(put(key)).rejects.toMatchObject({ name: 'ConditionalRequestConflict' });
     expect(await put(key)).toBe('created');
   });
 
-  describe('with a manifest that does not hold', () => {
+  describe('with an invalid manifest', () => {
     let database: TestDatabase;
     let base: Base;
     let stage: CallbackStage;
@@ -168,7 +168,7 @@ describe('the bucket', () => {
       ['missing', () => null],
       ['short', (bytes) => bytes.subarray(0, 40)],
       ['corrupt', (bytes) => Buffer.from(bytes.map((byte, i) => (i === 30 ? byte ^ 1 : byte)))],
-    ])('F38: loads the good part and sends the products of the %s one out again', async (_what, spoil) => {
+    ])('F38: loads the good part and offers the products of the %s one again', async (_what, spoil) => {
       const caller = await stage.ready(0);
       await caller.orders({ offered: ['1-1', '2-1'] });
       await close(caller, [await part(0, [1, 2], (bytes) => bytes), await part(1, [3, 4], spoil)]);
@@ -178,7 +178,7 @@ describe('the bucket', () => {
       expect(stage.core.alarms.length).toBeGreaterThan(0);
     });
 
-    it('F38: waits with a bucket that does not answer: that proves nothing about its parts', async () => {
+    it('F38: waits while the bucket does not answer: that proves nothing about its parts', async () => {
       const caller = await stage.ready(0);
       await caller.orders({ offered: ['1-1'] });
       const good = await part(0, [1, 2], (bytes) => bytes);

@@ -1,4 +1,4 @@
-/** F11, F12 and F39 over real HTTP: callbacks that are forged, replayed, doubled, late, out of order, or from a wrong clock. */
+/** F11, F12 and F39 over real HTTP: callbacks that are forged, replayed, late, reordered, or from a wrong clock. */
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
@@ -17,7 +17,7 @@ describe('callbacks over HTTP', () => {
   const { expectRefused } = useCallbackStage((given) => (stage = given));
 
   describe('an enrolment token', () => {
-    it('F11: is good for one instance and one key: used again it is refused, with an alarm', async () => {
+    it('F11: is valid for one instance and one key: a second use is refused, with an alarm', async () => {
       const caller = await stage.ready(0);
       const { publicKey } = await stage.record(caller);
       const stolen = exportPublicKey(createKeyPair().publicKey);
@@ -27,7 +27,7 @@ describe('callbacks over HTTP', () => {
       expect(stage.core.alarms.length).toBeGreaterThan(0);
     });
 
-    it('F11: is refused from an instance that EC2 did not give for it, or for another slot', async () => {
+    it('F11: is refused from an instance that EC2 did not launch for it, or for another slot', async () => {
       const [caller, other] = [await stage.launched(0), await stage.launched(1)];
       await expectRefused(409, () => caller.hello({ instanceId: 'i-wrong' }));
       await expectRefused(401, () => caller.hello({}, other.options.token));
@@ -51,7 +51,7 @@ describe('callbacks over HTTP', () => {
     },
   );
 
-  it('F39: a heartbeat that comes five times counts once', async () => {
+  it('F39: a heartbeat that arrives five times counts once', async () => {
     const caller = await stage.ready(0);
     const message = heartbeat(caller, 1, { offered: ['1-1'], parts: [caller.part(0)] });
     const answers = await Promise.all([1, 2, 3, 4, 5].map(message));
@@ -60,7 +60,7 @@ describe('callbacks over HTTP', () => {
     expect(await stage.core.results.parts(stage.run.id)).toHaveLength(1);
   });
 
-  it('F39: one that comes half an hour late changes nothing, and the next one is as good as ever', async () => {
+  it('F39: one that arrives half an hour late changes nothing, and the next one is accepted', async () => {
     const caller = await stage.ready(0);
     const late = heartbeat(caller, 1, { offered: ['9-1'], pending: 9 });
     await heartbeat(caller, 2, { offered: ['1-1'], pending: 1 })();
@@ -82,7 +82,7 @@ describe('callbacks over HTTP', () => {
     expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
   });
 
-  it('F39: forged ones change nothing: another key, another place, a changed body, a completion for others', async () => {
+  it('F39: forged ones change nothing: another key, path or slot, a changed body, a completion for another slot', async () => {
     const [caller, other] = [await stage.ready(0), await stage.ready(1)];
     const body = caller.heartbeatBody({ offered: ['1-1'] });
     const own = caller.envelope(HEARTBEAT_PATH, 5);
@@ -98,7 +98,7 @@ describe('callbacks over HTTP', () => {
     );
   });
 
-  it.each([1, 2, 3, 4])('F39: any order, any doubling, any loss ends in the same state (seed %i)', async (seed) => {
+  it.each([1, 2, 3, 4])('F39: any order, any duplication, any loss ends in the same state (seed %i)', async (seed) => {
     const caller = await stage.ready(0);
     const random = seededRandom(seed);
     const messages = [
@@ -113,7 +113,7 @@ describe('callbacks over HTTP', () => {
       .map((message) => ({ message, at: random.next() }))
       .sort((a, b) => a.at - b.at);
     for (const { message } of storm) await message();
-    // What the instance says whenever it speaks again is all it holds: nothing that was lost stays lost.
+    // Every heartbeat of the instance lists everything it holds: nothing that was lost stays lost.
     await heartbeat(caller, 5, {
       offered: ['1-1', '2-1'],
       parts: [caller.part(0), caller.part(1)],
@@ -129,7 +129,7 @@ describe('callbacks over HTTP', () => {
   });
 });
 
-/** A heartbeat signed now, to be sent whenever and as often as the test likes. */
+/** A heartbeat signed now, to be sent at any later time, any number of times. */
 function heartbeat(caller: Caller, counter: number, change: Parameters<Caller['heartbeatBody']>[0]) {
   const body = caller.heartbeatBody(change);
   const envelope = caller.envelope(HEARTBEAT_PATH, counter);

@@ -1,11 +1,11 @@
-/** F1 to F9 on the launch itself: what the EC2 adapter makes of an AWS that loses replies, refuses and forgets. */
+/** F1 to F9 on the launch itself: how the EC2 adapter handles lost replies, refusals and eventual consistency. */
 import { describe, expect, it } from 'vitest';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { waitFor } from '../../support/processes.ts';
 import type { SandboxCloud } from './sandbox-cloud.ts';
 import { CREDENTIALS, SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
 
-/** What one launch() of the adapter tries, with the SDK's own retries. */
+/** Attempts of one launch() of the adapter, including the SDK's own retries. */
 const SDK_ATTEMPTS = 3;
 
 describe('a launch through the SDK', () => {
@@ -14,7 +14,7 @@ describe('a launch through the SDK', () => {
   const launch = (request: Parameters<SandboxCloud['launched']>[0]) => cloud.adapters.compute.launch(request);
 
   describe('whose reply is lost', () => {
-    it('F1: finds its instance by the tags when every reply is lost, and gets the same one when it asks again', async () => {
+    it('F1: finds its instance by the tags when every reply is lost, and gets the same one from a retry', async () => {
       const request = cloud.request();
       await cloud.misbehave({ what: 'lost-reply', action: 'RunInstances', count: SDK_ATTEMPTS });
       expect((await launch(request)).kind).toBe('unknown');
@@ -24,7 +24,7 @@ describe('a launch through the SDK', () => {
       expect(await cloud.shown(request)).toHaveLength(1);
     });
 
-    it('F1: launches once when the request never arrived, as far as anybody here can know', async () => {
+    it('F1: launches once when the request never arrived, although the caller cannot know that', async () => {
       const request = cloud.request();
       await cloud.misbehave({ what: 'lost-request', action: 'RunInstances', count: SDK_ATTEMPTS });
       expect((await launch(request)).kind).toBe('unknown');
@@ -33,14 +33,14 @@ describe('a launch through the SDK', () => {
       expect(await cloud.shown(request)).toHaveLength(1);
     });
 
-    it('F1: does not take a fault of EC2 for a refusal', async () => {
+    it('F1: does not take an error of EC2 for a refusal', async () => {
       const request = cloud.request();
       const rule = { what: 'error', action: 'RunInstances', code: 'InternalError', count: SDK_ATTEMPTS } as const;
       await cloud.misbehave(rule);
       expect((await launch(request)).kind).toBe('unknown');
     });
 
-    it('F1: gives up waiting for a late answer, and finds the instance all the same', async () => {
+    it('F1: stops waiting for a late answer, and still finds the instance', async () => {
       const { region, endpoint } = cloud.sandbox;
       const hasty = new Ec2Compute({ region, endpoint, credentials: CREDENTIALS, timeoutMs: 1_500, maxAttempts: 1 });
       const request = cloud.request();
@@ -63,7 +63,7 @@ describe('a launch through the SDK', () => {
   });
 
   describe('where capacity is short', () => {
-    it('F4: gives as many slots as the pool has, and the others from another zone', async () => {
+    it('F4: launches as many slots as the pool has, and the others from another zone', async () => {
       await cloud.be({ pools: [{ type: 't4g.nano', zone: 'ap-northeast-1a', left: 2 }] });
       const slots = [1, 2, 3, 4].map(() => cloud.request());
       const results = [];
@@ -80,7 +80,7 @@ describe('a launch through the SDK', () => {
       }
     });
 
-    it('F5: is refused for the pool alone: another type works, and so does the same one when it has recovered', async () => {
+    it('F5: is refused only for the pool: another type works, and so does the same one when it has recovered', async () => {
       const pool = { type: 't4g.nano', zone: 'ap-northeast-1a', left: 0 };
       await cloud.be({ pools: [pool] });
       expect(await launch(cloud.request())).toMatchObject({
@@ -94,7 +94,7 @@ describe('a launch through the SDK', () => {
       await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'the pool to recover' });
     });
 
-    it('F5: leaves nothing behind when no pool has anything', async () => {
+    it('F5: leaves nothing behind when no pool has capacity', async () => {
       await cloud.be({ pools: [{ type: '*', zone: '*', left: 0 }] });
       const before = (await cloud.instances()).length;
       for (const subnetId of [SUBNET.a, SUBNET.c])
@@ -103,7 +103,7 @@ describe('a launch through the SDK', () => {
       expect(await cloud.instances()).toHaveLength(before);
     });
 
-    it('F6: is told the number of the vCPU quota, and gets its place when AWS has given back what ended', async () => {
+    it('F6: reports the vCPU quota, and succeeds when AWS has released what ended', async () => {
       const used = (await cloud.instances()).filter((i) => i.state === 'running' || i.state === 'pending').length * 2;
       await cloud.be({ vcpuQuota: used + 2, vcpuReleaseMs: 600_000 });
       const first = cloud.request();
@@ -122,22 +122,26 @@ describe('a launch through the SDK', () => {
     });
   });
 
-  it('F7: is throttled, not refused for good, when RunInstances comes too often', { tags: ['nightly'] }, async () => {
-    // A burst of one, and one more each second: what 5 and 2 a second are to a large fleet.
-    await cloud.be({ requestLimits: 0.2 });
-    const requests = [1, 2, 3].map(() => cloud.request());
-    const results = await Promise.all(requests.map(launch));
-    for (const result of results)
-      if (result.kind !== 'launched') expect(result).toMatchObject({ kind: 'refused', cause: 'throttled' });
-    expect(results.filter((r) => r.kind !== 'launched').length).toBeGreaterThan(0);
-    for (const request of requests)
-      await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'a token', everyMs: 500 });
-    await cloud.be({ requestLimits: null });
-    for (const request of requests) expect(await cloud.shown(request)).toHaveLength(1);
-  });
+  it(
+    'F7: is throttled, not refused permanently, when RunInstances comes too often',
+    { tags: ['nightly'] },
+    async () => {
+      // A burst of one, and one more each second: what 5 and 2 a second are to a large fleet.
+      await cloud.be({ requestLimits: 0.2 });
+      const requests = [1, 2, 3].map(() => cloud.request());
+      const results = await Promise.all(requests.map(launch));
+      for (const result of results)
+        if (result.kind !== 'launched') expect(result).toMatchObject({ kind: 'refused', cause: 'throttled' });
+      expect(results.filter((r) => r.kind !== 'launched').length).toBeGreaterThan(0);
+      for (const request of requests)
+        await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'a token', everyMs: 500 });
+      await cloud.be({ requestLimits: null });
+      for (const request of requests) expect(await cloud.shown(request)).toHaveLength(1);
+    },
+  );
 
-  describe('that EC2 has not heard of everywhere yet', () => {
-    it('F8: is seen late, and never launched a second time', async () => {
+  describe('that EC2 does not know everywhere yet', () => {
+    it('F8: is visible late, and never launched a second time', async () => {
       await cloud.be({ unknownMs: 600_000 });
       const request = cloud.request();
       const { id } = await cloud.launched(request);
@@ -157,7 +161,7 @@ describe('a launch through the SDK', () => {
       expect((await cloud.inState(request, 'running')).tags).toEqual(request.tags);
     });
 
-    it('F8: is not dead because a terminate says NotFound', async () => {
+    it('F8: is not dead because a terminate answers NotFound', async () => {
       await cloud.be({ unknownMs: 600_000 });
       const request = cloud.request();
       const { id } = await cloud.launched(request);
@@ -170,7 +174,7 @@ describe('a launch through the SDK', () => {
   });
 
   describe('under a token that was used before', () => {
-    it('F9: is unknown with other parameters; the tags lead to what the token launched', async () => {
+    it('F9: is unknown with other parameters; the tags lead to the instance that the token launched', async () => {
       const request = cloud.request();
       const { id } = await cloud.launched(request);
       const other = { ...request, userData: '#!/bin/sh\n# other\n' };
@@ -197,7 +201,7 @@ describe('a launch through the SDK', () => {
     });
   });
 
-  it('F34: shows two instances behind one public address, each with a private one of its own', async () => {
+  it('F34: shows two instances behind one public address, each with its own private one', async () => {
     await cloud.be({ instancesPerAddress: 2 });
     const requests = [1, 2, 3].map(() => cloud.request());
     for (const request of requests) await cloud.launched(request);

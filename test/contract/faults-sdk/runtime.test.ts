@@ -1,4 +1,4 @@
-/** F55: the Node that the package asks for is one that every AWS SDK it uses still runs on. */
+/** F55: the package's minimum Node is one that every AWS SDK it uses still runs on. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ function minimumOf({ engines }: Manifest): number[] {
 
 const asNumber = ([major = 0, minor = 0, patch = 0]: number[]): number => major * 1e6 + minor * 1e3 + patch;
 
-describe('F55: the least Node', () => {
+describe('F55: the minimum Node version', () => {
   const own = read('package.json');
   const sdks = Object.keys(own.dependencies).filter((name) => name.startsWith('@aws-sdk/'));
 

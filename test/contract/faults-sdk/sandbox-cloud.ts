@@ -1,4 +1,4 @@
-/** A sandbox that can be told to misbehave, with the real SDK adapters in front of it, as the main server makes them. */
+/** A sandbox with faults on demand, with the real SDK adapters in front of it, as the main server makes them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from 'vitest';
@@ -17,7 +17,7 @@ import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 
 export const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
-/** A zone's subnet in every sandbox; `d` is in no balancer. */
+/** A zone's subnet in every sandbox; `d` is in no load balancer. */
 export const SUBNET = { a: SUBNETS[0], c: SUBNETS[1], d: 'subnet-0c0a0f1ee7000000d' } as const;
 
 interface LoggedCall {
@@ -55,10 +55,10 @@ export class SandboxCloud {
   befall = (id: string, what: string): Promise<unknown> =>
     this.sandbox.control('POST', `instances/${id}`, { do: what });
 
-  /** Rules that nobody has met yet. */
+  /** Fault rules that no request has met yet. */
   unmet = (): Promise<unknown> => this.sandbox.control('GET', 'faults');
 
-  /** A launch as the main server asks for it, with a token and a run of its own. */
+  /** A launch as the main server requests it, with a token and a run of its own. */
   request(change: Partial<LaunchRequest> = {}): LaunchRequest {
     const run = `run-${++this.#serial}`;
     return {
@@ -74,7 +74,7 @@ export class SandboxCloud {
     };
   }
 
-  /** The instance of a launch that must work. */
+  /** The instance of a launch that must succeed. */
   async launched(request: LaunchRequest): Promise<CloudInstance> {
     const result = await this.adapters.compute.launch(request);
     if (result.kind !== 'launched') throw new Error(`not launched: ${JSON.stringify(result)}`);
@@ -92,12 +92,12 @@ export class SandboxCloud {
     });
   }
 
-  /** Every instance there is, whatever calls can see of it. */
+  /** Every existing instance, including those that calls cannot see. */
   async instances(): Promise<{ id: string; state: string }[]> {
     return ((await this.sandbox.control('GET', 'status')) as { instances: { id: string; state: string }[] }).instances;
   }
 
-  /** What reached the sandbox under that name, refused calls too; lost requests did not. */
+  /** The calls of that name that reached the sandbox, refused ones included; lost requests did not. */
   calls(action: string): LoggedCall[] {
     return readFileSync(join(this.sandbox.dataDir, 'sandbox.log'), 'utf8')
       .split('\n')
@@ -105,7 +105,7 @@ export class SandboxCloud {
       .map((line) => JSON.parse(line) as LoggedCall);
   }
 
-  /** As at the beginning, but for instances. */
+  /** Resets everything but the instances. */
   async calm(): Promise<void> {
     await this.sandbox.control('DELETE', 'faults');
     await this.sandbox.control('DELETE', 'conditions');
@@ -118,7 +118,7 @@ export class SandboxCloud {
   }
 }
 
-/** One sandbox for a file, calm before each test; `take` is given it. */
+/** One sandbox for a file, reset before each test; `take` receives it. */
 export function useSandboxCloud(take: (cloud: SandboxCloud) => void, options: TestSandboxOptions = {}): void {
   let cloud: SandboxCloud | undefined;
   beforeAll(async () => {

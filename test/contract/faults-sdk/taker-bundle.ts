@@ -1,6 +1,6 @@
 /**
- * A program that takes offers as the crawl API does and remembers them, for tests of what lies between the main server and an
- * instance. `GET /held` says which chunks it was given; what it answers is set by `POST /answer?status=409`.
+ * A program that accepts offers as the crawl API does and remembers them, for tests of the path between the main server
+ * and an instance. `GET /held` lists its chunks; `POST /answer?status=409` sets its answer.
  */
 import { createHash } from 'node:crypto';
 import { HEADER } from '../../../shared/wire/signature.ts';

@@ -1,4 +1,4 @@
-/** F43 and what of F44 the adapter can see: terminates that are throttled, lost, forbidden or not carried out. */
+/** F43 and the part of F44 visible to the adapter: terminates that are throttled, lost, forbidden or not executed. */
 import { describe, expect, it } from 'vitest';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { SandboxCloud } from './sandbox-cloud.ts';
@@ -17,14 +17,14 @@ describe('a terminate through the SDK', () => {
   const throttle = (count: number) =>
     cloud.misbehave({ what: 'error', action: 'TerminateInstances', code: 'RequestLimitExceeded', count });
 
-  it('F43: gets through a short throttling by itself', async () => {
+  it('F43: gets through a short throttling on its own', async () => {
     const { request, id } = await running();
     await throttle(2);
     await terminate(id);
     await cloud.inState(request, 'terminated');
   });
 
-  it('F7 F43: says that it was throttled, so that it is asked for again, and then works', async () => {
+  it('F7 F43: reports the throttling, so that the caller retries, and then works', async () => {
     const { request, id } = await running();
     await throttle(3);
     await expect(terminate(id)).rejects.toMatchObject({ code: 'aws-throttled' });
@@ -33,13 +33,13 @@ describe('a terminate through the SDK', () => {
     await cloud.inState(request, 'terminated');
   });
 
-  it('F43: is content with an instance that EC2 does not know, and ends the others of the list', async () => {
+  it('F43: accepts an instance that EC2 does not know, and ends the others of the list', async () => {
     const { request, id } = await running();
     await terminate('i-0123456789abcdef0', id, 'i-00000000000000000');
     await cloud.inState(request, 'terminated');
   });
 
-  it('F43: ends the others when one is protected, and says which one is', async () => {
+  it('F43: ends the others when one is protected, and names that one', async () => {
     const first = await running();
     const guarded = await running();
     const last = await running({ subnetId: SUBNET.c });
@@ -62,7 +62,7 @@ describe('a terminate through the SDK', () => {
     await cloud.inState(request, 'terminated');
   });
 
-  it('F43: is accepted and not carried out: only a look at EC2 tells, and a second one works', async () => {
+  it('F43: is accepted and not executed: only polling EC2 reveals it, and a second one works', async () => {
     const { request, id } = await running();
     await cloud.misbehave({ what: 'ignored-terminate', count: 1 });
     await terminate(id);
@@ -80,7 +80,7 @@ describe('a terminate through the SDK', () => {
     for (const { tags } of found) expect(tags[TAG.owner]).toBe('test');
   });
 
-  it('shows what was terminated for a while, then not any more', async () => {
+  it('shows what was terminated for a while, and then no longer', async () => {
     await cloud.be({ terminatedShownMs: 3_000 });
     const { request, id } = await running();
     await terminate(id);

@@ -1,5 +1,5 @@
 /**
- * Whole runs on a cloud that misbehaves: the real command, the real SDK, real instances; each ends with every product accounted for.
+ * Whole runs on a faulty cloud: the real command, SDK and instances; each ends with every product accounted for.
  *
  * @module-tag nightly
  */
@@ -26,7 +26,7 @@ import type { Fleet } from '../../system/fleet.ts';
 import { makeFleet, readReport } from '../../system/fleet.ts';
 
 const IDS = productIds(36);
-/** A crawl long enough for a test to do something in the middle of it. */
+/** A crawl long enough for a test to act in the middle of it. */
 const MANY_IDS = productIds(90);
 
 interface Status {
@@ -63,7 +63,7 @@ describe('a run', { timeout: 120_000 }, () => {
   const untilCrawling = (requests = 6) =>
     waitFor(async () => (await shop.stats()).requests >= requests, { what: 'the crawl to begin', timeoutMs: 60_000 });
 
-  /** Every product has its row, `verify` agrees, nothing runs any more, and no address was faster than its pace. */
+  /** Every product has its row, `verify` agrees, nothing is left running, and no address was faster than its pace. */
   async function expectAllStored(ids = IDS): Promise<void> {
     const rows = await fleet.query('select product_id from product_snapshots');
     expect(new Set(rows.map((r) => String(r.product_id)))).toEqual(new Set(ids));
@@ -73,7 +73,7 @@ describe('a run', { timeout: 120_000 }, () => {
     expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
   }
 
-  it('on the free plan goes on with a type that the account may launch', async () => {
+  it('on the free plan continues with a type that the account may launch', async () => {
     await misbehave({ what: 'free-plan', count: 1_000 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(exitCode, stderr).toBe(0);
@@ -84,7 +84,7 @@ describe('a run', { timeout: 120_000 }, () => {
     await expectAllStored();
   });
 
-  it('whose keys have run out at its first launches waits for others', async () => {
+  it('whose keys have expired at its first launches waits for others', async () => {
     await misbehave({ what: 'expired-credentials', action: 'RunInstances', count: 4 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(exitCode, stderr).toBe(0);
@@ -102,7 +102,7 @@ describe('a run', { timeout: 120_000 }, () => {
     expect(Date.parse(report.finishedAt!)).toBeLessThan(Date.parse(report.deadline) - 20_000);
   });
 
-  it('F8: launches nobody twice while EC2 does not know its own instances and their tags are on their way', async () => {
+  it('F8: launches no slot twice while EC2 does not show its own instances and their tags', async () => {
     await be({ unknownMs: 2_000, untaggedMs: 3_000 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(withoutSlowBoots(report), stderr).toMatchObject({
@@ -121,7 +121,7 @@ describe('a run', { timeout: 120_000 }, () => {
     await expectAllStored();
   });
 
-  it('F16 F17: crawls each product once though the balancer loses answers and shares out unevenly', async () => {
+  it('F16 F17: crawls each product once although the load balancer loses answers and shares out unevenly', async () => {
     await be({ balancerNodes: 3 });
     await misbehave({ what: 'lost-delivery', status: 502, count: 3 }, { what: 'lost-delivery', status: 504, count: 3 });
     const { report, stderr } = await fleet.dryRun();
@@ -132,33 +132,30 @@ describe('a run', { timeout: 120_000 }, () => {
     await expectAllStored();
   });
 
-  it.each(['retire', 'crash'])(
-    'F19: sends out again what an instance had not crawled that was lost by %s',
-    async (what) => {
-      await fleet.addProducts(MANY_IDS.slice(IDS.length));
-      const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
-      await untilCrawling();
-      const victim = (await status()).instances.find((i) => i.pid !== null)!;
-      await sandbox.control('POST', `instances/${victim.id}`, { do: what });
-      const result = await run.finished;
-      const report = readReport(result);
-      expect(report, result.stderr).toMatchObject({
-        exitCode: 0,
-        products: { planned: MANY_IDS.length, stored: MANY_IDS.length },
-      });
-      expect(report.notes.join('\n')).toContain(`${victim.id}) was given up`);
-      await expectAllStored(MANY_IDS);
-    },
-  );
+  it.each(['retire', 'crash'])('F19: offers again what an instance lost by %s had not crawled', async (what) => {
+    await fleet.addProducts(MANY_IDS.slice(IDS.length));
+    const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
+    await untilCrawling();
+    const victim = (await status()).instances.find((i) => i.pid !== null)!;
+    await sandbox.control('POST', `instances/${victim.id}`, { do: what });
+    const result = await run.finished;
+    const report = readReport(result);
+    expect(report, result.stderr).toMatchObject({
+      exitCode: 0,
+      products: { planned: MANY_IDS.length, stored: MANY_IDS.length },
+    });
+    expect(report.notes.join('\n')).toContain(`${victim.id}) was given up`);
+    await expectAllStored(MANY_IDS);
+  });
 
-  it('F43: asks again when a terminate was accepted and not carried out, until every instance has ended', async () => {
+  it('F43: retries a terminate that was accepted and not executed, until every instance has ended', async () => {
     await misbehave({ what: 'ignored-terminate', count: 1 });
     const { report, stderr } = await fleet.dryRun('--deadline', '60s');
     expect(report, stderr).toMatchObject({ exitCode: 0, instances: { launched: 3, terminated: 3 } });
     await expectAllStored();
   });
 
-  it('F18: refuses offers that are too large, malformed, unsigned or for another run, and goes on', async () => {
+  it('F18: refuses offers that are too large, malformed, unsigned or for another run, and continues', async () => {
     await fleet.addProducts(MANY_IDS.slice(IDS.length));
     const run = fleet.start('run', '--dry-run', '--json');
     await untilCrawling();
@@ -177,7 +174,7 @@ describe('a run', { timeout: 120_000 }, () => {
     expect(await post(offer, id, false)).toBe(401);
     expect(await post('{"chunk":')).toBe(400);
     expect(await post(JSON.stringify({ chunk: '999-1' }))).toBe(400);
-    // A stranger does not learn whether the run is right.
+    // A stranger does not learn whether the run exists.
     expect(await post(offer, 'other-run')).toBe(401);
     expect(await post('x'.repeat(MAX_OFFER_BYTES + 1))).toBe(413);
     expect(readReport(await run.finished)).toMatchObject({ exitCode: 0, products: { stored: MANY_IDS.length } });

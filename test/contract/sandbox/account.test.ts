@@ -1,4 +1,4 @@
-/** What a check before a run asks of AWS, through the real SDK clients: who we are, quotas, routes, dry runs, bucket settings. */
+/** What the checks before a run query in AWS, by the real SDK: identity, quotas, routes, dry runs, bucket settings. */
 import {
   CreateTagsCommand,
   DescribeInstancesCommand,
@@ -60,7 +60,7 @@ afterEach(async () => {
 });
 
 describe('STS', () => {
-  it('says who we are', async () => {
+  it('returns our identity', async () => {
     expect(await sts.send(new GetCallerIdentityCommand({}))).toMatchObject({
       Account: '000000000000',
       Arn: 'arn:aws:iam::000000000000:root',
@@ -79,13 +79,13 @@ describe('STS', () => {
 describe('Service Quotas', () => {
   const ask = (QuotaCode: string) => quotas.send(new GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode }));
 
-  it('gives the vCPU quota of the conditions, and plenty without', async () => {
+  it('returns the vCPU quota of the conditions, and a large one without', async () => {
     expect((await ask('L-1216C47A')).Quota).toMatchObject({ Value: 10_000, Adjustable: true });
     await sandbox.control('PATCH', 'conditions', { vcpuQuota: 5 });
     expect((await ask('L-1216C47A')).Quota?.Value).toBe(5);
   });
 
-  it('knows no other quota and no other call', async () => {
+  it('has no other quota and no other call', async () => {
     expect(await refusal(ask('L-00000000'))).toMatchObject({ code: 'NoSuchResourceException' });
     expect(await refusal(quotas.send(new ListServicesCommand({})))).toMatchObject({
       code: 'UnknownOperationException',
@@ -107,14 +107,14 @@ describe('DryRun', () => {
     expect((await clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
   });
 
-  it('looks at the request first', async () => {
+  it('validates the request first', async () => {
     const nobody = 'i-00000000000000000';
     const calls = [
       clients.ec2.send(new TerminateInstancesCommand({ DryRun: true, InstanceIds: [nobody] })),
       clients.ec2.send(new GetConsoleOutputCommand({ DryRun: true, InstanceId: nobody })),
       clients.ec2.send(new CreateTagsCommand({ DryRun: true, Resources: [nobody], Tags: [{ Key: 'a', Value: 'b' }] })),
     ];
-    // All at once: a call that fails while another one is waited for would be a rejection that nobody handles.
+    // Together: a call that fails while another one is awaited would be an unhandled rejection.
     const codes = (await Promise.all(calls.map(refusal))).map(({ code }) => code);
     expect(codes).toEqual(calls.map(() => 'InvalidInstanceID.NotFound'));
   });
@@ -132,7 +132,7 @@ describe('route tables', () => {
   it.each([
     ['internet-gateway', { GatewayId: expect.stringMatching(/^igw-/) as string }],
     ['nat-gateway', { NatGatewayId: expect.stringMatching(/^nat-/) as string }],
-  ])('lead out by an %s when the conditions say so', async (defaultRoute, way) => {
+  ])('lead out by an %s when the conditions specify it', async (defaultRoute, way) => {
     await sandbox.control('PATCH', 'conditions', { defaultRoute });
     expect(await routes()).toEqual([
       expect.objectContaining({ GatewayId: 'local' }),
@@ -140,7 +140,7 @@ describe('route tables', () => {
     ]);
   });
 
-  it('lead nowhere when the conditions say so', async () => {
+  it('lead nowhere when the conditions specify it', async () => {
     await sandbox.control('PATCH', 'conditions', { defaultRoute: 'none' });
     expect(await routes()).toHaveLength(1);
   });
@@ -151,7 +151,7 @@ describe('a bucket', () => {
     (await clients.s3.send(new GetBucketEncryptionCommand({ Bucket }))).ServerSideEncryptionConfiguration?.Rules?.[0]
       ?.ApplyServerSideEncryptionByDefault?.SSEAlgorithm;
 
-  it('is encrypted from the start, and as it was set, until that is taken away', async () => {
+  it('is encrypted by default and as configured, until that is removed', async () => {
     expect(await encryption()).toBe('AES256');
     const Rules = [{ ApplyServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms' as const } }];
     await clients.s3.send(new PutBucketEncryptionCommand({ Bucket, ServerSideEncryptionConfiguration: { Rules } }));
@@ -160,7 +160,7 @@ describe('a bucket', () => {
     expect(await encryption()).toBe('AES256');
   });
 
-  it('blocks public access until that is taken away', async () => {
+  it('blocks public access until that is removed', async () => {
     const ask = () => clients.s3.send(new GetPublicAccessBlockCommand({ Bucket }));
     expect((await ask()).PublicAccessBlockConfiguration?.RestrictPublicBuckets).toBe(true);
     await clients.s3.send(
@@ -181,7 +181,7 @@ describe('a bucket', () => {
     expect((await ask()).Rules).toMatchObject([rule]);
   });
 
-  it('is refused to whoever expects another owner, in every call', async () => {
+  it('is refused to a caller that expects another owner, in every call', async () => {
     const ExpectedBucketOwner = '111111111111';
     await clients.s3.send(new HeadBucketCommand({ Bucket, ExpectedBucketOwner: '000000000000' }));
     expect((await refusal(clients.s3.send(new HeadBucketCommand({ Bucket, ExpectedBucketOwner })))).status).toBe(403);

@@ -1,4 +1,4 @@
-/** What other people's clients ask for beside the calls that our adapters make, by AWS's own SDK. */
+/** The calls of third-party clients beyond those of our adapters, through AWS's own SDK. */
 import {
   DescribeInstanceAttributeCommand,
   DescribeInstanceCreditSpecificationsCommand,
@@ -26,7 +26,7 @@ describe('details', () => {
     await sandbox?.stop();
   });
 
-  it('of an instance: its card, its root volume, its credits, and whether it may be stopped', async () => {
+  it('of an instance: its network interface, its root volume, its credits, and whether it may be stopped', async () => {
     const { InstanceId } = await launch(clients);
     const { NetworkInterfaces, BlockDeviceMappings } = await inState(clients, InstanceId!, 'running');
     expect(NetworkInterfaces![0]!.Attachment).toMatchObject({ DeviceIndex: 0, Status: 'attached' });
@@ -51,7 +51,7 @@ describe('details', () => {
     expect((await clients.ec2.send(ask)).EnableDnsHostnames).toEqual({ Value: true });
   });
 
-  it('of a bucket that nobody has set anything on', async () => {
+  it('of a bucket with default settings', async () => {
     const Bucket = 'plain';
     const CreateBucketConfiguration = { LocationConstraint: 'ap-northeast-1' } as const;
     await clients.s3.send(new CreateBucketCommand({ Bucket, CreateBucketConfiguration }));

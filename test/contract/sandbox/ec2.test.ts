@@ -60,13 +60,13 @@ describe('launching', () => {
     expect(running.Tags).toEqual([{ Key: 'case', Value: 'pending' }]);
   });
 
-  it('launches as many as MaxCount says, in one reservation', async () => {
+  it('launches MaxCount instances in one reservation', async () => {
     const reply = await clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount: 2, MaxCount: 3 })));
     expect(reply.Instances).toHaveLength(3);
     expect(new Set(reply.Instances!.map((i) => i.PrivateIpAddress)).size).toBe(3);
   });
 
-  it('takes the network interface form, with no public address when told so', async () => {
+  it('accepts the network interface form, without a public address on request', async () => {
     const launched = await launch(clients, {
       SubnetId: undefined,
       NetworkInterfaces: [{ DeviceIndex: 0, SubnetId: SUBNETS[1], AssociatePublicIpAddress: false }],
@@ -110,7 +110,7 @@ describe('launching', () => {
 });
 
 describe('client tokens', () => {
-  it('give the same instance for the same request', async () => {
+  it('return the same instance for the same request', async () => {
     const request = { ClientToken: 'same-request', UserData: Buffer.from('x').toString('base64') };
     const [first, second] = await Promise.all([launch(clients, request), launch(clients, request)]);
     expect(second.InstanceId).toBe(first.InstanceId);
@@ -136,7 +136,7 @@ describe('client tokens', () => {
   });
 });
 
-describe('looking', () => {
+describe('listing', () => {
   it('filters by tag and state, and pages through every match once', async () => {
     await clients.ec2.send(
       new RunInstancesCommand(launchInput({ MinCount: 12, MaxCount: 12, ...tagged('run', 'r1') })),
@@ -205,7 +205,7 @@ describe('looking', () => {
     expect(zones.AvailabilityZones).toHaveLength(3);
   });
 
-  it('knows images by owner, name pattern and architecture', async () => {
+  it('finds images by owner, name pattern and architecture', async () => {
     const reply = await clients.ec2.send(
       new DescribeImagesCommand({
         Owners: ['amazon'],
@@ -219,7 +219,7 @@ describe('looking', () => {
     expect(reply.Images!.every((i) => i.Architecture === 'arm64' && i.State === 'available')).toBe(true);
   });
 
-  it('knows the sizes of instance types', async () => {
+  it('returns the sizes of instance types', async () => {
     const reply = await clients.ec2.send(new DescribeInstanceTypesCommand({ InstanceTypes: ['t4g.nano', 't3.small'] }));
     const sizes = reply.InstanceTypes!.map((t) => [t.InstanceType, t.VCpuInfo?.DefaultVCpus, t.MemoryInfo?.SizeInMiB]);
     expect(sizes).toHaveLength(2);
@@ -231,7 +231,7 @@ describe('looking', () => {
 });
 
 describe('changing', () => {
-  it('terminates: shutting-down, then terminated without addresses; again is fine', async () => {
+  it('terminates: shutting-down, then terminated without addresses; a second call is accepted', async () => {
     const { InstanceId } = await launch(clients);
     await inState(clients, InstanceId!, 'running');
     const command = new TerminateInstancesCommand({ InstanceIds: [InstanceId!] });
@@ -245,7 +245,7 @@ describe('changing', () => {
     await clients.ec2.send(command);
   });
 
-  it('terminates none of a list with an unknown id in it', async () => {
+  it('terminates none of a list with an unknown ID in it', async () => {
     const { InstanceId } = await launch(clients);
     const call = clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!, 'i-00000000000000000'] }));
     expect((await refusal(call)).code).toBe('InvalidInstanceID.NotFound');
@@ -266,7 +266,7 @@ describe('changing', () => {
     expect((await refusal(clients.ec2.send(new StartInstancesCommand(ids)))).code).toBe('IncorrectInstanceState');
   });
 
-  it('shows the status of running instances, and of others only when asked', async () => {
+  it('shows the status of running instances, and of others only on request', async () => {
     const { InstanceId } = await launch(clients);
     await inState(clients, InstanceId!, 'running');
     await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [InstanceId!] }));
@@ -302,7 +302,7 @@ describe('changing', () => {
   });
 });
 
-it('answers a call it does not have as AWS answers an unknown one', async () => {
+it('answers an unsupported call as AWS answers an unknown one', async () => {
   expect(await refusal(clients.ec2.send(new DescribeRegionsCommand({})))).toEqual({
     code: 'InvalidAction',
     status: 400,

@@ -1,4 +1,4 @@
-/** The sandbox's ELBv2 through AWS's own SDK, and its balancer by the requests that go through it. */
+/** The sandbox's ELBv2 through AWS's own SDK, and its load balancer through the requests that pass it. */
 import { StopInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
 import {
   AddTagsCommand,
@@ -76,7 +76,7 @@ async function createGroup(Name: string, path = '/healthz'): Promise<string> {
   return reply.TargetGroups![0]!.TargetGroupArn!;
 }
 
-/** A balancer with one listener and one group; its base URL. */
+/** A load balancer with one listener and one group; its base URL. */
 async function setUp(
   path?: string,
 ): Promise<{ url: string; balancerArn: string; groupArn: string; listenerArn: string }> {
@@ -109,8 +109,8 @@ const inHealth = (group: string, id: string, state: string): Promise<true> =>
 const whoAnswers = async (url: string): Promise<string | null> =>
   (await fetch(`${url}/healthz`)).headers.get('x-instance');
 
-describe('the balancer', () => {
-  it('shares requests out in turn among healthy targets', async () => {
+describe('the load balancer', () => {
+  it('distributes requests in turn among healthy targets', async () => {
     const { url, groupArn } = await setUp();
     const booted = await Promise.all([1, 2, 3].map(() => boot(clients, bundleUrl)));
     const ids = booted.map(({ id }) => id);
@@ -121,7 +121,7 @@ describe('the balancer', () => {
     for (const id of ids) expect(served.filter((s) => s === id)).toHaveLength(3);
   });
 
-  it('streams bodies through both ways and names the client', async () => {
+  it('streams bodies in both directions and names the client', async () => {
     const { url, groupArn } = await setUp();
     const { id } = await boot(clients, bundleUrl);
     await register(groupArn, id);
@@ -161,7 +161,7 @@ describe('the balancer', () => {
     expect(await whoAnswers(url)).toBe(id);
   });
 
-  it('gives a stopped instance nothing and shows it unused', async () => {
+  it('sends nothing to a stopped instance and shows it unused', async () => {
     const { url, groupArn } = await setUp();
     const { id } = await boot(clients, bundleUrl);
     await register(groupArn, id);
@@ -171,7 +171,7 @@ describe('the balancer', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(503);
   });
 
-  /** A target that is deregistered with this delay while a request to it is under way. */
+  /** A target that is deregistered with this delay while a request to it is in flight. */
   async function deregister(
     delayS: number,
   ): Promise<{ url: string; groupArn: string; id: string; underWay: Response }> {
@@ -197,7 +197,7 @@ describe('the balancer', () => {
     await underWay.body?.cancel();
   });
 
-  it('drains: the request under way ends with the delay, and the target leaves', async () => {
+  it('drains: the request in flight ends with the delay, and the target leaves', async () => {
     const { groupArn, id, underWay } = await deregister(1);
     await expect(underWay.text()).rejects.toThrow('terminated');
     await eventually('the target to leave', async () => (id in (await healthOf(groupArn)) ? null : true));
@@ -216,7 +216,7 @@ describe('targets', () => {
     expect(await codeOf(register(groupArn, 'i-00000000000000000'))).toBe('InvalidTargetException');
   });
 
-  it('are unused while no listener forwards to their group, and asked for when not registered', async () => {
+  it('are unused while no listener forwards to their group, or when they are not registered', async () => {
     const group = await createGroup(newName());
     const { id } = await boot(clients, bundleUrl);
     await register(group, id);
@@ -235,7 +235,7 @@ describe('targets', () => {
 });
 
 describe('the control plane', () => {
-  it('makes a balancer and a group once per name, and refuses other settings under it', async () => {
+  it('makes a load balancer and a group once per name, and refuses other settings under it', async () => {
     const name = newName();
     const first = await createBalancer(name);
     expect(await createBalancer(name)).toEqual(first);
@@ -247,7 +247,7 @@ describe('the control plane', () => {
     expect(await codeOf(createGroup(name, '/other'))).toBe('DuplicateTargetGroupNameException');
   });
 
-  it('brings a balancer from provisioning to active', async () => {
+  it('moves a load balancer from provisioning to active', async () => {
     const name = newName();
     await createBalancer(name);
     await eventually('an active balancer', async () => {
@@ -256,7 +256,7 @@ describe('the control plane', () => {
     });
   });
 
-  it('shows listeners and groups of a balancer, tags and attributes', async () => {
+  it('shows listeners and groups of a load balancer, tags and attributes', async () => {
     const { balancerArn, groupArn, listenerArn } = await setUp();
     const listeners = await clients.elb.send(new DescribeListenersCommand({ LoadBalancerArn: balancerArn }));
     expect(listeners.Listeners).toMatchObject([
@@ -271,7 +271,7 @@ describe('the control plane', () => {
     expect(attributes.Attributes).toContainEqual({ Key: 'deregistration_delay.timeout_seconds', Value: '300' });
   });
 
-  it('deletes listener, balancer, then group; a group in use is kept, a second delete is fine', async () => {
+  it('deletes listener, load balancer, then group; a group in use is kept, a second delete is accepted', async () => {
     const { url, balancerArn, groupArn, listenerArn } = await setUp();
     expect(await codeOf(clients.elb.send(new DeleteTargetGroupCommand({ TargetGroupArn: groupArn })))).toBe(
       'ResourceInUseException',

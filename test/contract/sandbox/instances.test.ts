@@ -92,14 +92,14 @@ describe('a boot', () => {
       () => userDataFor({ bundleUrl, sha256: '0'.repeat(64) }),
       'not one this sandbox was allowed to run',
     ],
-    ['whose program is not there', () => userDataFor({ bundleUrl: `${sandbox.endpoint}/bundles/none` }), 'answers 403'],
-  ])('with user data %s executes nothing, and the console says why', async (_what, UserData, reason) => {
+    ['whose program is missing', () => userDataFor({ bundleUrl: `${sandbox.endpoint}/bundles/none` }), 'answers 403'],
+  ])('with user data %s executes nothing, and the console explains why', async (_what, UserData, reason) => {
     const { InstanceId } = await launch(clients, { UserData: UserData() });
     await consoleSays(InstanceId!, reason);
     expect(await statusOf(InstanceId!)).toMatchObject({ state: 'running', pid: null });
   });
 
-  it('goes wrong when the sandbox is told so', async () => {
+  it('fails when the sandbox is set to fail it', async () => {
     await sandbox.control('POST', 'faults', [{ what: 'silent-boot', count: 1 }]);
     const silent = await launch(clients, { UserData: userDataFor({ bundleUrl }) });
     await consoleSays(silent.InstanceId!, 'fault silent-boot');
@@ -124,7 +124,7 @@ describe('the program', () => {
     await terminate(id);
   });
 
-  it('that ends well switches the machine off: stopped, or terminated where the launch says so', async () => {
+  it('switches the machine off when it ends normally: stopped, or terminated where the launch requires it', async () => {
     const [stopping, terminating] = await Promise.all([
       boot(clients, bundleUrl),
       boot(clients, bundleUrl, { InstanceInitiatedShutdownBehavior: 'terminate' }),
@@ -136,7 +136,7 @@ describe('the program', () => {
     expect(gone.StateReason?.Code).toBe('Client.InstanceInitiatedShutdown');
   });
 
-  it('and its machine are switched off at the time the user data sets', async () => {
+  it('and its machine are switched off at the time in the user data', async () => {
     const { InstanceId } = await launch(clients, {
       UserData: userDataFor({ bundleUrl, powerOffAtMs: Date.now() + 1_500 }),
       InstanceInitiatedShutdownBehavior: 'terminate',
@@ -145,7 +145,7 @@ describe('the program', () => {
     expect(await consoleOf(InstanceId!)).toContain('the time set at boot');
   });
 
-  it('is there again after a stop and a start, at the same address', async () => {
+  it('runs again after a stop and a start, at the same address', async () => {
     const { id, url, instance } = await boot(clients, bundleUrl);
     await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
     await inState(clients, id, 'stopped');
@@ -156,7 +156,7 @@ describe('the program', () => {
     await answers(`${url}/healthz`);
   });
 
-  it('that is frozen is killed by a terminate all the same', async () => {
+  it('is killed by a terminate even when it is frozen', async () => {
     const { id } = await boot(clients, bundleUrl);
     const { pid } = await statusOf(id);
     process.kill(pid!, 'SIGSTOP');
@@ -180,7 +180,7 @@ describe('the metadata service', () => {
   const read = async (path: string) =>
     fetch(`${imds}/latest/${path}`, { headers: { 'x-aws-ec2-metadata-token': await (await token()).text() } });
 
-  it('gives nothing without a token, and a token only for a lifetime and to no proxy', async () => {
+  it('returns nothing without a token, and a token only for a lifetime and to no proxy', async () => {
     expect((await fetch(`${imds}/latest/meta-data/instance-id`)).status).toBe(401);
     expect((await token({})).status).toBe(400);
     expect((await token({ 'x-aws-ec2-metadata-token-ttl-seconds': '0' })).status).toBe(400);
@@ -188,7 +188,7 @@ describe('the metadata service', () => {
     expect((await token(forwarded)).status).toBe(403);
   });
 
-  it('knows the instance', async () => {
+  it('describes the instance', async () => {
     expect(await (await read('meta-data/instance-id')).text()).toBe(id);
     expect(await (await read('meta-data/placement/region')).text()).toBe('ap-northeast-1');
     expect((await (await read('dynamic/instance-identity/document')).json()) as object).toMatchObject({
@@ -199,14 +199,14 @@ describe('the metadata service', () => {
     expect((await read('meta-data/spot/instance-action')).status).toBe(404);
   });
 
-  it("gives the role's credentials to AWS's own SDK", async () => {
+  it("provides the role's credentials to AWS's own SDK", async () => {
     vi.stubEnv('AWS_EC2_METADATA_SERVICE_ENDPOINT', imds);
     const credentials = await fromInstanceMetadata({ maxRetries: 0 })();
     expect(credentials.accessKeyId).toMatch(/^ASIA/);
     expect(credentials.expiration!.getTime()).toBeGreaterThan(Date.now());
   });
 
-  it("does not answer another instance's address", async () => {
+  it("does not answer at another instance's address", async () => {
     const other = sandbox.network.replace('.0.0/16', '.200.9');
     const answered = await new Promise<boolean>((resolve) => {
       get(`${imds}/latest/meta-data/`, { localAddress: other }, () => resolve(true)).on('error', () => resolve(false));

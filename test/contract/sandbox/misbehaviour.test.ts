@@ -1,4 +1,4 @@
-/** What the sandbox can be told: conditions that last, things that befall one instance, and the bill. */
+/** Faults of the sandbox on demand: conditions that last, faults of one instance, and the bill. */
 import { existsSync, readFileSync } from 'node:fs';
 import {
   DescribeInstanceAttributeCommand,
@@ -45,7 +45,7 @@ async function pidOf(id: string): Promise<number | null> {
 const processState = (pid: number): string => /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]!;
 
 describe('conditions', () => {
-  it('are as usual at first, change one by one and go back', async () => {
+  it('have defaults, change one by one and are reset', async () => {
     const usual = await sandbox.control('GET', 'conditions');
     expect(usual).toMatchObject({ unknownMs: 0, pools: [], vcpuQuota: null, requestLimits: null, balancerNodes: 1 });
     await be({ unknownMs: 5 });
@@ -53,12 +53,12 @@ describe('conditions', () => {
     expect(await sandbox.control('DELETE', 'conditions')).toEqual(usual);
   });
 
-  it('are refused when they make no sense', async () => {
+  it('are refused when they are invalid', async () => {
     await expect(sandbox.control('PATCH', 'conditions', { unknown: 1 })).rejects.toThrow('400');
     await expect(be({ balancerNodes: 0 })).rejects.toThrow('400');
   });
 
-  it('launch fewer than asked, but not under MinCount, when the pool has no more', async () => {
+  it('launch fewer than requested, but not under MinCount, when the pool has no more', async () => {
     await be({ pools: [{ type: 't3.nano', zone: '*', left: 3 }] });
     const run = (MinCount: number, MaxCount: number) =>
       clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount, MaxCount })));
@@ -88,7 +88,7 @@ describe('conditions', () => {
   });
 });
 
-describe('what befalls an instance', () => {
+describe('faults of an instance', () => {
   it('freezes and thaws its program', async () => {
     const { id, url } = await boot(clients, bundleUrl);
     const pid = (await pidOf(id))!;
@@ -99,7 +99,7 @@ describe('what befalls an instance', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
   });
 
-  it('kills its program, which is started again; a crash is for good, and EC2 sees neither', async () => {
+  it('kills its program, which is started again; a crash is permanent, and EC2 notices neither', async () => {
     const { id } = await boot(clients, bundleUrl);
     const first = (await pidOf(id))!;
     await befall(id, 'kill');
@@ -115,7 +115,7 @@ describe('what befalls an instance', () => {
     await inState(clients, id, 'terminated');
   });
 
-  it('retires it to stopped, or ends it, without anybody’s call', async () => {
+  it('retires it to stopped, or ends it, without any call', async () => {
     const [retired, ended] = [await boot(clients, bundleUrl), await boot(clients, bundleUrl)];
     await befall(retired.id, 'retire');
     await befall(ended.id, 'terminate');
@@ -138,14 +138,14 @@ describe('what befalls an instance', () => {
     await inState(clients, id, 'terminated');
   });
 
-  it('is refused for an instance or a thing that is not known', async () => {
+  it('is refused for an unknown instance or action', async () => {
     await expect(befall('i-00000000000000000', 'freeze')).rejects.toThrow('404');
     const { InstanceId } = await launch(clients);
     await expect(befall(InstanceId!, 'explode')).rejects.toThrow('400');
   });
 });
 
-it('bills each instance by the second from a minute on, also when EC2 has forgotten it', async () => {
+it('bills each instance by the second from a minute on, even when EC2 has forgotten it', async () => {
   await be({ terminatedShownMs: 1 });
   const { InstanceId } = await launch(clients);
   await inState(clients, InstanceId!, 'running');

@@ -1,4 +1,4 @@
-/** The sandbox as a process: who it listens to, how it ends, what outlives it, and how it is told to misbehave. */
+/** The sandbox as a process: which clients it serves, how it ends, what outlives it, and how it is made to fail. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
@@ -46,21 +46,21 @@ async function pidOf(sandbox: TestSandbox, id: string): Promise<number> {
   return instances.find((instance) => instance.id === id)!.pid;
 }
 
-/** Pid of the process that watches over a sandbox's instances. */
-function keeperOf(sandbox: TestSandbox): number | null {
+/** Pid of the process that supervises a sandbox's instances. */
+function supervisorOf(sandbox: TestSandbox): number | null {
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
-      if (command.includes('keeper/main') && command.includes(sandbox.dataDir)) return Number(name);
+      if (command.includes('supervisor/main') && command.includes(sandbox.dataDir)) return Number(name);
     } catch {
-      // It ended while we looked.
+      // It ended between the two reads.
     }
   }
   return null;
 }
 
 describe('ending', () => {
-  it('takes the instances along on SIGTERM and exits with 0', async () => {
+  it('ends the instances, too, on SIGTERM and exits with 0', async () => {
     const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256] });
     const { id } = await boot(clients, await uploadBundle(clients));
     const pid = await pidOf(sandbox, id);
@@ -68,7 +68,7 @@ describe('ending', () => {
     expect(existsSync(`/proc/${pid}`)).toBe(false);
   });
 
-  it('by SIGKILL takes the instances along too, frozen ones as well', async () => {
+  it('by SIGKILL ends the instances, too, including frozen ones', async () => {
     const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
     const url = await uploadBundle(clients);
     const [lively, frozen] = await Promise.all([boot(clients, url), boot(clients, url)]);
@@ -78,27 +78,27 @@ describe('ending', () => {
     for (const pid of pids) await gone(pid);
   });
 
-  it('by SIGKILL takes the instances along even when their keeper was killed before', async () => {
+  it('by SIGKILL ends the instances even when their supervisor was killed before', async () => {
     const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
     const { id } = await boot(clients, await uploadBundle(clients));
     const pid = await pidOf(sandbox, id);
-    const first = keeperOf(sandbox)!;
+    const first = supervisorOf(sandbox)!;
     process.kill(first, 'SIGKILL');
-    await eventually('another keeper', async () => {
-      const keeper = keeperOf(sandbox);
-      return keeper !== null && keeper !== first ? true : null;
+    await eventually('another supervisor', async () => {
+      const supervisor = supervisorOf(sandbox);
+      return supervisor !== null && supervisor !== first ? true : null;
     });
     await sandbox.kill();
     await gone(pid);
   });
 
-  it('comes at the time that the control route sets', async () => {
+  it('happens at the time that the control route sets', async () => {
     const { sandbox } = await start({ dataDir: await dataFolder() });
     await sandbox.control('POST', 'ends-at', { at: new Date(Date.now() + 300).toISOString() });
     await gone(sandbox.pid);
   });
 
-  it('comes when the control route asks for it', async () => {
+  it('happens when the control route requests it', async () => {
     const { sandbox } = await start({ dataDir: await dataFolder() });
     await sandbox.control('POST', 'shutdown');
     await gone(sandbox.pid);
@@ -127,7 +127,7 @@ it('gives every sandbox a network of its own', async () => {
 
 it.each([
   ['without a data folder', [], 2, '--data DIR is missing'],
-  ['with a hash that is none', ['--data', 'x', '--allow-bundle', 'abc'], 2, 'SHA-256'],
+  ['with an invalid hash', ['--data', 'x', '--allow-bundle', 'abc'], 2, 'SHA-256'],
   ['with an unknown flag', ['--data', 'x', '--colour'], 2, '--colour'],
 ])('refuses to start %s', async (_what, args, code, message) => {
   const main = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
@@ -147,7 +147,7 @@ it('refuses to share a data folder with another sandbox', async () => {
   await expect(startSandbox({ dataDir })).rejects.toThrow('Another sandbox is using the data folder');
 });
 
-describe('who may speak', () => {
+describe('access', () => {
   const ask = (endpoint: string, headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
       const call = request(endpoint, { headers }, (response) => {
@@ -158,7 +158,7 @@ describe('who may speak', () => {
       call.end();
     });
 
-  it('is refused from a web page, through a foreign name, and on control routes without the token', async () => {
+  it('is refused to a web page, through a foreign name, and on control routes without the token', async () => {
     const { sandbox } = await start();
     const authorization = 'AWS4-HMAC-SHA256 Credential=a/20260101/r/s3/aws4_request';
     expect(await ask(sandbox.endpoint, { authorization })).toBe(200);
@@ -178,7 +178,7 @@ describe('faults', () => {
       (error: Error) => error.name,
     );
 
-  it('answer calls with an error as often as told, without effect', async () => {
+  it('answer calls with an error as often as configured, without effect', async () => {
     const { sandbox, clients } = await start();
     await sandbox.control('POST', 'faults', [
       { what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 1 },
@@ -191,7 +191,7 @@ describe('faults', () => {
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
   });
 
-  it('lose the reply to a call that took effect; the token finds what it made', async () => {
+  it('lose the reply to a call that took effect; the token finds the result', async () => {
     const { sandbox, clients } = await start();
     await sandbox.control('POST', 'faults', [{ what: 'lost-reply', action: 'RunInstances', count: 1 }]);
     const input = launchInput({ ClientToken: 'lost' });
@@ -201,7 +201,7 @@ describe('faults', () => {
     expect(found.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId))).toEqual([again.InstanceId]);
   });
 
-  it('spoil the objects that are meant: cut off, with a wrong byte, or never received', async () => {
+  it('damage the matching objects: cut off, with a wrong byte, or never received', async () => {
     const { sandbox, clients } = await start();
     const bucket = { Bucket: 'box' };
     await clients.s3.send(new CreateBucketCommand(bucket));
@@ -237,7 +237,7 @@ describe('faults', () => {
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(395);
   });
 
-  it('of no known kind are refused with the reason', async () => {
+  it('of an unknown kind are refused with the reason', async () => {
     const { sandbox } = await start();
     await expect(sandbox.control('POST', 'faults', [{ what: 'earthquake', count: 1 }])).rejects.toThrow('400');
   });

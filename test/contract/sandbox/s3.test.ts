@@ -1,4 +1,4 @@
-/** The sandbox's S3 through AWS's own SDK and, where the SDK hides things, plain HTTP. */
+/** The sandbox's S3 through AWS's own SDK and, where the SDK hides details, plain HTTP. */
 import { createHash } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
@@ -57,7 +57,7 @@ async function get(Key: string): Promise<string> {
 }
 
 describe('objects', () => {
-  it('come back as they were put, with type, metadata, MD5 as ETag and their checksum', async () => {
+  it('are returned as they were put, with type, metadata, MD5 as ETag and their checksum', async () => {
     const body = Buffer.from('hello ü');
     const written = await put('a/b.txt', body, {
       ContentType: 'text/plain',
@@ -104,7 +104,7 @@ describe('objects', () => {
     expect(await get('empty')).toBe('');
   });
 
-  it('are given in part by a Range', async () => {
+  it('are returned in part for a Range', async () => {
     await put('digits', '0123456789');
     const part = async (Range: string) => {
       const reply = await s3.send(new GetObjectCommand({ Bucket, Key: 'digits', Range }));
@@ -122,7 +122,7 @@ describe('objects', () => {
     await s3.send(new DeleteObjectCommand({ Bucket, Key: 'none' }));
   });
 
-  it('stream in without a length known before, with the checksum behind them', async () => {
+  it('stream in without a known length, with the checksum at the end', async () => {
     const response = await fetch(`${sandbox.endpoint}/${Bucket}/trailer`, {
       method: 'PUT',
       headers: {
@@ -148,7 +148,7 @@ describe('objects', () => {
     ['CRC64NVME', { ChecksumCRC64NVME: 'AAAAAAAAAAA=' }],
     ['SHA-1', { ChecksumSHA1: Buffer.alloc(20).toString('base64') }],
     ['SHA-256', { ChecksumSHA256: Buffer.alloc(32).toString('base64') }],
-  ])('are not stored when their %s does not fit', async (_name, more) => {
+  ])('are not stored when their %s does not match', async (_name, more) => {
     expect(await refusal(put('bad', 'body', more))).toEqual({ code: 'BadDigest', status: 400 });
     expect((await refusal(get('bad'))).code).toBe('NoSuchKey');
   });
@@ -164,7 +164,7 @@ describe('conditional writes', () => {
     expect(await get('once')).toBe('first');
   });
 
-  it('let exactly one of many at once through, whole', async () => {
+  it('let exactly one of many concurrent writes through, whole', async () => {
     const bodies = Array.from({ length: 20 }, (_, i) => String(i).repeat(50_000));
     const results = await Promise.allSettled(bodies.map((body) => put('race', body, { IfNoneMatch: '*' })));
     const winners = results.flatMap((result, i) => (result.status === 'fulfilled' ? [bodies[i]] : []));
@@ -200,7 +200,7 @@ describe('listings', () => {
     expect(seen).toEqual(keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
   });
 
-  it('fold keys behind a delimiter, below a prefix, after a key', async () => {
+  it('group keys by a delimiter, below a prefix, after a key', async () => {
     for (const key of ['r/0/1/x', 'r/0/2/x', 'r/1/1/x', 'r/m', 'q']) await put(key, 'x');
     const page = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: 'r/', Delimiter: '/' }));
     expect(page.CommonPrefixes?.map((p) => p.Prefix)).toEqual(['r/0/', 'r/1/']);
@@ -216,7 +216,7 @@ describe('listings', () => {
   });
 });
 
-it('deletes many keys in one call, those that are not there too', async () => {
+it('delete many keys in one call, including missing ones', async () => {
   await put('x & y', '');
   await put('z', '');
   const Objects = [{ Key: 'x & y' }, { Key: 'none' }];
@@ -263,7 +263,7 @@ describe('uploads in parts', () => {
     expect((await refusal(complete(id, [...small]))).code).toBe('EntityTooSmall');
   });
 
-  it('are gone when they are aborted', async () => {
+  it('are gone after an abort', async () => {
     const id = await start();
     await part(id, 1, Buffer.from('a'));
     expect((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toHaveLength(1);
@@ -274,14 +274,14 @@ describe('uploads in parts', () => {
 });
 
 describe('presigned URLs', () => {
-  it('give and take an object without credentials', async () => {
+  it('read and write an object without credentials', async () => {
     const putUrl = await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: 'signed' }), { expiresIn: 60 });
     expect((await fetch(putUrl, { method: 'PUT', body: 'by curl' })).status).toBe(200);
     const getUrl = await getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'signed' }), { expiresIn: 60 });
     expect(await (await fetch(getUrl)).text()).toBe('by curl');
   });
 
-  it('are refused when they have run out', async () => {
+  it('are refused when they have expired', async () => {
     const url = await getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'signed' }), {
       expiresIn: 60,
       signingDate: new Date(Date.now() - 61_000),
@@ -316,7 +316,7 @@ describe('buckets', () => {
   });
 
   it.each([
-    ['one that is there', null, 'ap-northeast-1', 'BucketAlreadyOwnedByYou'],
+    ['an existing one', null, 'ap-northeast-1', 'BucketAlreadyOwnedByYou'],
     ['another region', 'elsewhere', 'eu-west-1', 'IllegalLocationConstraintException'],
     ['a bad name', 'Bad_Name', 'ap-northeast-1', 'InvalidBucketName'],
   ] as const)('are refused for %s', async (_what, name, region, code) => {

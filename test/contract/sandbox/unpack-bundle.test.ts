@@ -1,4 +1,4 @@
-/** What the sandbox's host takes out of an archive, and what it refuses: the archive comes over the network. */
+/** What the sandbox's host extracts from an archive, and what it refuses: the archive comes over the network. */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -21,20 +21,20 @@ afterEach(() => folder[Symbol.dispose]());
 const entry = (name: string, content: Buffer): Buffer =>
   gzipSync(Buffer.concat([entryHead(name, content.length, 0o755), content, entryTail(content.length)]));
 
-/** What GNU tar makes of these arguments, in the test's folder. */
+/** The archive that GNU tar makes with these arguments, in the test's folder. */
 function tarOf(...args: string[]): Buffer {
   return execFileSync('tar', ['-czf', '-', '-C', folder.path, ...args]);
 }
 
 describe('unpackBundle', () => {
-  it('leaves the program, for nobody else to read', async () => {
+  it('extracts the program, readable only by its owner', async () => {
     await unpackBundle(packArchive(Buffer.from('console.log(1)')), out);
     expect(readdirSync(out)).toEqual(['crawl-api.mjs']);
     expect(readFileSync(join(out, 'crawl-api.mjs'), 'utf8')).toBe('console.log(1)');
     expect(statSync(join(out, 'crawl-api.mjs')).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves a runtime that may be started, and takes the place of what an earlier boot left', async () => {
+  it('extracts an executable runtime, and replaces what an earlier boot left', async () => {
     writeFileSync(join(out, 'node'), 'old and longer than the new one');
     const archive = Buffer.concat([packProgram(Buffer.from('1')), entry('node', Buffer.from('new')), archiveEnd()]);
     await unpackBundle(archive, out);
@@ -44,7 +44,7 @@ describe('unpackBundle', () => {
     expect(readdirSync(out)).toEqual(['crawl-api.mjs']);
   });
 
-  it('fails, and does not wait for ever, when a file cannot be written', async () => {
+  it('fails at once when a file cannot be written', async () => {
     const archive = packArchive(randomBytes(8_000_000));
     await expect(unpackBundle(archive, folder.file('absent'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
@@ -83,7 +83,7 @@ describe('unpackBundle', () => {
     expect(readdirSync(folder.path).filter((name) => name === 'crawl-api.mjs')).toEqual([]);
   });
 
-  it('refuses an entry that says it is larger than a disk should take', async () => {
+  it('refuses an entry whose header claims more than a disk should take', async () => {
     const archive = gzipSync(entryHead('crawl-api.mjs', 300_000_000, 0o644));
     await expect(unpackBundle(archive, out)).rejects.toThrow('300000000 bytes');
   });

@@ -1,4 +1,4 @@
-/** The callback listener itself: sizes, shapes, headers, routes, and what it says when it cannot answer. */
+/** The callback listener itself: sizes, shapes, headers, routes, and its reply when it cannot answer. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
@@ -33,33 +33,33 @@ describe('the callback listener', () => {
       'A'.repeat(86),
     );
 
-  it.each([{ run: 'other' }, { slot: 7 }, { epoch: 2 }])('asks a stranger for no body: %o', async (place) => {
+  it.each([{ run: 'other' }, { slot: 7 }, { epoch: 2 }])('reads no body from a stranger: %o', async (place) => {
     await stage.ready(0);
     const [answer] = (await once(begin(headersOf(place), 300_000), 'data')) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1.1 401 [^]*connection: close/i);
   });
 
-  it('reads a large body only of those that have proved who they are', async () => {
+  it('reads a large body only from authenticated instances', async () => {
     const caller = await stage.ready(0);
     const [answer] = (await once(begin(headersOf({}), 600_000), 'data')) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1.1 413 /);
-    // Its connection is kept, and known since its hello: only its signature and shape are looked at.
+    // Its connection is kept, and known since its hello: only signature and shape are checked.
     await expectRefused(400, () => caller.signed(HEARTBEAT_PATH, JSON.stringify({ problem: 'x'.repeat(600_000) })));
   });
 
-  it('serves its own while strangers hold all the room that there is for their bodies', async () => {
+  it('serves its own instances while strangers occupy all the room for their bodies', async () => {
     await stage.ready(0);
     const late = await stage.launched(1);
-    // Each keeps the last byte to itself.
+    // Each withholds the last byte.
     const stalled = Array.from({ length: 40 }, () => begin(headersOf({}), 300_000, 'x'.repeat(299_999)));
     const answers = stalled.map((socket) => once(socket, 'data').then(([text]) => String(text).slice(9, 12)));
-    // Those that came first made room for the others.
+    // The first ones made room for the later ones.
     expect(await Promise.race(answers)).toBe('503');
     expect(await late.hello()).toMatchObject({ status: 200, authentic: true });
     expect(await late.heartbeat()).toMatchObject({ status: 200, authentic: true });
   });
 
-  it('refuses bodies that are too large before it looks at their signature', async () => {
+  it('refuses bodies that are too large before it checks their signature', async () => {
     const caller = await stage.ready(0);
     const problem = 'x'.repeat(MAX_CALLBACK_BYTES);
     await expectRefused(413, () => caller.signed(HEARTBEAT_PATH, JSON.stringify({ problem })));
@@ -78,7 +78,7 @@ describe('the callback listener', () => {
     await expectRefused(400, () => caller.signed(COMPLETION_PATH, text ?? '{"extra":1}'));
   });
 
-  it('refuses a hello that is well MACed but malformed', async () => {
+  it('refuses a hello with a valid MAC but a malformed body', async () => {
     const caller = await stage.launched(0);
     const envelope = caller.envelope(HELLO_PATH);
     for (const body of ['{"instanceId":', '{}', caller.helloBody({ clock: 'yesterday' })])
@@ -108,7 +108,7 @@ describe('the callback listener', () => {
     },
   );
 
-  it('has no other routes, says nothing of its own make, and takes only POST', async () => {
+  it('has no other routes, reveals nothing about itself, and accepts only POST', async () => {
     const reply = await fetch(`${stage.baseUrl}/v1/instances/other`, { method: 'POST', body: '{}' });
     expect(reply.status).toBe(404);
     expect(await reply.json()).toEqual({ ok: false, error: 'no such route' });
@@ -116,7 +116,7 @@ describe('the callback listener', () => {
     expect((await fetch(stage.baseUrl + HELLO_PATH)).status).toBe(404);
   });
 
-  it('says "try again" and no more when the database fails', async () => {
+  it('answers only "try again" when the database fails', async () => {
     const caller = await stage.ready(0);
     stage.core.fleet = new Proxy(stage.core.fleet, {
       get: () => () => Promise.reject(new Error('secret of the database')),
@@ -125,7 +125,7 @@ describe('the callback listener', () => {
     expect(answer).toEqual({ status: 500, body: { ok: false, error: 'try again' }, authentic: false });
   });
 
-  it('answers 503 before the loop has seen the world, and the next heartbeat is as good', async () => {
+  it('answers 503 before the loop has made its first observation, and accepts the next heartbeat', async () => {
     const caller = await stage.ready(0);
     const run = stage.core.runs;
     stage.core.runs = new Proxy(run, {

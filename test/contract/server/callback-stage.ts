@@ -19,18 +19,18 @@ export interface CallbackStage {
   run: NewRun;
   clock: VirtualClock;
   dispatcher: Dispatcher;
-  /** Behind the listener: all that comes in by it comes from this machine. */
+  /** Behind the listener: every request through it comes from this machine. */
   callbacks: Callbacks;
   baseUrl: string;
   /** How often a callback woke the loop. */
   wakes(): number;
-  /** The loop looks again: callbacks see the world as it is now. */
+  /** Repeats the loop's observation: callbacks then use the current state. */
   look(): Promise<World>;
-  /** Claims a slot, without an answer of EC2 yet. */
+  /** Claims a slot; EC2 has not answered yet. */
   claim(slot: number, epoch?: number): Promise<Caller>;
-  /** A claimed instance that EC2 has given and that has not said hello. */
+  /** A claimed instance that EC2 has launched and that has not sent its hello. */
   launched(slot: number, epoch?: number): Promise<Caller>;
-  /** An instance that has said hello. */
+  /** An instance whose hello was accepted. */
   ready(slot: number, epoch?: number): Promise<Caller>;
   record(caller: Caller): Promise<InstanceRecord>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** F40: what strangers send costs the database nothing, or little, and does not keep the run's own instances waiting. */
+/** F40: requests of strangers cost the database little or nothing, and do not delay the run's own instances. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
@@ -16,7 +16,7 @@ describe('F40: a storm of callbacks', () => {
   let stage: CallbackStage;
   useCallbackStage((given) => (stage = given));
 
-  /** Counts from here on what callbacks ask of the fleet's tables, and what they are held up by. */
+  /** Counts, from the call on, the queries of callbacks on the fleet's tables, each of which waits for `hold`. */
   function countLookups(hold: Promise<void> = Promise.resolve()): () => number {
     let lookups = 0;
     stage.core.fleet = new Proxy(stage.core.fleet, {
@@ -33,7 +33,7 @@ describe('F40: a storm of callbacks', () => {
     return () => lookups;
   }
 
-  it('with forged signatures of known instances asks the database nothing, and raises one alarm each', async () => {
+  it('with forged signatures of known instances causes no query, and raises one alarm each', async () => {
     const [a, b] = [await stage.ready(0), await stage.ready(1)];
     const lookups = countLookups();
     for (let i = 0; i < 40; i++) {
@@ -46,7 +46,7 @@ describe('F40: a storm of callbacks', () => {
     expect(stage.core.alarms).toHaveLength(4);
   });
 
-  it('of another run asks the database nothing', async () => {
+  it('of another run causes no query', async () => {
     const caller = await stage.ready(0);
     const lookups = countLookups();
     const envelope = { ...caller.envelope(HEARTBEAT_PATH, 9), run: 'another-run' };
@@ -54,7 +54,7 @@ describe('F40: a storm of callbacks', () => {
     expect(lookups()).toBe(0);
   });
 
-  it('of instances that nobody knows gets a few look-ups at a time; those that are known are served meanwhile', async () => {
+  it('of unknown instances gets a few concurrent look-ups; known instances are served at the same time', async () => {
     const caller = await stage.ready(0);
     const strangers = await stage.launched(1);
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
@@ -66,17 +66,17 @@ describe('F40: a storm of callbacks', () => {
     for (const reply of storm) void reply.then(({ status }) => answered.push(status));
     while (answered.length < 96) await new Promise((resolve) => setImmediate(resolve));
     expect(lookups()).toBe(4);
-    // The gate knows this one from hello; its own row is read as soon as the database lets it.
+    // The gate knows this instance since its hello; its own row is read as soon as the database allows it.
     const heartbeat = caller.heartbeat();
     release();
     expect(await heartbeat).toMatchObject({ status: 200, authentic: true });
-    // Not one of them learns whether the run, slot or epoch exists.
+    // No reply reveals whether the run, slot or epoch exists.
     expect(new Set((await Promise.all(storm)).map(({ status }) => status))).toEqual(new Set([401]));
-    // The very one that was turned away for the others' sake comes in later.
+    // The same client, rejected because of the other requests, is accepted later.
     expect(await strangers.hello()).toMatchObject({ status: 200 });
   });
 
-  it('of instances that nobody knows gets fifty look-ups a second and no more', async () => {
+  it('of unknown instances gets fifty look-ups a second and no more', async () => {
     const caller = await stage.ready(0);
     const lookups = countLookups();
     const ask = (epoch: number) => caller.post({ ...caller.envelope(HEARTBEAT_PATH, 1), epoch }, '{}', FORGED);
@@ -103,7 +103,7 @@ describe('F40: connections', () => {
     ['one address', { ofOne: 3, ofAll: 100 }],
     ['all', { ofAll: 3 }],
   ])(
-    'beyond the bound of %s the oldest that has proved nothing makes room, and one that has stays',
+    'beyond the bound of %s the oldest unauthenticated one is closed, and an authenticated one stays',
     async (_, bounds) => {
       const accepted: Socket[] = [];
       server = createServer((_request, response) => response.end('served'));
@@ -124,7 +124,7 @@ describe('F40: connections', () => {
       const second = await open();
       const third = await open();
       await open();
-      // The first was due and has proved itself; the next in line goes when the next comes.
+      // The first was due and has authenticated; the next in line is closed when another arrives.
       const gone = new Promise((resolve) => second.once('close', resolve));
       const newest = await open();
       await gone;

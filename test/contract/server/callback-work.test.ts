@@ -16,15 +16,15 @@ describe('callbacks', () => {
   const { ledger, expectRefused } = useCallbackStage((given) => (stage = given));
 
   describe('grants', () => {
-    it('gives what is offered to the one who holds it, once', async () => {
+    it('grants an offered chunk to its holder, once', async () => {
       const caller = await stage.ready(0);
       expect(await caller.orders({ offered: ['1-1', '2-1'] })).toMatchObject({ grants: ['1-1', '2-1'], drops: [] });
-      // The reply may have been lost: asking again gets the same answer.
+      // The reply may have been lost: a repeated request gets the same answer.
       expect(await caller.orders({ offered: ['1-1', '2-1'] })).toMatchObject({ grants: ['1-1', '2-1'], drops: [] });
       expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 2, waiting: 8 });
     });
 
-    it('drops what is beyond the even share', async () => {
+    it('drops chunks beyond the even share', async () => {
       const caller = await stage.ready(0);
       const offered = Array.from({ length: 8 }, (_, i) => `${i + 1}-1`);
       const orders = await caller.orders({ offered });
@@ -32,7 +32,7 @@ describe('callbacks', () => {
       expect(orders.drops).toEqual(offered.slice(5));
     });
 
-    it('drops a chunk of a generation that is past, an unknown one and rubbish', async () => {
+    it('drops a chunk of an old generation, an unknown one and rubbish', async () => {
       const caller = await stage.ready(0);
       const offered = ['1-2', '99-1', 'rubbish', '2-1'];
       expect(await caller.orders({ offered })).toMatchObject({ grants: ['2-1'], drops: ['1-2', '99-1', 'rubbish'] });
@@ -74,7 +74,7 @@ describe('callbacks', () => {
   });
 
   describe('parts', () => {
-    it('are entered into the ledger and acknowledged, also behind a gap in their numbers', async () => {
+    it('are entered into the ledger and acknowledged, even behind a gap in their numbers', async () => {
       const caller = await stage.ready(0);
       expect(await caller.orders({ parts: [] })).toMatchObject({ partsAck: -1 });
       expect(await caller.orders({ parts: [caller.part(0), caller.part(1)] })).toMatchObject({ partsAck: 1 });
@@ -101,7 +101,7 @@ describe('callbacks', () => {
       ];
       for (const part of foreign) expect(await caller.orders({ parts: [part] })).toMatchObject({ partsAck: -1 });
       expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
-      // Nothing behind it either: an acknowledgement is for all up to a number.
+      // Nothing behind it either: an acknowledgement covers all up to a number.
       const parts = [own, foreign[1]!, caller.part(2)];
       expect(await caller.orders({ parts })).toMatchObject({ partsAck: 0 });
       expect((await stage.core.results.parts(stage.run.id)).map((p) => p.seq)).toEqual([0]);
@@ -111,7 +111,7 @@ describe('callbacks', () => {
   describe('completion', () => {
     const sha = 'c'.repeat(64);
 
-    it('notes the manifest, wakes the loop and is answered; a repeat changes nothing', async () => {
+    it('records the manifest, wakes the loop and is answered; a repeat changes nothing', async () => {
       const caller = await stage.ready(0);
       const key = manifestKey(stage.run.id, 0, 1);
       const woken = stage.wakes();
@@ -141,7 +141,7 @@ describe('callbacks', () => {
       }
     });
 
-    it('is refused unsigned, by another key, or under a counter that is past', async () => {
+    it('is refused unsigned, by another key, or with an old counter', async () => {
       const caller = await stage.ready(0);
       for (let i = 0; i < 3; i++) await caller.orders();
       const body = JSON.stringify({ manifestKey: manifestKey(stage.run.id, 0, 1), manifestSha256: sha });
@@ -153,7 +153,7 @@ describe('callbacks', () => {
       await expectRefused(409, () => caller.post(past, body, own));
     });
 
-    it('of a given-up epoch is answered, so that the instance can go, and changes nothing', async () => {
+    it('of a given-up epoch is answered, so that the instance can end, and changes nothing', async () => {
       const caller = await stage.ready(0);
       await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
       const before = await ledger();
@@ -163,7 +163,7 @@ describe('callbacks', () => {
     });
   });
 
-  it('takes no completion of an instance that is given up while it is read', async () => {
+  it('refuses a completion of an instance that is given up while the request is read', async () => {
     const caller = await stage.ready(0);
     const { fleet, fence } = stage.core;
     let looks = 0;
@@ -179,7 +179,7 @@ describe('callbacks', () => {
       },
     });
     await caller.complete({ manifestKey: manifestKey(stage.run.id, 0, 1), manifestSha256: 'c'.repeat(64) });
-    // Otherwise nobody would look into the bucket for its parts and take its products back.
+    // Otherwise its parts in the bucket would never be loaded and its products never reassigned.
     expect(await stage.record(caller)).toMatchObject({ phase: 'lost', manifestKey: null, manifestSha256: null });
   });
 });
@@ -196,7 +196,7 @@ eachEngine('grants through callbacks', (database) => {
   });
   afterEach(() => stage.close());
 
-  it('give each chunk to exactly one of many instances that hold it, and nobody more than its share', async () => {
+  it('give each chunk to exactly one of many instances that hold it, and no instance more than its share', async () => {
     const callers = [];
     for (let slot = 0; slot < 5; slot++) callers.push(await stage.ready(slot));
     const all = Array.from({ length: 20 }, (_, i) => `${i + 1}-1`);

@@ -1,4 +1,4 @@
-/** Who may say what to the main server: invariant I9 over a real socket and a real database. */
+/** Authorization of callbacks: invariant I9 over a real socket and a real database. */
 import { describe, expect, it } from 'vitest';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
@@ -44,7 +44,7 @@ describe('callbacks', () => {
       expect(stage.core.alarms).toHaveLength(1);
     });
 
-    it('is refused when it comes from another instance than EC2 gave', async () => {
+    it('is refused when it comes from another instance than EC2 launched', async () => {
       const caller = await stage.launched(0);
       await expectRefused(409, () => caller.hello({ instanceId: 'i-other' }));
       expect(stage.core.alarms).toHaveLength(1);
@@ -87,7 +87,7 @@ describe('callbacks', () => {
       }
     });
 
-    it('is put off while the answer of RunInstances is not stored', async () => {
+    it('is postponed while the answer of RunInstances is not stored', async () => {
       const caller = await stage.claim(0);
       await expectRefused(425, () => caller.hello());
       await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
@@ -97,13 +97,13 @@ describe('callbacks', () => {
       expect(await caller.hello()).toMatchObject({ status: 200, authentic: true });
     });
 
-    it('is refused for good once the epoch is given up', async () => {
+    it('is refused permanently once the epoch is given up', async () => {
       const caller = await stage.launched(0);
       await stage.core.fleet.move(stage.run.id, 0, 1, 'pending', 'lost', stage.core.fence, stage.clock.now());
       await expectRefused(409, () => caller.hello());
     });
 
-    it('from an address that EC2 does not show is taken, with one alarm for each such address', async () => {
+    it('is accepted from an address that EC2 does not show, with one alarm for each such address', async () => {
       const sayFrom = async (source: string, slot: number) => {
         const caller = await stage.launched(slot);
         await stage.core.fleet.patch(stage.run.id, slot, 1, { address: `198.51.100.${slot}` }, stage.core.fence);
@@ -121,7 +121,7 @@ describe('callbacks', () => {
       ]);
     });
 
-    it('reports a clock that is far off, and takes the instance all the same', async () => {
+    it('reports a clock that is far off, and still accepts the instance', async () => {
       const caller = await stage.launched(0);
       const clock = new Date(stage.clock.now() - 90_000).toISOString();
       expect(await caller.hello({ clock })).toMatchObject({ status: 200 });
@@ -135,7 +135,7 @@ describe('callbacks', () => {
   });
 
   describe('heartbeat', () => {
-    it('stores what the instance says and answers with orders signed over its counter', async () => {
+    it('stores the report of the instance and answers with orders signed over its counter', async () => {
       const caller = await stage.ready(0);
       await stage.clock.advance(1_234);
       const orders = await caller.orders({ pending: 3, problem: 'disk full' });
@@ -233,7 +233,7 @@ describe('callbacks', () => {
       expect(answers.map((a) => a.status).sort((a, b) => a - b)).toEqual([200, 409, 409, 409, 409, 409]);
     });
 
-    it('of a given-up epoch is answered with a fence, and gets and leaves nothing', async () => {
+    it('of a given-up epoch is answered with a fence, and changes nothing', async () => {
       const caller = await stage.ready(0);
       await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
       await stage.look();
@@ -245,7 +245,7 @@ describe('callbacks', () => {
       expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 0 });
     });
 
-    it('that tells of chunks given back makes them wait for others, however often it is told', async () => {
+    it('returns transferred chunks to the queue once, however often it lists them', async () => {
       const caller = await stage.ready(0);
       await caller.orders({ offered: ['1-1', '2-1'] });
       for (let i = 0; i < 2; i++) {
@@ -269,7 +269,7 @@ describe('callbacks', () => {
       expect(await stage.record(caller)).toMatchObject({ sealed: false });
     });
 
-    it('orders everybody to drain when a person asks', async () => {
+    it('orders every instance to drain when a person requests a stop', async () => {
       const caller = await stage.ready(0);
       await stage.core.runs.setRequest(stage.run.id, 'stop');
       expect(await caller.orders()).toMatchObject({ drain: true, sealed: true, fenced: false });

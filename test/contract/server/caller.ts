@@ -1,4 +1,4 @@
-/** An instance as the main server hears it: says hello, heartbeats and completions over HTTP, well or badly signed. */
+/** An instance from the main server's view: sends hello, heartbeats and completions over HTTP, well or badly signed. */
 import type { Completion, Heartbeat, Hello, Orders, PartRef } from '../../../shared/wire/callbacks.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Envelope, KeyPair } from '../../../shared/wire/signature.ts';
@@ -39,7 +39,7 @@ export class Caller {
     this.options = options;
   }
 
-  /** Where and as whom this instance speaks; changed for forgeries. */
+  /** This instance's path and identity; changed for forgeries. */
   envelope(path: string, counter?: number): Envelope {
     const { run, slot, epoch } = this.options;
     return { method: 'POST', path, run: run.id, slot, epoch, ...(counter === undefined ? {} : { counter }) };
@@ -118,7 +118,7 @@ export class Caller {
     return { status: response.status, body: JSON.parse(text) as Record<string, unknown>, authentic };
   }
 
-  /** A part of this instance's own, under the key that its hash gives. */
+  /** A part of this instance, under the key that its hash gives. */
   part(seq: number, change: Partial<PartRef> = {}): PartRef {
     const { run, slot, epoch } = this.options;
     const sha256 = (seq + 16).toString(16).padStart(64, '0');

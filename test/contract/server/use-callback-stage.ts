@@ -11,13 +11,13 @@ import type { Answer } from './caller.ts';
 const TABLES = ['instances', 'chunks', 'parts', 'items'];
 
 export interface SharedStage {
-  /** Everything about the run that a callback could change. */
+  /** All state of the run that a callback could change. */
   ledger: () => Promise<Record<string, unknown>>;
-  /** The call is refused with this status, and the ledger is what it was. */
+  /** The call is refused with this status, and the ledger is unchanged. */
   expectRefused: (status: number, call: () => Promise<Answer>) => Promise<void>;
 }
 
-/** Registers the hooks; `take` is given each test's stage. */
+/** Registers the hooks; `take` receives each test's stage. */
 export function useCallbackStage(take: (stage: CallbackStage) => void): SharedStage {
   let database: TestDatabase | undefined;
   let base: Base | undefined;

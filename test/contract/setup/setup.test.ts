@@ -1,4 +1,4 @@
-/** What `orchestrator setup` prints, read and carried out by the programs it is written for, on an account of moto's. */
+/** The output of `orchestrator setup`, checked and executed by the programs it is for, on an account of moto's. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { NO_TERRAFORM, initTerraform } from '../../support/terraform.ts';
 
-// Not in the test: another installation, or a slow mirror, may take longer than a test may.
+// Not in the test: another installation, or a slow mirror, may exceed a test's time limit.
 const hasShellcheck = (await findProgram('shellcheck')) !== null || (await installDebianPackage('shellcheck'));
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
@@ -57,7 +57,7 @@ const leaveOut = (skip: (note: string) => never, note: string): never => {
 };
 
 describe('as Terraform', () => {
-  it('is what terraform fmt gives, and valid', { timeout: 300_000 }, async ({ skip }) => {
+  it('matches the output of terraform fmt, and is valid', { timeout: 300_000 }, async ({ skip }) => {
     put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
     const terraform = await initTerraform(folder.path);
     if (!terraform) return leaveOut(skip, NO_TERRAFORM);
@@ -92,14 +92,14 @@ describe('as Terraform', () => {
       expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
       expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
       await expectMade(moto, BASE.region!);
-      // What is there already is left as it is.
+      // Existing resources are left unchanged.
       expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
     },
   );
 });
 
 describe('as aws-cli lines', () => {
-  it('has nothing that shellcheck warns of', async ({ skip }) => {
+  it('passes shellcheck', async ({ skip }) => {
     if (!hasShellcheck)
       return leaveOut(
         skip,
@@ -151,7 +151,7 @@ interface Groups {
   }[];
 }
 
-/** Groups that let in what they should, by their tags, and policies that an account accepts. */
+/** Groups with the right rules, by their tags, and policies that an account accepts. */
 async function expectMade(at: MotoServer, region: string): Promise<void> {
   if (!(await findProgram('aws'))) return;
   const { SecurityGroups } = (await aws(at, region, 'ec2', 'describe-security-groups')) as Groups;
@@ -188,7 +188,7 @@ async function expectMade(at: MotoServer, region: string): Promise<void> {
 }
 
 describe('the command', () => {
-  it('prints one document with --json, and writes a file with --out that only it may replace', async () => {
+  it('prints one document with --json, and writes a file with --out that only setup itself may replace', async () => {
     const setup = (...args: string[]) =>
       runCommand(process.execPath, [LAUNCHER, 'setup', '--config', folder.file('none.yaml'), ...args], {
         cwd: folder.path,

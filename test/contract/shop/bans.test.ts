@@ -1,4 +1,4 @@
-/** Every shape of refusal over HTTP, by address; and the count of what comes after it. */
+/** Every kind of refusal over HTTP, by address; and the count of the requests after it. */
 import { describe, expect, it } from 'vitest';
 import type { BehaviourInput } from '../../support/shop/behaviour-schema.ts';
 import { useShop } from './shop-stage.ts';
@@ -18,7 +18,7 @@ describe('a banned address', () => {
     ['a captcha', { type: 'captcha', status: 403 }, 403, 'not a robot'],
     ['a log-in page', { type: 'login' }, 200, 'type="password"'],
   ];
-  it.each(shapes)('gets %s, and nobody else does', async (_, answer, status, text) => {
+  it.each(shapes)('gets %s, and no other address does', async (_, answer, status, text) => {
     await stage.shop.ban({ addresses: [BAD], answer, forMs: null });
     const refused = await stage.visitFrom(BAD, 'P00001');
     expect(refused.status).toBe(status);
@@ -29,7 +29,7 @@ describe('a banned address', () => {
     expect((await stage.shop.stats()).bans).toMatchObject({ [BAD]: { bans: 1, refused: 1 } });
   });
 
-  it('is refused before any rule for the product counts', async () => {
+  it('is refused before any rule for the product applies', async () => {
     await stage.shop.setRules([{ id: 'P00001', times: 1, do: { type: 'status', status: 500 } }]);
     await stage.shop.ban({ addresses: [BAD], answer: { type: 'login' }, forMs: null });
     expect((await stage.visitFrom(BAD, 'P00001')).status).toBe(200);
@@ -37,7 +37,7 @@ describe('a banned address', () => {
     expect((await stage.visitFrom(BAD, 'P00001')).status).toBe(500);
   });
 
-  it('sees the page it is sent to, and that counts as hammering', async () => {
+  it('gets the page it is redirected to, and that counts as hammering', async () => {
     await stage.shop.ban({ addresses: 'all', answer: { type: 'redirect', to: '/verify' }, forMs: null });
     const response = await fetch(`${stage.shop.url}/item/P00001`);
     expect(response.url).toBe(`${stage.shop.url}/verify`);
@@ -47,7 +47,7 @@ describe('a banned address', () => {
 });
 
 describe('limits', () => {
-  it('ban the address that passes them, with Retry-After', async () => {
+  it('ban the address that exceeds them, with Retry-After', async () => {
     const answer = { type: 'status', status: 429, retryAfter: '36000' } as const;
     await stage.shop.setBanPolicies([{ when: { request: 2 }, coolDownMs: null, answer }]);
     const statuses: number[] = [];
@@ -56,14 +56,14 @@ describe('limits', () => {
     expect((await stage.visitFrom(GOOD, 'P00001')).status).toBe(200);
   });
 
-  it('are forgotten by a reset', async () => {
+  it('are reset', async () => {
     await stage.shop.setBanPolicies([{ when: { request: 1 }, coolDownMs: null, answer: { type: 'login' } }]);
     await stage.shop.reset();
     expect((await stage.visitFrom(BAD, 'P00001')).body).toContain('class="product"');
     expect((await stage.shop.stats()).bans).toEqual({});
   });
 
-  it('are checked', async () => {
+  it('are validated', async () => {
     const wrong = { when: { request: 0 }, coolDownMs: null, answer: { type: 'login' } } as const;
     await expect(stage.shop.setBanPolicies([wrong])).rejects.toThrow('refuses POST ban-policies');
   });

@@ -1,4 +1,4 @@
-/** What a real browser makes of the pages that are for browsers. */
+/** How a real browser renders the pages made for browsers. */
 import type { Browser, Page } from 'playwright';
 import { chromium } from 'playwright';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -55,7 +55,7 @@ describe('pages that scripts build', () => {
 });
 
 describe('pages that lead astray', () => {
-  // WebRTC speaks UDP, which the canary does not hear.
+  // WebRTC uses UDP, which the canary does not receive.
   it.each(LURE_NAMES.filter((name) => name !== 'webrtc'))(
     '%s makes an unguarded browser visit the canary',
     async (how) => {

@@ -1,4 +1,4 @@
-/** What the shop's odd answers really are, byte for byte: the tests that crawl them rely on it. */
+/** The shop's odd answers, byte for byte: the tests that crawl them rely on it. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { get } from 'node:http';
@@ -13,7 +13,7 @@ import { SEED, useShop } from './shop-stage.ts';
 const stage = useShop();
 const page = (id: string): string => renderPage(expectedProduct(SEED, id));
 
-/** The answer as it comes over the wire, nothing decoded. */
+/** The answer as sent over the wire, nothing decoded. */
 async function raw(id: string): Promise<{ headers: IncomingHttpHeaders; body: Buffer }> {
   const asked = get(`${stage.shop.url}/item/${id}`, { agent: false });
   const [response] = (await once(asked, 'response')) as [IncomingMessage];
@@ -40,7 +40,7 @@ describe('compressed answers', () => {
     expect([plain.headers['content-encoding'], plain.body.toString()]).toEqual(['gzip', page('falsegzip-x')]);
   });
 
-  it('make a gigabyte of two megabytes', async () => {
+  it('expand two megabytes to a gigabyte', async () => {
     const { headers, body } = await raw('bomb-x');
     expect(headers['content-encoding']).toBe('gzip');
     expect(body.length).toBeLessThan(2_000_000);
@@ -92,7 +92,7 @@ describe('floods', () => {
     await reader.cancel();
   });
 
-  it('drip', async () => {
+  it('arrive slowly', async () => {
     await stage.shop.setRules([{ id: 'P00001', do: { type: 'trickle', everyMs: 5, bytes: 3 } }]);
     const reader = (await stage.get('P00001')).body!.getReader();
     const pieces = [await reader.read(), await reader.read(), await reader.read()];
@@ -113,7 +113,7 @@ describe('redirects', () => {
     expect((await stage.shop.stats()).requests).toBe(hops + 1);
   });
 
-  it('lead to themselves, elsewhere, and to what is no web page', async () => {
+  it('lead to themselves, elsewhere, and to URLs that are no web pages', async () => {
     await using canary = await openCanary();
     await stage.shop.setCanary(canary.url);
     const targets = await Promise.all(
@@ -161,14 +161,14 @@ describe('other contents', () => {
     expect(await (await fetch(stage.shop.url + next)).text()).toBe(page('parts-x'));
   });
 
-  it('wait for a date', async () => {
+  it('name a date to wait for', async () => {
     const after = Date.parse((await stage.get('waitdate-x')).headers.get('retry-after') ?? '');
     expect(Math.abs(after - Date.now() - 2_000)).toBeLessThan(2_000);
   });
 });
 
 describe('the canary', () => {
-  it('counts every connection, and what is said on it', async () => {
+  it('counts every connection, and records what is sent on it', async () => {
     await using canary = await openCanary();
     expect(await (await fetch(`${canary.url}/secret`)).text()).toBe('secret');
     expect(canary.visits()).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** robots.txt: what it is, how badly it is served, and that asking for it counts apart. */
+/** robots.txt: its text, its faults, and that requests for it are counted separately. */
 import { describe, expect, it } from 'vitest';
 import { useShop } from './shop-stage.ts';
 
@@ -6,7 +6,7 @@ const stage = useShop();
 const robots = (): Promise<Response> => fetch(`${stage.shop.url}/robots.txt`, { redirect: 'manual' });
 
 describe('robots.txt', () => {
-  it('is not there until it is set, and again after a reset', async () => {
+  it('is missing until it is set, and again after a reset', async () => {
     expect((await robots()).status).toBe(404);
     await stage.shop.setRobots({ text: 'User-agent: *\nDisallow: /item/P0\n' });
     const response = await robots();
@@ -16,7 +16,7 @@ describe('robots.txt', () => {
     expect((await robots()).status).toBe(404);
   });
 
-  it('fails, redirects, grows and hangs as it is told', async () => {
+  it('fails, redirects, grows and hangs as configured', async () => {
     await stage.shop.setRobots({ status: 503 });
     expect((await robots()).status).toBe(503);
     await stage.shop.setRobots({ status: 301, location: '/other.txt' });
@@ -30,7 +30,7 @@ describe('robots.txt', () => {
     await expect(asked).rejects.toThrow('timeout');
   });
 
-  it('is logged, and is no request for a page', async () => {
+  it('is logged, and does not count as a request for a page', async () => {
     await (await robots()).text();
     await (await stage.get('P00001')).text();
     await (await robots()).text();

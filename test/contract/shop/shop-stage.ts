@@ -1,4 +1,4 @@
-/** A shop for one test file, and short ways to visit it. */
+/** A shop for one test file, and helpers to visit it. */
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach } from 'vitest';

@@ -1,4 +1,4 @@
-/** The demo shop over HTTP: pages, misbehaviour, and what it notes down about its visitors. */
+/** The demo shop over HTTP: pages, misbehaviour, and its log of visitors. */
 import { describe, expect, it } from 'vitest';
 import { findLeftovers, waitFor } from '../../support/processes.ts';
 import { renderPage } from '../../support/shop/page.ts';
@@ -9,7 +9,7 @@ import { SEED, useShop } from './shop-stage.ts';
 const stage = useShop();
 const { get, visitFrom } = stage;
 
-/** Code of the error that a fetch or the reading of its body ends with. */
+/** Error code with which a fetch or the reading of its body ends. */
 async function failureOf(id: string): Promise<unknown> {
   const failed = await get(id)
     .then((response) => response.text())
@@ -37,7 +37,7 @@ describe('product pages', () => {
     },
   );
 
-  it('sells more IDs when told to', async () => {
+  it('sells more IDs when configured to', async () => {
     await stage.shop.addProducts(['new one']);
     expect(await (await get('new one')).text()).toBe(renderPage(expectedProduct(SEED, 'new one')));
   });
@@ -77,7 +77,7 @@ describe('misbehaviour', () => {
     });
   });
 
-  it('never answers, and notes that the client left without an answer', async () => {
+  it('never answers, and records that the client left without an answer', async () => {
     const leave = new AbortController();
     const asked = fetch(`${stage.shop.url}/item/hang-x`, { signal: leave.signal }).catch((error: unknown) => error);
     await waitFor(async () => (await stage.shop.log()).length === 1, { what: 'the request to arrive' });
@@ -94,32 +94,32 @@ describe('misbehaviour', () => {
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(115);
   });
 
-  it('leaves out fields, lies about the type, sends nothing', async () => {
+  it('leaves out fields, sends a wrong content type, sends nothing', async () => {
     const untitled = await (await get('untitled-x')).text();
     expect(untitled).toBe(renderPage(expectedProduct(SEED, 'untitled-x'), ['title']));
     expect((await get('pdf-x')).headers.get('content-type')).toBe('application/pdf');
     expect(await (await get('empty-x')).text()).toBe('');
   });
 
-  it('sends as many bytes as a rule says', async () => {
+  it('sends as many bytes as a rule requires', async () => {
     await stage.shop.setRules([{ prefix: 'P', do: { type: 'huge', bytes: 3_000_000 } }]);
     expect((await (await get('P00001')).arrayBuffer()).byteLength).toBe(3_000_000);
   });
 
-  it('misbehaves on the first requests only and then well', async () => {
+  it('misbehaves on the first requests only and then answers normally', async () => {
     await stage.shop.setRules([{ id: 'P00001', times: 2, do: { type: 'status', status: 500 } }]);
     const statuses: number[] = [];
     for (let i = 0; i < 3; i++) statuses.push((await get('P00001')).status);
     expect(statuses).toEqual([500, 500, 200]);
   });
 
-  it('says what is wrong with a rule', async () => {
+  it('names the fault of a rule', async () => {
     await expect(stage.shop.setRules([{ id: 'a', do: { type: 'status', status: 42 } }])).rejects.toThrow('status');
   });
 });
 
 describe('the log', () => {
-  it('tells addresses apart and counts only what visitors ask for', async () => {
+  it('tells addresses apart and counts only requests of visitors', async () => {
     await visitFrom('127.0.5.1', 'P00001');
     await visitFrom('127.0.5.2', 'P00001');
     await visitFrom('127.0.5.1', '日本語の商品');

@@ -1,4 +1,4 @@
-/** bin/orchestrator.js on Nodes new and old, in a checkout and as an installed package. */
+/** bin/orchestrator.js on new and old versions of Node, in a checkout and as an installed package. */
 import { randomUUID } from 'node:crypto';
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -38,7 +38,7 @@ function put(name: string, text: string): void {
   writeFileSync(folder.file(name), text);
 }
 
-/** A package with the launcher in it; what it starts is `program`. Returns the launcher's path. */
+/** A package with the launcher in it; `program` is what it starts. Returns the launcher's path. */
 function makePackage(at: string, entry: string, program: string): string {
   put(`${at}package.json`, '{"type":"module"}');
   put(`${at}${entry}`, program);
@@ -57,7 +57,7 @@ function start(args: string[]): RunningCommand {
 }
 
 const ECHO = `console.log(JSON.stringify([process.versions.node, ...process.argv.slice(2)])); process.exitCode = 13;`;
-/** Counts interrupts until it is told to end. */
+/** Counts interrupts until it gets SIGTERM. */
 const WAITS = `
   let interrupts = 0;
   process.on('SIGINT', () => console.log('interrupt', ++interrupts));
@@ -86,7 +86,7 @@ it('runs when it is started through a link, as npm installs it', async () => {
   expect((await runCommand(process.execPath, [folder.file('orchestrator-link'), 'plan'])).exitCode).toBe(13);
 });
 
-it('hands over to the installed Node when its own is too old', async () => {
+it('delegates to the installed Node when its own is too old', async () => {
   const launcher = makePackage('', 'orchestrator/main.ts', ECHO);
   installNode();
   const result = await runCommand(process.execPath, [PRETEND_OLD, launcher, 'run', 'a b']);
@@ -94,7 +94,7 @@ it('hands over to the installed Node when its own is too old', async () => {
   expect(JSON.parse(result.stdout)).toEqual([process.versions.node, 'run', 'a b']);
 });
 
-it('says what to do when its own Node is too old and there is no other', async () => {
+it('explains what to do when its own Node is too old and there is no other', async () => {
   const launcher = makePackage('', 'orchestrator/main.ts', ECHO);
   const result = await runCommand(process.execPath, [PRETEND_OLD, launcher]);
   expect(result).toMatchObject({ exitCode: 4, stdout: '' });
@@ -102,7 +102,7 @@ it('says what to do when its own Node is too old and there is no other', async (
   expect(result.stderr).toContain('npm ci');
 });
 
-it.each(['group', undefined] as const)('makes one interrupt of one Ctrl-C (to the %s)', async (to) => {
+it.each(['group', undefined] as const)('turns one Ctrl-C into one interrupt (to the %s)', async (to) => {
   const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
   installNode();
   const command = start([PRETEND_OLD, launcher]);
@@ -119,7 +119,7 @@ it('ends by the signal that ended the program', async () => {
   expect((await start([PRETEND_OLD, launcher]).finished).signal).toBe('SIGKILL');
 });
 
-it('takes the program with it when it is killed outright', async () => {
+it('ends the program, too, when it is killed with SIGKILL', async () => {
   const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
   installNode();
   const command = start([PRETEND_OLD, launcher]);
@@ -139,7 +139,7 @@ it('does not keep a program alive that has nothing more to do', async () => {
 it.each([
   ['bash', 'nohup "$0" "$1" 2>&1', true],
   ['bash', '"$0" "$1"', false],
-])('a terminal that closes is outlived under nohup alone: %s -c %s', async (shell, script, outlives) => {
+])('the program survives a closing terminal only under nohup: %s -c %s', async (shell, script, outlives) => {
   const launcher = makePackage('', 'orchestrator/main.ts', WAITS);
   const command = startCommand(shell, ['-c', `${script}; exit $?`, process.execPath, launcher], {
     env: { [MARKER_VARIABLE]: marker, _: undefined },
@@ -159,7 +159,7 @@ it.each([
 });
 
 describe('under npm', () => {
-  /** `npm run crawl` in a package whose script this is; the program is installed in it. */
+  /** `npm run crawl` in a package with this script; the program is installed in it. */
   function npmRun(script: string): RunningCommand {
     const launcher = makePackage('node_modules/crawlfleet/', 'dist/orchestrator/main.js', WAITS);
     chmodSync(launcher, 0o755);
@@ -168,14 +168,15 @@ describe('under npm', () => {
     symlinkSync(launcher, folder.file('node_modules/.bin/orchestrator'));
     // The Node of the tests runs the program, whatever else is on the PATH.
     symlinkSync(process.execPath, folder.file('node_modules/.bin/node'));
-    const env = { [MARKER_VARIABLE]: marker, npm_lifecycle_script: undefined };
+    // Tests that were started by nohup pass its name on in `_`, and what nohup starts is to outlive npm.
+    const env = { [MARKER_VARIABLE]: marker, npm_lifecycle_script: undefined, _: undefined };
     return startCommand('npm', ['run', '--silent', 'crawl'], { cwd: folder.path, env });
   }
 
   const isUp = (command: RunningCommand) =>
     waitFor(() => command.stdout().includes('ready'), { what: 'the program to be up' });
 
-  it('ends as by SIGTERM when npm was ended, whose shell hands no signal on', async () => {
+  it('ends as by SIGTERM when npm was ended, whose shell forwards no signal', async () => {
     const command = npmRun(`orchestrator run 'a b' 2>&1`);
     await isUp(command);
     command.kill('SIGTERM');
@@ -184,12 +185,12 @@ describe('under npm', () => {
   });
 
   it.each(['orchestrator run & sleep 0.1', 'nohup orchestrator run & sleep 0.1'])(
-    'goes on after: %s',
+    'continues after: %s',
     async (script) => {
       const command = npmRun(script);
       await isUp(command);
       await waitFor(() => findLeftovers(marker).length === 1, { what: 'npm and its shell to be gone' });
-      // Longer than it takes to see that the starter is gone.
+      // Longer than it takes to detect that the starter is gone.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       expect(findLeftovers(marker)).toHaveLength(1);
       killLeftovers(marker);

@@ -1,4 +1,4 @@
-/** The plain line as vitest itself makes it come out. */
+/** The plain line as vitest itself prints it. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ async function runVitest(
   const args = [VITEST, 'run', '--globals', '--root', folder.path, '--reporter=default', `--reporter=${REPORTER}`];
   const result = await runCommand(process.execPath, [...args, ...more], {
     cwd: folder.path,
-    // The run must not take itself for a part of the run that it is in.
+    // The inner run must not take itself for a part of the outer one.
     env: { VITEST: undefined, VITEST_POOL_ID: undefined, VITEST_WORKER_ID: undefined, CI: '1' },
   });
   return { ...result, last: result.stdout.trimEnd().split('\n').at(-1) ?? '' };
@@ -69,7 +69,7 @@ it('counts nightly tests that the tags filter leaves out, and still names skippe
   expect(stdout).not.toContain('a.test.js > long');
 });
 
-it('says failed when the set-up of all tests fails', async () => {
+it('reports failure when the set-up of all tests fails', async () => {
   const { exitCode, last } = await runVitest({
     'a.test.js': PASSES,
     'setup.js': `export function setup() { throw new Error('no database'); }`,
@@ -78,7 +78,7 @@ it('says failed when the set-up of all tests fails', async () => {
   expect([exitCode, last]).toEqual([1, '0 passed, 1 failed']);
 });
 
-it('says failed when there are no tests', async () => {
+it('reports failure when there are no tests', async () => {
   const { exitCode, last } = await runVitest({ 'a.txt': '' });
   expect([exitCode, last]).toEqual([1, '0 passed, 1 failed']);
 });

@@ -1,4 +1,4 @@
-/** The helpers that other tests trust to run, wait for, find and end processes. */
+/** The helpers that other tests use to run, wait for, find and end processes. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import { tempDir } from '../../support/temp-dir.ts';
 const node = process.execPath;
 
 describe('runCommand', () => {
-  it('gives exit code and both outputs', async () => {
+  it('returns exit code and both outputs', async () => {
     const result = await runCommand(node, ['-e', 'console.log("out"); console.error("err"); process.exit(3)']);
     expect(result).toMatchObject({ exitCode: 3, signal: null, stdout: 'out\n', stderr: 'err\n' });
   });
@@ -26,7 +26,7 @@ describe('runCommand', () => {
     expect(result.stdout).toBe('in x undefined\n');
   });
 
-  it('kills the whole group when the time is up, and tells what was printed', async () => {
+  it('kills the whole group when the time is up, and reports what was printed', async () => {
     const marker = randomUUID();
     const script = `console.log("begun"); require("child_process").spawn(process.execPath, ["-e", "setInterval(() => {}, 1e3)"]); setInterval(() => {}, 1e3)`;
     const run = runCommand(node, ['-e', script], { timeoutMs: 700, env: { [MARKER_VARIABLE]: marker } });
@@ -51,25 +51,25 @@ describe('findLeftovers', () => {
     expect(findLeftovers(marker)).toEqual([]);
   });
 
-  it('refuses a marker that others may share', () => {
+  it('refuses a marker that other processes may share', () => {
     expect(() => findLeftovers('node')).toThrow('node');
   });
 });
 
 describe('waitFor', () => {
-  it('returns what the condition gives at last', async () => {
+  it('returns the final value of the condition', async () => {
     let calls = 0;
     expect(await waitFor(() => (++calls < 3 ? null : `call ${calls}`), { what: 'it', everyMs: 1 })).toBe('call 3');
   });
 
-  it('gives up with what it waited for and why', async () => {
+  it('gives up with the name of the condition and the reason', async () => {
     const wait = waitFor(() => Promise.reject(new Error('not yet')), { what: 'the moon', timeoutMs: 30, everyMs: 5 });
     await expect(wait).rejects.toMatchObject({ message: 'waited 30 ms for the moon', cause: new Error('not yet') });
   });
 });
 
 describe('tempDir', () => {
-  it('is there until its scope ends', () => {
+  it('exists until its scope ends', () => {
     let path: string;
     {
       using folder = tempDir();

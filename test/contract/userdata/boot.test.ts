@@ -1,6 +1,6 @@
 /**
- * The user data really run: as cloud-init starts it, in a Debian root with a network of its own, where a small script stands
- * for systemd. Each machine ends in one of two ways: its program says hello, or it says why not and powers off.
+ * The user data executed: as cloud-init starts it, in a Debian root with a network of its own, where a small script
+ * replaces systemd. Each machine ends in one of two ways: its program sends hello, or it logs why not and powers off.
  */
 import { createHash } from 'node:crypto';
 import { createWriteStream, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ if (place === null) console.warn(`LEFT OUT: ${NO_ROOT}`);
 const ARM = ['daemon-reload', 'enable --now crawlfleet-power-off.timer'];
 const POWER_OFF = 'poweroff --no-block';
 
-// bootMachine has a limit of its own, of two minutes, which says what there was until then.
+// bootMachine has its own limit of two minutes, and reports what happened until then.
 describe.skipIf(place === null)('a machine that boots with the user data', { timeout: 180_000 }, () => {
   let folder: TempDir;
   /** With a Node of its own, and without. */
@@ -47,7 +47,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
   const boot = (changes: Partial<BootPlan> = {}): Promise<Boot> =>
     bootMachine({ root: place!.root, archive: whole.file, sha256: whole.sha256, powerOffInMs: 900_000, ...changes });
 
-  it('fetches, checks and starts the program as a user of its own, with the Node that came with it', async () => {
+  it('fetches, checks and starts the program as a separate user, with the Node that came with it', async () => {
     const machine = await boot();
     expect(machine.console).toContain('crawlfleet: run run-boot, slot 0, epoch 1\n');
     expect(machine.hello, machine.console).toMatchObject({
@@ -57,7 +57,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
       user: 'crawlfleet',
     });
     expect(machine.exitCode).toBe(0);
-    // The program's own questions, under IMDSv2.
+    // The program's own requests, under IMDSv2.
     expect(machine.asked[0]).toBe('PUT /latest/api/token');
     expect(machine.asked).toContain('GET /latest/user-data');
     expect(machine.systemctl).toEqual([...ARM, 'daemon-reload', 'enable --now crawlfleet.service']);
@@ -66,7 +66,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
     console.log(`from power on to hello: ${machine.hello!.afterMs} ms`);
   });
 
-  it("runs a bundle without Node by the image's own", async () => {
+  it("runs a bundle without Node with the image's Node", async () => {
     const machine = await boot({ archive: bare.file, sha256: bare.sha256, imageNode: process.execPath });
     expect(machine.hello, machine.console).toMatchObject({
       macOk: true,
@@ -75,7 +75,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
     });
   });
 
-  it('leaves units that systemd takes without a word', async () => {
+  it('leaves units that systemd accepts without a warning', async () => {
     const machine = await boot();
     expect(Object.keys(machine.units).sort()).toEqual([
       'crawlfleet-power-off.service',
@@ -94,7 +94,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
   const failures: [what: string, plan: () => Partial<BootPlan>, says: RegExp][] = [
     ['the bundle has another hash', () => ({ archive: bare.file }), /the bundle has the wrong hash/],
     [
-      'the URL of the bundle has run out',
+      'the URL of the bundle has expired',
       () => ({ archive: null }),
       /the bundle cannot be fetched: HTTP 403 AccessDenied; powering off/,
     ],
@@ -118,10 +118,10 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
       () => ({ prepare: 'rm -f /lib/x86_64-linux-gnu/libstdc++.so.6 /usr/lib/*/libstdc++.so.6' }),
       /the bundle's Node does not start on this machine: .*libstdc/,
     ],
-    ['the archive is none', () => rubbish(), /the bundle cannot be unpacked/],
+    ['the archive is invalid', () => rubbish(), /the bundle cannot be unpacked/],
     ['a program is missing that every image has', () => ({ prepare: 'rm /usr/bin/curl' }), /cannot be fetched: .*curl/],
     [
-      'a step fails that never does',
+      'a step fails unexpectedly',
       () => ({ prepare: 'printf "#!/bin/sh\\nexit 9\\n" > /usr/sbin/useradd' }),
       /boot failed: line \d+; powering off/,
     ],
@@ -132,7 +132,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
     return { archive: folder.file('rubbish'), sha256: createHash('sha256').update(content).digest('hex') };
   }
 
-  it.each(failures)('says so and powers off when %s; the timer was armed before', async (_what, plan, says) => {
+  it.each(failures)('logs why and powers off when %s; the timer was armed before', async (_what, plan, says) => {
     const machine = await boot(plan());
     expect(machine.console).toMatch(says);
     expect(machine.console.match(/boot failed/g)).toHaveLength(1);
@@ -141,7 +141,7 @@ describe.skipIf(place === null)('a machine that boots with the user data', { tim
     expect(machine.exitCode).toBe(1);
   });
 
-  it('powers off also when not even the timer can be armed', async () => {
+  it('powers off even when the timer cannot be armed', async () => {
     const machine = await boot({
       prepare:
         'sed -i \'2i case "$*" in *timer) echo "$*" >> /var/log/systemctl.log; exit 1 ;; esac\' /usr/bin/systemctl',

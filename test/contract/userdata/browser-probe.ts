@@ -1,6 +1,6 @@
 /**
- * Runs as the crawl API's user in the stage of browser-user.test.ts: fetches pages with the real browser source and prints
- * what it saw as one JSON document. Its argument is the folder for profiles.
+ * Runs as the crawl API's user in the stage of browser-user.test.ts: fetches pages with the real browser source and
+ * prints its findings as one JSON document. Its argument is the folder for profiles.
  */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,12 +23,12 @@ const profileDirectory = process.argv[2]!;
 
 const hits: Record<string, number> = {};
 
-/** Asks the metadata service of the stage, which tells how often it was asked. */
+/** Requests the metadata service of the stage, which returns the number of its requests. */
 const askMetadata = async (): Promise<number> =>
   Number(await fetch(`http://${METADATA}/latest/meta-data/`).then((reply) => reply.text()));
 const askedBefore = await askMetadata();
 
-/** A server that counts what came, by `name`. */
+/** A server that counts its requests, by `name`. */
 async function serve(name: string, host: string, port: number, body: string): Promise<Server> {
   hits[name] = 0;
   const server = createServer((_, response) => {
@@ -41,12 +41,12 @@ async function serve(name: string, host: string, port: number, body: string): Pr
 }
 
 const servers = await Promise.all([
-  // The metadata service is run by the stage, as root: only root may listen on port 80.
+  // The stage runs the metadata service, as root: only root may listen on port 80.
   serve('shop', SHOP, 0, '<h1 id="t"></h1><script>document.getElementById("t").textContent = "built"</script>'),
   serve('crawlApi', '127.0.0.1', 8080, 'crawl API'),
   serve('localRoutes', '127.0.0.1', 8081, 'local routes'),
   serve('otherProgram', '127.0.0.1', 9090, 'another program'),
-  // As the proxy listens; shows that a page that is not refused would be seen.
+  // Listens as the proxy does; shows that a page that is not refused would be seen.
   serve('proxyPort', '127.0.0.1', 0, 'on a port of the proxy'),
 ]);
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
@@ -105,7 +105,7 @@ const members = listGroup(groups[0]!).map((pid) => {
   return {
     uid: Uid!.split('\t')[1],
     groups: Groups!.trim(),
-    // Of the browser itself; its sandbox gives helpers some that count in a user namespace of their own alone.
+    // Of the browser only; its sandbox gives helpers some that are valid only in a user namespace of their own.
     capabilities: pid === groups[0] ? CapEff : null,
     noNewPrivileges: NoNewPrivs === '1',
     seccomp: Seccomp === '2',
@@ -138,7 +138,7 @@ const direct = {
   shop: await browse(shopUrl),
   proxyPort: await browse(`http://127.0.0.1:${portOf(servers[4])}/`),
 };
-// The dead would still be children.
+// Zombies would still be children.
 const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').trim();
 const seen = {
   own: {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The machine of browser-user.test.ts, in namespaces of its own (unshare --mount --net --pid): runs the lines of the user data
-# that concern the browser, then the probe as the service would be run. What it writes is gone with the namespace.
+# The machine of browser-user.test.ts, in namespaces of its own (unshare --mount --net --pid): runs the user data's lines
+# for the browser, then the probe as the service would run it. What it writes is gone with the namespace.
 # usage: browser-stage.sh WORK REPOSITORY NODE CHROMIUM SYSTEMCTL SETUP UNIT_CAPABILITIES
 set -Eeuo pipefail
 work=$1 repository=$2 node=$3 chromium=$4 systemctl=$5 setup=$6 capabilities=$7
@@ -11,7 +11,7 @@ for folder in etc opt var/lib usr/local; do
   mkdir -p "$upper/upper" "$upper/work"
   mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$upper/upper,workdir=$upper/work" "/$folder"
 done
-# Others may not be able to walk to where the checkout, Node and the browser are.
+# Other users may not be able to reach the folders of the checkout, Node and the browser.
 mkdir -p /opt/stage/{repository,bin,chromium}
 mount --bind "$repository" /opt/stage/repository
 install -m 0755 "$node" /opt/stage/bin/node

@@ -1,6 +1,6 @@
 /**
- * The browser's part of the user data, really run: in namespaces of its own, with a metadata service on 169.254.169.254, the real
- * browser source and a real Chromium. Needs root on Linux, and nft; elsewhere it is left out, and says so.
+ * The browser's part of the user data, executed: in its own namespaces, with a metadata service on 169.254.169.254, the
+ * real browser source and a real Chromium. Needs root on Linux, and nft; elsewhere it is skipped with a message.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ import { tempDir } from '../../support/temp-dir.ts';
 import { chromiumPath } from '../browser/stage.ts';
 
 const HERE = import.meta.dirname;
-/** Ten starts of Chromium; those that wait for what never comes take their whole time. */
+/** Ten starts of Chromium; the waits for replies that never arrive take their whole time. */
 const STAGE_MS = 240_000;
-/** Longer, so that a stage that takes too long tells what it has printed. */
+/** Longer, so that a stage that exceeds its limit can report its output. */
 const TEST_MS = STAGE_MS + 60_000;
 const SETTINGS = { apiPort: 8080, localPort: 8081, site: { render: 'browser' as const } };
 
@@ -42,7 +42,7 @@ async function findObstacle(): Promise<string> {
   return tried instanceof Error ? `namespaces are not allowed here: ${tried.message}` : '';
 }
 
-/** The script that the lines stand in, as far as they need it. */
+/** The script around the lines, as far as they need it. */
 const scriptOf = (lines: string): string => `#!/bin/bash
 set -Eeuo pipefail
 say() { echo "crawlfleet: $*"; }
@@ -50,7 +50,7 @@ give_up() { say "boot failed: $*"; exit 1; }
 trap 'give_up "line $LINENO"' ERR
 ${lines}`;
 
-/** As the unit says it, in setpriv's words: `+setuid,+kill`. */
+/** The unit's capabilities in setpriv's syntax: `+setuid,+kill`. */
 function unitCapabilities(): string {
   const line = browserUnitLines(SETTINGS).find((l) => l.startsWith('AmbientCapabilities='))!;
   return line
@@ -83,7 +83,7 @@ interface Seen {
   hits: Record<string, number>;
 }
 
-/** Runs the stage; resolves to what it printed, also when it failed. */
+/** Runs the stage; resolves to its output, also when it failed. */
 async function runStage(systemctl: string): Promise<{ stdout: string; stderr: string; ok: boolean }> {
   using folder = tempDir('crawlfleet-browser-user-');
   const setup = folder.file('setup.sh');
@@ -138,12 +138,12 @@ describe.runIf(obstacle === '')(`the browser's user (as ${userInfo().username})`
     expect(seen.members.some(({ seccomp, command }) => seccomp && command.includes('--type=renderer'))).toBe(true);
   });
 
-  it('leaves the crawl API three capabilities and the metadata service', () => {
+  it('leaves the crawl API three capabilities and access to the metadata service', () => {
     // CAP_KILL, CAP_SETGID and CAP_SETUID are bits 5, 6 and 7.
     expect(seen.own).toMatchObject({ capabilities: '00000000000000e0', metadata: 0 });
   });
 
-  it('keeps the browser from the metadata service, the crawl API, other programs and the network, but not from the proxy', () => {
+  it('blocks the browser from the metadata service, the crawl API, other programs and the network, but not from the proxy', () => {
     expect(seen.direct).toEqual({
       metadata: '',
       metadata6: '',
@@ -162,18 +162,18 @@ describe.runIf(obstacle === '')(`the browser's user (as ${userInfo().username})`
     });
   });
 
-  it('sees the memory of the browser, ends all of its processes, and leaves no profile behind', () => {
+  it('measures the browser’s memory, ends all of its processes, and leaves no profile behind', () => {
     expect(seen.memoryBytes).toBeGreaterThan(20_000_000);
     expect(seen).toMatchObject({ left: [], leftProfiles: [], children: '' });
   });
 
   it(
-    'gives the boot up when the firewall does not hold',
+    'fails the boot when the firewall does not hold',
     async () => {
       // A systemctl that starts nothing.
       const { stderr, ok } = await runStage('/bin/true');
       expect(ok).toBe(false);
-      expect(stderr).toContain('boot failed: the browser is not kept from the metadata service');
+      expect(stderr).toContain('boot failed: the browser can reach the metadata service');
     },
     TEST_MS,
   );
@@ -187,13 +187,13 @@ describe('the lines for the browser in the user data', () => {
     await expect(checked).resolves.toMatchObject({ stdout: '' });
   });
 
-  it('are left out for a crawl without a browser', () => {
+  it('are omitted for a crawl without a browser', () => {
     const http = { ...SETTINGS, site: { render: 'http' as const } };
     expect(browserSetup(http)).toBe('');
     expect(browserUnitLines(http)).toEqual([]);
   });
 
-  it('name the ports of the crawl API', () => {
+  it('contain the ports of the crawl API', () => {
     expect(browserSetup({ ...SETTINGS, apiPort: 1234, localPort: 1235 })).toContain('tcp dport { 1234, 1235 } reject');
   });
 });

@@ -43,7 +43,7 @@ function makePackage(folder: string, content: Buffer = BINARY): { file: string; 
   return { file, release: { packageName: 'node-test', integrity, binary: { sha256, sizeBytes: BINARY.length } } };
 }
 
-/** Plays npm: copies the file where `npm pack` would put it, or does what else the lines say. */
+/** A fake npm: copies the file where `npm pack` would put it, or runs the given lines. */
 function makeNpm(folder: string, ...lines: string[]): string {
   const file = join(folder, 'npm');
   writeFileSync(file, ['#!/bin/sh', `echo "$@" >> ${join(folder, 'npm.log')}`, ...lines, ''].join('\n'));
@@ -60,7 +60,7 @@ describe('the bundle', () => {
     expect(await bytesOf(two)).toEqual(bytes);
   });
 
-  it('holds the program alone where no runtime is asked for, with nothing of this machine in it', async () => {
+  it('contains only the program without a runtime, with nothing of this machine in it', async () => {
     using folder = tempDir();
     const bundle = await buildBundle();
     writeFileSync(folder.file('b.tar.gz'), await bytesOf(bundle));
@@ -82,7 +82,7 @@ describe('a bundle with its own Node', () => {
     return () => folder[Symbol.dispose]();
   });
 
-  it('is unpacked by tar into two files, and node may be started', async () => {
+  it('is unpacked by tar into two files, and node is executable', async () => {
     const { file, release } = makePackage(folder.path);
     const npm = makeNpm(folder.path, `cp ${file} "$4"`);
     const runtime = await packRuntime('linux-x64', { cacheDir, release, npm, candidates: [] });
@@ -124,7 +124,7 @@ describe('a bundle with its own Node', () => {
     expect((await buildBundle({ runtime: second })).sizeBytes).toBeGreaterThan(first.sizeBytes);
   });
 
-  it('takes the very binary where this machine has it, and asks nobody', async () => {
+  it('uses the identical binary if this machine has it, without a download', async () => {
     const { release } = makePackage(folder.path);
     const candidates = [
       folder.file('absent'),
@@ -135,7 +135,7 @@ describe('a bundle with its own Node', () => {
     expect(runtime.binaryBytes).toBe(BINARY.length);
   });
 
-  it('takes a package that was put into the cache by hand, for machines without a registry', async () => {
+  it('accepts a package that was put into the cache by hand, for machines without a registry', async () => {
     const { file, release } = makePackage(folder.path);
     mkdirSync(cacheDir);
     copyFileSync(file, join(cacheDir, basename(file)));
@@ -149,7 +149,7 @@ describe('a bundle with its own Node', () => {
     ['npm leaves nothing', [], 'left no file'],
     ['the registry sends another file', ['echo rubbish > "$4/x.tgz"'], 'has the integrity sha512-'],
   ];
-  it.each(failures)('says so when %s, and leaves nothing behind', async (_what, lines, says) => {
+  it.each(failures)('reports when %s, and leaves nothing behind', async (_what, lines, says) => {
     const { release } = makePackage(folder.path);
     const npm = lines === null ? '/nowhere/npm' : makeNpm(folder.path, ...lines);
     const making = packRuntime('linux-x64', { cacheDir, release, npm, candidates: [] });
@@ -189,7 +189,7 @@ describe('a bundle with its own Node', () => {
     expect(readdirSync(cacheDir)).toEqual([]);
   });
 
-  it('sweeps away what killed commands and older versions have left, but not what may be under way', async () => {
+  it('removes what killed commands and older versions have left, but not what may be in use', async () => {
     const { file, release } = makePackage(folder.path);
     mkdirSync(join(cacheDir, 'npm-old'), { recursive: true });
     mkdirSync(join(cacheDir, 'npm-now'));
@@ -201,7 +201,7 @@ describe('a bundle with its own Node', () => {
     expect(readdirSync(cacheDir).sort()).toEqual(['else.txt', 'npm-now', 'unfinished-now', basename(made.file)].sort());
   });
 
-  it('says where it cannot be kept', async () => {
+  it('names the folder where it cannot be kept', async () => {
     const { release } = makePackage(folder.path);
     writeFileSync(cacheDir, 'a file where the folder is to be');
     await expect(packRuntime('linux-x64', { cacheDir, release, candidates: [] })).rejects.toMatchObject({
@@ -210,7 +210,7 @@ describe('a bundle with its own Node', () => {
     });
   });
 
-  it('tells beforehand whether anything must be fetched', async () => {
+  it('reports beforehand whether anything must be fetched', async () => {
     const { file, release } = makePackage(folder.path);
     const sources = { cacheDir, release, candidates: [] };
     expect(await hasRuntime('linux-x64', sources)).toBe(false);
@@ -224,9 +224,9 @@ describe('a bundle with its own Node', () => {
   it.each([
     ['has the very package', ['echo sha512-right'], null],
     ['has another one', ['echo sha512-other'], 'has it with the integrity sha512-other'],
-    ['has none', ['echo "npm error 404 Not Found" >&2', 'exit 1'], '404 Not Found'],
-    ['cannot be asked for want of npm', null, 'there is no npm on the PATH'],
-  ])('can be asked for beforehand: the registry %s', async (_what, lines, says) => {
+    ['does not have it', ['echo "npm error 404 Not Found" >&2', 'exit 1'], '404 Not Found'],
+    ['cannot be queried without npm', null, 'there is no npm on the PATH'],
+  ])('can be checked beforehand: the registry %s', async (_what, lines, says) => {
     const npm = lines === null ? '/nowhere/npm' : makeNpm(folder.path, ...lines);
     const asked = askRegistry({ name: 'node-test', version: NODE_VERSION, integrity: 'sha512-right', npm });
     if (says === null) await expect(asked).resolves.toBeUndefined();

@@ -29,7 +29,7 @@ describe('the program', () => {
     expect(asked.filter((name) => !name.startsWith('node:') && !BUILT_IN.has(name))).toEqual([]);
   });
 
-  it('leaves out what the crawl API does not use', () => {
+  it('omits what the crawl API does not use', () => {
     expect(text).not.toContain('WebSocketStream');
     expect(program.bytes.length).toBeLessThan(2_400_000);
   });

@@ -1,7 +1,7 @@
 /**
- * The user data as cloud-init and shellcheck read it. `cloud-init schema` judges `#cloud-config` only, and refuses anything
- * else by its first line. A script it is all the same: as a list of `runcmd` it would run at the same moment, and a mapping
- * would have to pass through YAML first. So cloud-init's own code is asked what it takes the user data for, and what it would run.
+ * The user data as cloud-init and shellcheck read it. `cloud-init schema` validates `#cloud-config` only, and refuses
+ * anything else by its first line. The user data is a script anyway: a list of `runcmd` would run at the same moment,
+ * and a mapping would need YAML. So cloud-init's own code classifies the user data here, and names what it would run.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
@@ -14,7 +14,7 @@ import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 const place = await debianRoot();
 if (place === null) console.warn(`LEFT OUT: ${NO_ROOT}`);
 
-/** Prints what cloud-init makes of its input: each part's type, and the file it would run, with its mode. */
+/** Prints how cloud-init handles its input: each part's type, and the file it would run, with its mode. */
 const CLOUD_INIT = `
 import json, os, sys, tempfile
 from cloudinit import helpers, user_data
@@ -47,7 +47,7 @@ describe.skipIf(place === null).each(['http', 'browser'] as const)('the user dat
     script = renderUserData({ ...given, site });
   });
 
-  it('is to cloud-init one script, which it would run as it is', async () => {
+  it('is one script to cloud-init, which would run it unchanged', async () => {
     const { stdout, stderr } = await runCommand('chroot', [place!.root, '/usr/bin/python3', '-c', CLOUD_INIT], {
       input: script,
     });
@@ -55,7 +55,7 @@ describe.skipIf(place === null).each(['http', 'browser'] as const)('the user dat
     expect(JSON.parse(stdout)).toEqual([{ type: 'text/x-shellscript', file: { mode: '0o700', text: script } }]);
   });
 
-  it('has nothing that shellcheck would warn of', async () => {
+  it('causes no shellcheck warning', async () => {
     const args = [place!.root, '/usr/bin/shellcheck', '--shell=bash', '--severity=style', '-'];
     const { exitCode, stdout } = await runCommand('chroot', args, { input: script });
     expect(stdout).toBe('');

@@ -162,7 +162,7 @@ describe('security groups', () => {
       group('sg-i', [tcp(8080, { IpRanges: anywhere })]),
       [open],
       443,
-      /open to everybody/,
+      /open to the world/,
     ],
     [
       'fail when no source reaches the balancer',

@@ -31,8 +31,8 @@ describe('runChecks', () => {
       check('d', says(ok('yes'))),
     );
     expect(results.map((r) => r.findings[0]!.text)).toEqual([
-      'not looked at, because of "title of b"',
-      'not looked at, because of "title of a"',
+      'not checked, because of "title of b"',
+      'not checked, because of "title of a"',
       'no',
       'yes',
     ]);
@@ -117,7 +117,7 @@ describe('checks that hang on each other', () => {
       check('d', says(ok('never')), { after: ['c'] }),
     );
     expect(after!.findings[0]!.text).toBe('RunInstances');
-    expect(none!.findings[0]!.text).toBe('not looked at, because of "title of c"');
+    expect(none!.findings[0]!.text).toBe('not checked, because of "title of c"');
   });
 
   it('tell the same failure once', async () => {
@@ -125,12 +125,12 @@ describe('checks that hang on each other', () => {
     const same = () => Promise.reject(error);
     const [a, b] = await make(check('a', same), check('b', same));
     expect(a!.findings[0]).toMatchObject({ level: 'failed', text: 'no such group' });
-    expect(b!.findings).toEqual([warning('not looked at, because of "title of a"')]);
+    expect(b!.findings).toEqual([warning('not checked, because of "title of a"')]);
   });
 
   it('are left out where a setting is missing, which another one tells', async () => {
     const [a] = await make(check('a', says(ok('never')), { lacks: () => 'aws.bucket is not set' }));
-    expect(a!.findings).toEqual([warning('not looked at: aws.bucket is not set')]);
+    expect(a!.findings).toEqual([warning('not checked: aws.bucket is not set')]);
   });
 });
 

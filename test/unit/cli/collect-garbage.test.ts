@@ -28,7 +28,7 @@ describe('what somebody who starts a run is told', () => {
     expiresAt: '2026-11-21T06:10:00.000Z',
     unknownRun: false,
     action: 'kept',
-    detail: 'its time is not past',
+    detail: 'it has not expired',
     ...change,
   });
   const told = (...items: GcItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
@@ -45,8 +45,8 @@ describe('what somebody who starts a run is told', () => {
       item({ ...lost, id: 'i-3', run: 'run-2' }),
     );
     expect(lines).toEqual([
-      expect.stringMatching(/^2 instances of run run-1 are up until 2026-11-21T07:10:00 .*`orchestrator load run-1`/),
-      expect.stringMatching(/^1 instances of run run-2 are up until 2026-11-21T06:10:00 /),
+      expect.stringMatching(/^2 instances of run run-1 are up until 2026-11-21T07:10:00, .*`orchestrator load run-1`/),
+      expect.stringMatching(/^1 instances of run run-2 are up until 2026-11-21T06:10:00, /),
     ]);
   });
 

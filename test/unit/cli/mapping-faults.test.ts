@@ -22,10 +22,10 @@ describe('readMapping refuses', () => {
     ['an unknown part', { ...field('p'), row: {} }, 'row: unknown key; did you mean rows?'],
     ['a number for a field', field(5), 'fields.a: must be a CSS selector or an object'],
     ['an unknown option', field({ css: 'p', requird: true }), 'fields.a.requird: unknown key; did you mean required?'],
-    ['two selectors', field({ css: 'p', xpath: '//p' }), 'fields.a.xpath: goes not with css'],
+    ['two selectors', field({ css: 'p', xpath: '//p' }), 'fields.a.xpath: cannot be combined with css'],
     ['no selector', field({ integer: true }), 'fields.a: must have one of css, xpath, jsonpath, json_ld and regex'],
     ['an empty selector', field(''), 'fields.a.css: must not be empty'],
-    ['attr without css', field({ xpath: '//p', attr: 'x' }), 'fields.a.attr: goes with css only'],
+    ['attr without css', field({ xpath: '//p', attr: 'x' }), 'fields.a.attr: works only with css'],
     ['a text for a switch', field({ css: 'p', integer: 'yes' }), 'fields.a.integer: must be true or false'],
     ['two types', field({ css: 'p', number: true, date: true }), 'fields.a.date: number and date exclude each other'],
     [

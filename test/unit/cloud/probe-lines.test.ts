@@ -15,7 +15,7 @@ const profile = (change: Partial<EndpointProfile>): EndpointProfile => ({
 describe('who plays which part', () => {
   it('names the sandbox for all of it', () => {
     const sandbox = profile({ name: 'sandbox', instances: 'real', balancer: 'real' });
-    expect(renderParts(sandbox)).toEqual([`EC2, ELBv2 and S3 are played by the sandbox at ${endpoint}.`]);
+    expect(renderParts(sandbox)).toEqual([`The sandbox at ${endpoint} provides EC2, ELBv2 and S3.`]);
     expect(needsStandIn(sandbox)).toBe(false);
   });
 
@@ -23,7 +23,7 @@ describe('who plays which part', () => {
     expect(renderParts(profile({}))).toEqual([
       `EC2 and S3: moto at ${endpoint}.`,
       "Instances: those of moto are mock, so the sandbox's host boots each of them here.",
-      "ELBv2: the sandbox's balancer; that of moto passes nothing on.",
+      "ELBv2: the sandbox's balancer; that of moto forwards nothing.",
     ]);
     expect(needsStandIn(profile({}))).toBe(true);
   });

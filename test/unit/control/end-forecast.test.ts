@@ -137,7 +137,7 @@ describe('extraLaunches', () => {
     expect(slots.length).toBeGreaterThanOrEqual(1);
     expect(slots.length).toBeLessThanOrEqual(2);
     expect(extraLaunches(world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS }))[0]).toMatchObject({
-      why: expect.stringMatching(/beside the plan of 2: p95 is .* late/),
+      why: expect.stringMatching(/in addition to the plan of 2: p95 is .* late/),
     });
   });
 

@@ -184,7 +184,7 @@ describe('F44 gc', () => {
     skewMs = -4 * MINUTE;
     expect(await actions()).toEqual(['kept']);
     skewMs = null;
-    expect((await gc()).refused).toContain('does not tell its time');
+    expect((await gc()).refused).toContain('does not send its time');
   });
 
   it('looks again right before it ends something', async () => {

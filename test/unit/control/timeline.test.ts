@@ -72,13 +72,13 @@ describe('storyOf', () => {
       texts([
         event(0, { kind: 'forecast', to: 'late 50%', detail: 'the run may be late' }),
         event(1, { kind: 'alarm', detail: 'the run may be late' }),
-        event(2, { kind: 'decision', slot: 3, to: 'slot 3', detail: 'launched beside the plan of 2' }),
+        event(2, { kind: 'decision', slot: 3, to: 'slot 3', detail: 'launched in addition to the plan of 2' }),
         event(3, { kind: 'chunk', slot: 1, detail: 'slot 1 has given back 20 products' }),
         event(4, { kind: 'run', from: 'loading', to: 'completed', detail: 'deadline missed' }),
       ]),
     ).toEqual([
       '! the run may be late',
-      'launched beside the plan of 2',
+      'launched in addition to the plan of 2',
       'slot 1 has given back 20 products',
       'the rows are published (deadline missed)',
     ]);

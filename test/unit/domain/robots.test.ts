@@ -242,7 +242,7 @@ describe('the policy', () => {
     expect(policyFrom({ kind: 'lost', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({ access: 'all' });
     expect(policyFrom({ kind: 'unreachable', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({
       access: 'none',
-      source: `${URL_TEXT} cannot be had: x`,
+      source: `${URL_TEXT} is unavailable: x`,
     });
   });
 });

@@ -31,7 +31,7 @@ describe('faults of chains', () => {
     [[{ type: 'regex', pattern: '(', group: 0 }], 'RE2'],
     [[{ type: 'regex', pattern: '(a)\\1', group: 0 }], 'RE2'],
     [[{ type: 'regex', pattern: '(?=a)', group: 0 }], 'RE2'],
-    [[{ type: 'regex', pattern: '(a)', group: 2 }], 'only one group; group 2'],
+    [[{ type: 'regex', pattern: '(a)', group: 2 }], 'only one group, but group 2'],
     [[h1, { type: 'regex', pattern: 'a', group: 1 }], 'no groups'],
     [[h1, { type: 'date', format: 'Q', locale: null }], 'date format'],
     [[h1, { type: 'date', format: 'd MMM', locale: null }], 'no year'],

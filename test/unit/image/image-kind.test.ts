@@ -31,7 +31,7 @@ describe('what is said of the browser on an image', () => {
     [
       'Ubuntu',
       image('ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-arm64-server-1', CANONICAL),
-      ['failed: every boot would give up'],
+      ['failed: every boot would fail'],
     ],
     ['a copy with a stock name', image('al2023-ami-2023-with-chrome', MINE), ['warning: cannot be seen']],
     ['a private one', image('golden', MINE), ['warning: cannot be seen']],

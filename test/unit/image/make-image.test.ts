@@ -147,7 +147,7 @@ describe('making an image', () => {
 
   it('does not wait for a builder that somebody has ended', async () => {
     const { made, clock } = stage({ state: (m) => (m < 2 ? 'running' : 'shutting-down') });
-    expect((await failure(made())).message).toContain('somebody ended the builder');
+    expect((await failure(made())).message).toContain('was terminated by another process');
     expect(clock.ms - START).toBeLessThan(3 * MINUTE);
   });
 
@@ -211,7 +211,7 @@ describe('making an image', () => {
       tags: request().tags,
     };
     const facts = (nowMs: number) => ({ owner: 'me', nowMs, runs: new Map(), workedOn: null });
-    expect(reasonToKeep(found, facts(START + 60 * MINUTE))).toBe('its time is not past');
+    expect(reasonToKeep(found, facts(START + 60 * MINUTE))).toBe('it has not expired');
     expect(reasonToKeep(found, facts(START + 91 * MINUTE))).toBeNull();
     expect(
       reasonToKeep({ ...found, tags: { ...found.tags, [TAG.owner]: 'you' } }, facts(START + 91 * MINUTE)),

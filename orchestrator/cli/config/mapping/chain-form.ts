@@ -1,5 +1,5 @@
 /**
- * The JSON form of a mapping, where every field is a written-out chain of processors and nothing is implied:
+ * The JSON form of a mapping, where every field is an explicit chain of processors and nothing is implied:
  * `{"fields": [{"name": "title", "processors": [{"type": "css", "parameters": {"selector": "h1"}}, {"type": "trim"}]}]}`.
  */
 import { z } from 'zod';
@@ -84,7 +84,7 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
 
 function readSteps(processors: readonly unknown[], path: Path, faults: FaultList): PlacedStep[] {
   const steps = processors.map((one, i) => readTypedStep(one, [...path, 'processors', i], faults));
-  // With a step missing the rest would only give faults that follow from it.
+  // With a step missing, checking the rest would only report consequential faults.
   return steps.every((step) => step !== null) ? steps : [];
 }
 

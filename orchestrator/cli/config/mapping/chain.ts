@@ -1,11 +1,11 @@
-/** One step of a chain in each of its spellings, into the normalised step. */
+/** Converts one step of a chain, in any of its spellings, into the normalised step. */
 import type { Step } from '../../../../shared/domain/mapping.ts';
 import type { FaultList, Path } from './faults.ts';
 import { isRecord } from './faults.ts';
 import type { ProcessorForm } from './processors.ts';
 import { PROCESSORS, PROCESSOR_NAMES } from './processors.ts';
 
-/** A step with the place it was written at. */
+/** A step with its position in the file. */
 export interface PlacedStep {
   step: Step;
   path: Path;
@@ -49,7 +49,7 @@ export function readShortStep(value: unknown, path: Path, faults: FaultList): Pl
   const form = findForm(name, at, faults);
   if (!form) return null;
   const isPlain = Object.keys(form.parameters.shape).length === 0;
-  // `{ trim: true }` says the same as `trim`.
+  // `{ trim: true }` means the same as `trim`.
   if (given === true && form.parameters.safeParse({}).success && (form.main === null || form.main === 'format'))
     return readParameters(form, {}, at, at, faults);
   if (isRecord(given)) return readParameters(form, given, at, at, faults);
@@ -80,7 +80,7 @@ function readParameters(
   }
   const before = faults.all.length;
   const read = faults.read(form.parameters, value, path);
-  // A bare value is its own place: its parameter has no key in the file.
+  // A bare value is at the step's own position: its parameter has no key in the file.
   if (bare) for (const fault of faults.all.slice(before)) fault.path = path;
   return read ? { step: form.toStep(read), path: stepPath } : null;
 }

@@ -1,4 +1,4 @@
-/** The rules that one mapping must keep in either form: names, chains, patterns, records. */
+/** The rules for one mapping in either form: names, chains, patterns, records. */
 import { findChainFault, findStepFault } from '../../../../shared/adapters/step-check.ts';
 import { RESERVED_COLUMNS } from '../../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
@@ -26,7 +26,7 @@ function checkNames(fields: readonly PlacedField[], faults: FaultList): void {
       faults.report(path, 'a field name is a letter, then letters, digits or underscores, at most 64');
     if ((RESERVED_COLUMNS as readonly string[]).includes(column))
       faults.report(path, `the name is taken: every result table has a column ${column}`);
-    if (seen.has(column)) faults.report(path, 'another field has this name, if perhaps in other letters');
+    if (seen.has(column)) faults.report(path, 'another field has this name, perhaps in another case');
     seen.add(column);
   }
 }
@@ -38,7 +38,7 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
     faults.report(field.requiredPath, 'a field with a default always has a value; leave one of the two out');
 }
 
-/** Faults of single steps at their own place; only without one those of the chain as a whole. */
+/** Reports faults of single steps at their own position; only without any, those of the chain as a whole. */
 function checkChain(steps: readonly PlacedStep[], path: Path, inRows: boolean, faults: FaultList): void {
   if (steps.length === 0) return;
   let sound = true;

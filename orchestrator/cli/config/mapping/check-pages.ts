@@ -1,4 +1,4 @@
-/** The rules that the mappings of one file must keep among each other: they share one result table. */
+/** The rules across the mappings of one file: they share one result table. */
 import { fieldType } from '../../../../shared/domain/mapping.ts';
 import type { FaultList } from './faults.ts';
 import type { PlacedField, PlacedPage } from './placed-page.ts';
@@ -10,7 +10,7 @@ export function checkPages(pages: readonly PlacedPage[], faults: FaultList): voi
   checkColumns(pages, faults);
 }
 
-/** Reports call a mapping by its name. */
+/** Reports identify a mapping by its name. */
 function checkNames(pages: readonly PlacedPage[], faults: FaultList): void {
   const seen = new Set<string>();
   for (const { name, path } of pages) {
@@ -48,7 +48,7 @@ function checkColumns(pages: readonly PlacedPage[], faults: FaultList): void {
     for (const field of page.fields) {
       const column = columns.get(field.name.toLowerCase());
       if (!column) columns.set(field.name.toLowerCase(), { field, page });
-      // Two of one name in one mapping are a fault of that mapping.
+      // Two fields of one name in one mapping are reported for that mapping.
       else if (column.page !== page) checkSame(field, column, faults);
     }
   }

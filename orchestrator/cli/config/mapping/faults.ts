@@ -1,4 +1,4 @@
-/** Faults of a mapping, each with its path in what the user wrote, so that the caller can add the line. */
+/** Faults of a mapping, each with its path in the user's file, so that the caller can add the line. */
 import type { z } from 'zod';
 import { plainIssue, unknownKey } from '../issue-text.ts';
 
@@ -14,12 +14,12 @@ export class FaultList {
   readonly all: MappingFault[] = [];
 
   readonly report = (path: Path, message: string): void => {
-    // A price is read into two fields, and both have what is wrong with their selector.
+    // A price becomes two fields, and a fault of their selector would appear twice.
     const isKnown = this.all.some((f) => f.message === message && f.path.join('\0') === path.join('\0'));
     if (!isKnown) this.all.push({ path, message });
   };
 
-  /** The value in the schema's shape, or null after reporting everything that is wrong with it. */
+  /** The value in the schema's shape, or null after reporting all its faults. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: Path): T | null {
     const parsed = schema.safeParse(value, { error: plainIssue });
     if (parsed.success) return parsed.data;

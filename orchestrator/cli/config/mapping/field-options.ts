@@ -1,4 +1,4 @@
-/** The options of a field in the short form. docs/mapping.schema.json is made from this. */
+/** The options of a field in the short form. docs/mapping.schema.json is generated from this. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
 import { flag, numberOptions, priceOptions, scalar, text } from './processors.ts';
@@ -23,7 +23,7 @@ const selectOptions = {
   regex: z
     .union([text(), z.strictObject({ pattern: text(), group: z.int().min(0).exactOptional() })], { error: REGEX })
     .exactOptional()
-    .describe('RE2 pattern: in the source of the page, or in what the selector beside it gives.'),
+    .describe('RE2 pattern: in the source of the page, or in the values of the selector beside it.'),
   attr: text().exactOptional().describe('Name of an attribute, with css.'),
 };
 
@@ -56,13 +56,10 @@ const processOptions = {
     .exactOptional()
     .describe('A date: true for ISO 8601, or its format in Luxon tokens.'),
   url: flag().exactOptional().describe('Make a link absolute.'),
-  first: flag().exactOptional().describe('The first value that the other steps can use.'),
+  first: flag().exactOptional().describe('Take the first value that the other steps can use.'),
   all: flag().exactOptional().describe('Keep every value, as a JSON array.'),
-  join: z
-    .string({ error: 'must be a text' })
-    .exactOptional()
-    .describe('Put the values together, with this text between.'),
-  default: scalar().exactOptional().describe('The value where the page has none.'),
+  join: z.string({ error: 'must be a text' }).exactOptional().describe('Join the values, with this text between them.'),
+  default: scalar().exactOptional().describe('The value if the page has none.'),
   then: z
     .array(z.unknown(), { error: 'must be a list of steps such as [trim, { split: "," }, integer]' })
     .min(1, 'must not be empty')

@@ -1,4 +1,7 @@
-/** The JSON Schema of a mapping file, for editors: both forms. Made from what the readers use; what needs more than a shape, they check. */
+/**
+ * The JSON Schema of a mapping file, for editors: both forms. Generated from the schemas of the readers; rules beyond
+ * shapes are checked by the readers.
+ */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
 import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';

@@ -1,4 +1,4 @@
-/** A mapping from its own file, YAML or JSON, with the faults as lines of text. */
+/** Reads a mapping from its own file, YAML or JSON, with the faults as lines of text. */
 import { readFileSync } from 'node:fs';
 import { describeError } from '../../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../../shared/domain/mapping.ts';
@@ -6,15 +6,15 @@ import { readYaml } from '../yaml-source.ts';
 import { readMapping } from './read-mapping.ts';
 
 export interface MappingFile {
-  /** Usable only when there are no faults. */
+  /** Usable only without faults. */
   mapping: Mapping;
-  /** One text each: `mapping.yaml line 3: fields.price.integer: must be true or false`. */
+  /** One line each: `mapping.yaml line 3: fields.price.integer: must be true or false`. */
   faults: string[];
 }
 
-/** Throws what the file system throws. `shownAs` names the file in the faults. */
+/** Throws errors of the file system. `shownAs` names the file in the faults. */
 export function readMappingFile(path: string, shownAs: string): MappingFile {
-  // JSON is YAML, so one reader gives both their lines.
+  // JSON is YAML, so one reader provides line numbers for both.
   const source = readYaml(readFileSync(path, 'utf8'));
   if (source.faults.length > 0) return { mapping: { pages: [] }, faults: source.faults.map((f) => `${shownAs} ${f}`) };
   const { mapping, faults } = readMapping(source.value);

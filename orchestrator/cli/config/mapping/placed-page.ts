@@ -1,4 +1,7 @@
-/** A mapping with the place of each of its parts in the user's file: what both forms are read into, and what the checks look at. */
+/**
+ * A mapping with the position of each of its parts in the user's file: the result of reading either form, and the input
+ * of the checks.
+ */
 import type { PageMapping, SelectStep } from '../../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
@@ -27,7 +30,7 @@ export interface PlacedPage {
   fields: PlacedField[];
 }
 
-/** Reads one mapping; null when it is of no shape that could be checked further. What is wrong is reported. */
+/** Reads one mapping and reports its faults; null when its shape allows no further checks. */
 export type PageReader = (
   value: Record<string, unknown>,
   path: Path,
@@ -35,7 +38,7 @@ export type PageReader = (
   faults: FaultList,
 ) => PlacedPage | null;
 
-/** The normalised mapping, without the places. */
+/** The normalised mapping, without the positions. */
 export function toPageMapping(page: PlacedPage): PageMapping {
   return {
     name: page.name,

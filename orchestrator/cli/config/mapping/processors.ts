@@ -1,6 +1,6 @@
 /**
- * The processors of a chain as users write them: name, parameters, and the parameter that a bare value stands for.
- * The JSON form, `then:` of the short form and the JSON Schema all come from this table.
+ * The processors of a chain as users write them: name, parameters, and the parameter that a bare value sets. The JSON
+ * form, `then:` of the short form and the JSON Schema are all derived from this table.
  */
 import { z } from 'zod';
 import type { DecimalMark } from '../../../../shared/domain/currencies.ts';
@@ -36,18 +36,18 @@ const decimal = () =>
     .enum(['.', ',', 'auto'], { error: 'must be ".", "," or auto' })
     .exactOptional()
     .describe(
-      'The decimal mark. auto, the default: by currency and form, and where they do not tell, by the whole column.',
+      'The decimal mark. auto, the default: by currency and form, and if those are ambiguous, by the whole column.',
     );
 const currency = () =>
   z
     .string()
     .regex(/^[A-Z]{3}$/, 'must be an ISO 4217 code such as EUR')
     .exactOptional()
-    .describe('ISO 4217 code for prices whose text does not tell it.');
+    .describe('ISO 4217 code for prices whose text does not contain it.');
 export const numberOptions = () => z.strictObject({ decimal: decimal() });
 export const priceOptions = () => z.strictObject({ currency: currency(), decimal: decimal() });
 
-/** The options as a step has them: `auto` is what is done without a decimal mark. */
+/** The options in the form of a step: `auto` means no decimal mark. */
 export function stepOptions(options: { decimal?: '.' | ',' | 'auto'; currency?: string }): {
   decimal?: DecimalMark;
   currency?: string;
@@ -103,8 +103,8 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
     'replace',
     form(
       {
-        find: text().describe('Text to find, as it is: no pattern.'),
-        with: z.string({ error: 'must be a text' }).describe('What takes its place.'),
+        find: text().describe('Text to find, literally: no pattern.'),
+        with: z.string({ error: 'must be a text' }).describe('The replacement.'),
       },
       null,
       (p) => ({ type: 'replace', ...p }),
@@ -140,7 +140,7 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
   ['all', plain('all')],
   [
     'join',
-    form({ by: z.string({ error: 'must be a text' }).describe('What stands between.') }, 'by', (p) => ({
+    form({ by: z.string({ error: 'must be a text' }).describe('The separator.') }, 'by', (p) => ({
       type: 'join',
       ...p,
     })),
@@ -153,7 +153,7 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
 
 export const PROCESSOR_NAMES: readonly string[] = [...PROCESSORS.keys()];
 
-/** Without a group the first one counts, where the pattern has one: nobody writes a group for nothing. */
+/** Without `group` the first group is taken, if the pattern has one: a group is there to select something. */
 export function regexStep(pattern: string, group: number | null): Step {
   if (group !== null) return { type: 'regex', pattern, group };
   const first: Step = { type: 'regex', pattern, group: 1 };

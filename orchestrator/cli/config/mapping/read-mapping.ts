@@ -1,7 +1,7 @@
 /**
- * Reads a mapping as a user writes it, in the short form or in the JSON form, into the normalised one. `fields` tells the forms
- * apart: in the short form it is an object, in the JSON form a list. A file holds one mapping, a list of them, or
- * `mappings: [...]`.
+ * Reads a mapping as a user writes it, in the short form or in the JSON form, into the normalised one. `fields`
+ * distinguishes the forms: an object in the short form, a list in the JSON form. A file holds one mapping, a list of
+ * them, or `mappings: [...]`.
  */
 import { findMappingFaults } from '../../../../shared/adapters/step-check.ts';
 import type { Mapping } from '../../../../shared/domain/mapping.ts';
@@ -15,9 +15,9 @@ import { toPageMapping } from './placed-page.ts';
 import { readShortForm } from './short-form.ts';
 
 export interface MappingReading {
-  /** Usable only when there are no faults. */
+  /** Usable only without faults. */
   mapping: Mapping;
-  /** Every fault there is, with its path. */
+  /** All faults, each with its path. */
   faults: MappingFault[];
 }
 
@@ -34,7 +34,7 @@ export function readMapping(value: unknown): MappingReading {
     const before = faults.all.length;
     const page = read(part, path, name, faults);
     if (page) checkPage(page, faults);
-    // What an instance would refuse is refused here, too. A part that has a fault already would only be blamed twice.
+    // Refuses what an instance would refuse. A part that already has a fault is not checked again.
     if (page && faults.all.length === before)
       for (const fault of findMappingFaults({ pages: [toPageMapping(page)] })) faults.report(page.path, fault);
     return page ? [page] : [];

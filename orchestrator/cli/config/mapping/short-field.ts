@@ -1,4 +1,4 @@
-/** The options of the short form into a chain, in their fixed order. */
+/** Converts the options of the short form into a chain, in their fixed order. */
 import type { Step } from '../../../../shared/domain/mapping.ts';
 import { readShortStep } from './chain.ts';
 import type { PlacedStep } from './chain.ts';
@@ -9,7 +9,7 @@ import { regexStep, stepOptions } from './processors.ts';
 const SELECTORS = ['css', 'xpath', 'jsonpath', 'json_ld'] as const;
 const TYPES = ['number', 'integer', 'price', 'boolean', 'date', 'url'] as const;
 const SHAPES = ['first', 'all', 'join'] as const;
-/** What may stand beside `then`: the selecting options and what is no step. */
+/** Options allowed beside `then`: the selecting ones and those that are no steps. */
 const BESIDE_THEN = new Set([...SELECTORS, 'regex', 'attr', 'required', 'description', 'then']);
 
 /** The chain of these options; empty after reporting that nothing is selected. */
@@ -27,10 +27,10 @@ export function readOptions(options: ChainOptions, path: Path, faults: FaultList
 function readSelect(options: ChainOptions, path: Path, faults: FaultList): PlacedStep[] | null {
   const given = SELECTORS.filter((key) => options[key] !== undefined);
   if (given.length > 1) {
-    faults.report([...path, given[1]!], `goes not with ${given[0]!}: a field has one selector`);
+    faults.report([...path, given[1]!], `cannot be combined with ${given[0]!}: a field has one selector`);
     return null;
   }
-  if (options.attr !== undefined && options.css === undefined) faults.report([...path, 'attr'], 'goes with css only');
+  if (options.attr !== undefined && options.css === undefined) faults.report([...path, 'attr'], 'works only with css');
   const regex = readRegex(options, path);
   const key = given[0];
   if (key !== undefined) return [{ step: selectStep(key, options), path: [...path, key] }, ...regex];
@@ -65,7 +65,7 @@ function readProcess(options: ChainOptions, path: Path, faults: FaultList): Plac
   if (trims) add('trim', { type: 'trim' });
   for (const replacement of [options.replace ?? []].flat()) add('replace', { type: 'replace', ...replacement });
   if (options.split !== undefined) add('split', { type: 'split', by: options.split });
-  // What is replaced or cut leaves white space of its own: `1,200 yen` without `yen`, the pieces of `a, b`.
+  // Replacing and splitting leave white space behind: `1,200 yen` without `yen`, the pieces of `a, b`.
   if (trims && (options.replace !== undefined || options.split !== undefined)) add('trim', { type: 'trim' });
   for (const key of pickOne(['lower', 'upper'], options, path, faults)) add(key, { type: key });
   for (const key of pickOne(TYPES, options, path, faults)) {
@@ -86,8 +86,9 @@ const optionsOf = <T extends object>(option: boolean | T | undefined): T | Recor
   typeof option === 'object' ? option : {};
 
 /**
- * The chain of the currency beside a price, from the options and the chain of the price; null for a field that is none. In
- * JSON-LD the currency stands beside the amount, as priceCurrency; unless the mapping names the currency, that is read.
+ * The chain of the currency beside a price, from the options and the chain of the price; null for a field that is no
+ * price. In JSON-LD the currency is beside the amount, as priceCurrency; it is read from there unless the mapping names
+ * the currency.
  */
 export function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): PlacedStep[] | null {
   if (options.price === undefined || options.price === false || steps.length === 0) return null;
@@ -101,7 +102,7 @@ export function currencySteps(options: ChainOptions, steps: readonly PlacedStep[
     });
 }
 
-/** What schema.org calls amounts beside which a priceCurrency stands. */
+/** The schema.org names of amounts that have a priceCurrency beside them. */
 const PRICE_KEY = /\b(?:price|lowPrice|highPrice)$/;
 
 function dateStep(date: ChainOptions['date']): Step {
@@ -110,7 +111,7 @@ function dateStep(date: ChainOptions['date']): Step {
   return { type: 'date', format, locale };
 }
 
-/** The one of these options that is switched on, as a list of none or one; two of them are a fault. */
+/** The one of these options that is set, as a list of none or one; two of them are a fault. */
 function pickOne<K extends keyof ChainOptions>(
   keys: readonly K[],
   options: ChainOptions,

@@ -11,7 +11,7 @@ import { currencySteps, readOptions } from './short-field.ts';
 const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
 const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';
 
-/** What a mapping has beside its fields; each part is read on its own, so that every fault in it is named. */
+/** The parts of a mapping besides its fields; each is read on its own, so that all its faults are reported. */
 const pageShape = z.strictObject({
   name: text().exactOptional(),
   url_patterns: z.array(text(), { error: 'must be a list of patterns' }).exactOptional(),
@@ -27,7 +27,7 @@ const rowsShape = z.strictObject({
 
 export const readShortForm: PageReader = (value, path, fallbackName, faults) => {
   const page = faults.read(pageShape, value, path);
-  // Fields are read all the same: their faults are listed together with these.
+  // Fields are read in any case: their faults are listed together with these.
   const fields = readFields(value.fields, [...path, 'fields'], faults);
   if (!page) return null;
   return {

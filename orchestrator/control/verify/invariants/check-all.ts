@@ -1,4 +1,4 @@
-/** All invariants over one history. I13 is not one of its own: after a kill and a restart the others hold. */
+/** All invariants over one history. I13 has no checker of its own: after a kill and a restart the others hold. */
 import { checkLaunches, checkLeftovers, checkSpend, checkWaits } from './fleet.ts';
 import type { History, Invariant, Violation } from './history.ts';
 import { checkLeases, checkOutcomes, checkResults, checkRows } from './products.ts';

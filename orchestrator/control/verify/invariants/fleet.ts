@@ -9,12 +9,12 @@ import { limitsOf, powerOffAtMs } from '../../model/run-deadlines.ts';
 import type { History, SeenMachine, Violation } from './history.ts';
 import { placeOf, violationsOf } from './history.ts';
 
-/** Further epochs a slot may see beside its first. */
+/** Maximum machines of a slot, apart from address rotations. */
 const MOST_OF_A_SLOT = 3;
 
 /**
- * I2: no machine outlives min(end, deadline) + grace, and none of somebody else's is touched. A machine has three ends: its main
- * server, its own timer, gc. Where the first two are missing, what counts is that gc has ended it.
+ * I2: no machine outlives min(end, deadline) + grace, and no foreign machine is touched. A machine is ended by its main
+ * server, its own timer, or gc. Where the first two are missing, gc must have ended it.
  */
 export function checkLeftovers(history: History): Violation[] {
   const { run, machines, instances, nowMs, outageMs, abandoned, gcUntilMs } = history;
@@ -23,7 +23,7 @@ export function checkLeftovers(history: History): Violation[] {
   const ownLastMs = endMs + run.settings.run.graceMs + (abandoned ? 0 : limitsOf(run).terminateMs);
   for (const machine of machines ?? []) {
     if (machine.slot === null) {
-      if (machine.terminated) found.push(`${machine.id} is none of this run's, and it was terminated`);
+      if (machine.terminated) found.push(`${machine.id} does not belong to this run, but was terminated`);
       continue;
     }
     const lastMs = machine.timer === false ? Math.max(ownLastMs, gcUntilMs ?? 0) : ownLastMs;
@@ -51,7 +51,7 @@ export function checkSpend({ run, machines, nowMs }: History): Violation[] {
   );
 }
 
-/** I7: one machine for one (slot, epoch), never more at once than planned, and no slot filled without end. */
+/** I7: one machine for each (slot, epoch), never more at once than planned, and no slot filled without limit. */
 export function checkLaunches({ run, machines, instances, events }: History): Violation[] {
   const found: string[] = [];
   const own = (machines ?? []).filter((m) => m.slot !== null);
@@ -62,7 +62,7 @@ export function checkLaunches({ run, machines, instances, events }: History): Vi
       found.push(`slot ${slot} was filled ${same.length} times`);
   const slots = new Set([...instances.map((i) => i.slot), ...Array(run.plan.instances).keys()]).size;
   const bySlot = Map.groupBy(own, (m) => m.slot);
-  // A replacement may start while the old machine of the slot is on its way out, never two of them.
+  // One replacement may start while the old machine of the slot is ending, never two.
   for (const [slot, same] of bySlot) {
     const most = mostAtOnce(same);
     if (most > 2) found.push(`slot ${slot} had ${most} machines at once`);
@@ -77,7 +77,7 @@ export function checkLaunches({ run, machines, instances, events }: History): Vi
   return violationsOf('I7', found);
 }
 
-/** Epochs that made room for a fresh address: each is followed by one more machine, as was asked for. */
+/** Epochs that ended by an address rotation: each is followed by one more machine, as intended. */
 const renewedIn = (instances: readonly InstanceRecord[], slot: number | null): number =>
   instances.filter((i) => i.slot === slot && i.reason === LOSS_REASON.rotated).length;
 

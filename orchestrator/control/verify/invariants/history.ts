@@ -1,6 +1,6 @@
 /**
- * What a run did, as far as anybody saw it: the same structure for simulated runs, runs in the sandbox and runs on AWS. The
- * invariants are checkers over it. A list that nobody kept is null, and what needs it is not checked.
+ * What a run did, as far as it was observed: the same structure for simulated runs, runs in the sandbox and runs on
+ * AWS. The invariants are checkers over it. A list that was not recorded is null, and what needs it is not checked.
  */
 import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../model/stores.ts';
 import type { VerifyFacts } from '../verify-facts.ts';
@@ -8,15 +8,18 @@ import type { VerifyFacts } from '../verify-facts.ts';
 /** A machine, as the cloud shows it. */
 export interface SeenMachine {
   id: string;
-  /** Null where it carries no tags of this run: somebody else's. */
+  /** Null where it carries no tags of this run: a foreign machine. */
   slot: number | null;
   epoch: number | null;
   fromMs: number;
   /** When it ceased to cost money; null while it runs. */
   toMs: number | null;
-  /** When it ceased to run, stopped ones too; null while it runs. Left out where nobody watched. */
+  /** When it ceased to run, stopped ones too; null while it runs. Omitted where that was not observed. */
   goneMs?: number | null;
-  /** False when no timer of its own can end it: its user data never ran, or it was stopped. Left out where nobody watched. */
+  /**
+   * False when no timer of its own can end it: its user data never ran, or it was stopped. Omitted where that was not
+   * observed.
+   */
   timer?: boolean;
   /** True when this run asked the cloud to terminate it. */
   terminated: boolean;
@@ -50,28 +53,28 @@ export interface SeenIntruder {
   atMs: number;
   what: string;
   status: number;
-  /** True when it was answered as if it were right; only to be told to go changes nothing. */
+  /** True when it was answered as if it were valid; a reply that only fences the caller changes nothing. */
   accepted: boolean;
 }
 
-/** A write to the database, and whether the fence it came under was the one in force. */
+/** A write to the database, and whether its fence was the one in force. */
 export interface SeenWrite {
   atMs: number;
   method: string;
   fenced: boolean;
 }
 
-/** What became of a product against what the site would have given. */
+/** The outcome of a product compared with what the site would have given. */
 export interface SeenProduct {
   n: number;
   id: string;
   outcome: string | null;
   reason: string | null;
-  /** What the site gives for it: null where nobody knows. */
+  /** What the site gives for it: null where that is not known. */
   expected: string | null;
   /** False where the row in the result table is not the one that the site gave. */
   rowRight: boolean;
-  /** True where it failed although its chunk still stands with an instance that is gone. */
+  /** True where it failed although its chunk is still owned by an instance that is gone. */
   stranded: boolean;
 }
 
@@ -84,11 +87,13 @@ export interface History {
   events: readonly RunEvent[];
   /** When the history ends. */
   nowMs: number;
-  /** How long the main server, the database or the cloud were away: time limits are prolonged by it. */
+  /** How long the main server, the database or the cloud were away: time limits are extended by it. */
   outageMs: number;
-  /** True when the main server was killed for good: then the machines' own timers end them, and gc what has none. */
+  /**
+   * True when the main server was killed permanently: then machines end by their own timers, those without one by gc.
+   */
   abandoned: boolean;
-  /** Until when gc ran again and again after a run without a main server; null when it did not run. */
+  /** Until when gc ran repeatedly after a run without a main server; null when it did not run. */
   gcUntilMs: number | null;
   machines: readonly SeenMachine[] | null;
   requests: readonly SeenRequest[] | null;
@@ -96,7 +101,10 @@ export interface History {
   intruders: readonly SeenIntruder[] | null;
   writes: readonly SeenWrite[] | null;
   products: readonly SeenProduct[] | null;
-  /** Keys of whole parts that were in the bucket before their epoch was closed: later ones are late, and their products went to others. */
+  /**
+   * Keys of complete parts that were in the bucket before their epoch was closed: products of later parts went to
+   * others.
+   */
   objects: readonly string[] | null;
   /** Texts that people read (logs, report, alarms), and the secrets that may be in none of them. */
   texts: readonly string[] | null;

@@ -1,4 +1,7 @@
-/** I1, I3, I8, I10: every product ends exactly once, its rows are those of one part, and the order of messages does not show. */
+/**
+ * I1, I3, I8, I10: every product ends exactly once, its rows are those of one part, and the order of messages has no
+ * effect.
+ */
 import { isRunEnd } from '../../../../shared/domain/states.ts';
 import { FAILURE_REASONS } from '../../../../shared/domain/outcome.ts';
 import type { History, Violation } from './history.ts';
@@ -15,7 +18,7 @@ export function checkOutcomes({ run, facts }: History): Violation[] {
     found.push(`${facts.planned} planned products are not ${stored} + ${gone} + ${failed}`);
   const reasons = Object.entries(facts.reasons);
   const unknown = reasons.filter(([reason]) => !(FAILURE_REASONS as readonly string[]).includes(reason));
-  if (unknown.length > 0) found.push(`${unknown.map(([reason]) => reason).join(', ')} are no reasons of the list`);
+  if (unknown.length > 0) found.push(`${unknown.map(([reason]) => reason).join(', ')} are not in the list of reasons`);
   const named = reasons.reduce((sum, [, count]) => sum + count, 0);
   if (named !== failed) found.push(`${failed} products failed, ${named} with a reason`);
   if (facts.duplicates.count > 0) found.push(`${facts.duplicates.examples.join(', ')} are in the ledger twice`);
@@ -52,7 +55,7 @@ export function checkRows({ facts, parts, objects, run }: History): Violation[] 
 /** `<slot>/<epoch>/<seq>` of a part's key. */
 const placeOfKey = (key: string): string => /(\d+\/\d+\/\d+)-[0-9a-f]{64}\.ndjson\.gz$/.exec(key)?.[1] ?? '';
 
-/** Reasons that lie in the run and not in the page. */
+/** Failure reasons that are due to the run and not to the page. */
 const OF_THE_RUN = new Set([
   'lost-instance',
   'deadline',
@@ -65,7 +68,10 @@ const OF_THE_RUN = new Set([
   'poison',
 ]);
 
-/** I8: whatever was lost, late or twice, a product ends as the site has it, or failed for a reason of the run. */
+/**
+ * I8: whatever message was lost, late or duplicated, a product ends as the site has it, or fails for a reason of the
+ * run.
+ */
 export function checkResults({ products }: History): Violation[] {
   const found: string[] = [];
   for (const product of products ?? []) {
@@ -80,7 +86,7 @@ export function checkResults({ products }: History): Violation[] {
 const isOfTheRun = (product: { outcome: string | null; reason: string | null }): boolean =>
   product.outcome === 'failed' && product.reason !== null && OF_THE_RUN.has(product.reason);
 
-/** I10: a chunk has one owner, and what an owner that is gone did not crawl comes back. */
+/** I10: a chunk has one owner, and the uncrawled products of an owner that is gone are reassigned. */
 export function checkLeases({ grants, products }: History): Violation[] {
   const found: string[] = [];
   const owners = new Map<string, string>();

@@ -6,7 +6,7 @@ import type { History, SeenMachine } from './history.ts';
 
 const EVENTS = 100_000;
 
-/** `seen` adds what somebody outside has watched: machines, requests at the shop. Throws when there is no such run. */
+/** `seen` adds outside observations: machines, requests at the shop. Throws when there is no such run. */
 export async function readHistory(
   stores: { runs: RunStore; fleet: FleetStore; results: ResultStore; clock: Pick<Clock, 'now'> },
   facts: VerifyFacts,

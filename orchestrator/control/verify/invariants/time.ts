@@ -1,19 +1,19 @@
-/** I4, I6: the deadline is kept or its miss is told, and no address asks the site more often than it may. */
+/** I4, I6: the deadline is met or its miss is reported, and no address sends requests more often than it may. */
 import { isRunEnd } from '../../../../shared/domain/states.ts';
 import type { History, SeenRequest, Violation } from './history.ts';
 import { violationsOf } from './history.ts';
 
-/** A miss is written down at most this long after the deadline. */
+/** Maximum time after the deadline until a miss is recorded. */
 const REPORT_MS = 60_000;
 
-/** I4: the end is before the deadline, or the run says that it is not. */
+/** I4: the end is before the deadline, or the run reports that it is not. */
 export function checkDeadline({ run, outageMs, facts, abandoned }: History): Violation[] {
   const found: string[] = [];
   const { finishedAtMs, deadlineAtMs, exitCode } = run;
   if (!isRunEnd(run.phase) || finishedAtMs === null || abandoned) return [];
   const lateMs = finishedAtMs - deadlineAtMs;
   if (lateMs > 0 && exitCode === 0) found.push(`it ended ${lateMs} ms after the deadline, and calls itself complete`);
-  if (lateMs > REPORT_MS + outageMs) found.push(`its end was written down ${lateMs} ms after the deadline`);
+  if (lateMs > REPORT_MS + outageMs) found.push(`its end was recorded ${lateMs} ms after the deadline`);
   if (exitCode === 0 && (facts.reasons.deadline ?? 0) > 0)
     found.push(`${facts.reasons.deadline} products missed the deadline, and it calls itself complete`);
   return violationsOf('I4', found);
@@ -28,14 +28,14 @@ export function checkPoliteness({ requests, run, instances }: History): Violatio
     for (const request of ordered) {
       const gapMs = last === null ? Infinity : request.atMs - last.atMs;
       if (gapMs < request.intervalMs)
-        found.push(`${address} asked after ${gapMs} ms, it has to wait ${request.intervalMs} ms`);
-      if (!request.allowed) found.push(`${address} asked for product ${request.product}, which robots.txt forbids`);
-      if (request.banned) found.push(`${address} asked for product ${request.product} in its ban window`);
+        found.push(`${address} sent a request after ${gapMs} ms instead of ${request.intervalMs} ms`);
+      if (!request.allowed) found.push(`${address} requested product ${request.product}, which robots.txt forbids`);
+      if (request.banned) found.push(`${address} requested product ${request.product} in its ban window`);
       last = request;
     }
   }
   for (const { slot, epoch, progress } of instances)
     if (progress?.minGapMs != null && progress.minGapMs < run.settings.site.intervalMs)
-      found.push(`slot ${slot} epoch ${epoch} says that it asked after ${progress.minGapMs} ms`);
+      found.push(`slot ${slot} epoch ${epoch} reports a request after ${progress.minGapMs} ms`);
   return violationsOf('I6', found.slice(0, 5));
 }

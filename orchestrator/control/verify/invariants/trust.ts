@@ -1,4 +1,4 @@
-/** I9, I12: nobody who may not changes anything, and nothing secret is written where people read. */
+/** I9, I12: unauthorized callers change nothing, and no secret is written where people read. */
 import type { History, Violation } from './history.ts';
 import { violationsOf } from './history.ts';
 
@@ -14,5 +14,5 @@ export function checkIntruders({ intruders, writes }: History): Violation[] {
 /** I12: no secret in logs, alarms and reports. */
 export function checkSecrets({ texts, secrets }: History): Violation[] {
   const leaked = (secrets ?? []).filter((secret) => (texts ?? []).some((text) => text.includes(secret)));
-  return violationsOf('I12', leaked.length > 0 ? [`${leaked.length} secrets stand in logs, alarms or the report`] : []);
+  return violationsOf('I12', leaked.length > 0 ? [`${leaked.length} secrets are in logs, alarms or the report`] : []);
 }
