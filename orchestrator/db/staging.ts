@@ -70,8 +70,6 @@ export async function dropStaging(db: Database, runId: string): Promise<void> {
     knex.raw('drop table if exists ??', [stagingName(runId)]).options({ timeout: LONG_STATEMENT_MS }),
   );
 }
-/** The names of the further staging columns of one field. No field can have them: its name begins with a letter. */
-
 /** The names of a field's extra staging columns. They clash with no field, whose name begins with a letter. */
 export interface UnreadColumns {
   /** The index of the field's column among those of the mapping. */
@@ -80,8 +78,6 @@ export interface UnreadColumns {
   point: string;
   comma: string;
 }
-
-/** `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that nothing can wait there for the whole column. */
 
 /**
  * `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that no number can wait for the whole

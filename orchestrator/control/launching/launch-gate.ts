@@ -23,8 +23,6 @@ export const timesOf = perFleet((instances) => {
   return times;
 });
 /** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
-
-/** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
 export function quotaGate(world: Pick<World, 'instances' | 'nowMs' | 'limits'>): LaunchGate {
   const { refusedMs, givenMs, endedMs } = timesOf(world.instances);
   if (refusedMs === -Infinity) return 'open';

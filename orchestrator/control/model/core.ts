@@ -56,8 +56,6 @@ export interface OfferSender {
   send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
 }
 
-/** What is the same for every launch of a run. */
-
 /** What all launches of a run have in common. */
 export interface LaunchTemplate {
   owner: string;
@@ -72,8 +70,6 @@ export interface LaunchTemplate {
   instanceTypes: string[];
   bundle: { key: string; sha256: string };
 }
-
-/** Resolves when a call may be made. */
 
 /** Resolves when a call may be made. */
 export interface LaunchTurn {

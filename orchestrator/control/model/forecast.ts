@@ -1,4 +1,4 @@
-/** When the fleet will be through, and what evening it out would move: worked out once a heartbeat. */
+/** When the fleet will finish, and which transfers would even it out: computed once per heartbeat. */
 
 export interface WorkerEnd {
   slot: number;
@@ -6,8 +6,6 @@ export interface WorkerEnd {
   p50Ms: number;
   p95Ms: number;
 }
-
-/** Wall-clock moments; null when nobody is there who could crawl what is left. */
 
 /** Wall-clock times; null when no worker could crawl the open products. */
 export interface EndForecast {

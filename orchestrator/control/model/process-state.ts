@@ -1,14 +1,8 @@
-/** What the control core works with: ports, and the fence under which this main server holds the lock. */
-
+/** What one main server remembers beside the database. A restart loses all of it: docs/decisions/control-loop.md says what that costs. */
 import type { Rights } from './rights.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { Pools, UnansweredOffers } from './world.ts';
-
-/**
- * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
- * event.
- */
 
 /**
  * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
@@ -80,8 +74,6 @@ export const newProcessState = (): ProcessState => ({
  * Number of recent loads from which the next is estimated; outliers, such as a database restart, drop out with them.
  */
 export const LOADS_KEPT = 20;
-
-/** Records how long a part took to load. */
 
 /** Records how long a part took to load. */
 export function noteLoad(processState: Pick<ProcessState, 'lastLoadsMs'>, ms: number): void {

@@ -1,5 +1,4 @@
-/** The documents that are kept of a run: its report, and what later runs are compared with. */
-
+/** Documents stored with a run: its report, and figures that later runs are compared with. */
 import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
@@ -102,16 +101,12 @@ export interface RunReport {
 }
 
 /** How full the results of one run were. Shares lie between 0 and 1. */
-
-/** How full the results of one run were. Shares lie between 0 and 1. */
 export interface FillRates {
   /** Products that were stored, of those that were crawled. */
   stored: number;
   /** Rows with a value, by field; no entry when there was no row. */
   fields: Record<string, number>;
 }
-
-/** What a run over the whole of `products.query` keeps of its list. Runs of other products (a retry) keep none: they are no measure. */
 
 /**
  * What a run over the whole of `products.query` records about its list. Runs over other products (a retry) record none.
@@ -124,8 +119,6 @@ export interface ListRecord {
   /** The user has accepted this length: runs before this one no longer count. */
   accepted: boolean;
 }
-
-/** An earlier run of the same list. */
 
 /** An earlier run of the same list. */
 export interface ListedRun {

@@ -1,11 +1,7 @@
-/** Calls that AWS refuses for want of keys or rights, as the main server remembers them. */
-
-/** The calls by which it is noticed: RunInstances, the look at EC2, the making of the balancer. */
+/** Calls that AWS refuses for missing keys or rights. */
 
 /** The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer. */
 export type RightsCall = 'launch' | 'look' | 'balancer';
-
-/** A row of refusals without an answer between them. */
 
 /** A series of refusals without a success between them. */
 export interface Refused {
@@ -17,16 +13,12 @@ export interface Refused {
 }
 
 /** By call; null while AWS lets it through. */
-
-/** By call; null while AWS lets it through. */
 export type Rights = Record<RightsCall, Refused | null>;
 
 export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
 
 /** Maximum time between two refusals of one series. */
 export const SAME_ROW_MS = 300_000;
-
-/** Notes a refusal of the call. */
 
 /** Records a refusal of the call. */
 export function noteRefused(

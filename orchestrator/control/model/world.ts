@@ -111,8 +111,6 @@ export function isClosed(record: InstanceRecord): boolean {
   return isGivenUp(record) && record.manifestKey !== null && record.phase !== 'lost';
 }
 /** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
-
-/** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
 export interface Stall {
   ms: number;
   sinceMs: number;
@@ -148,8 +146,6 @@ export interface UnansweredOffers {
   kind: 'unreachable' | 'unknown';
   message: string;
 }
-
-/** `open`: as many as are wanted. `one`: one at a time, its answer first. `held`: none for now. */
 
 /** `open`: any number. `one`: one at a time, each after the answer to the last. `held`: none for now. */
 export type LaunchGate = 'open' | 'one' | 'held';

@@ -32,7 +32,6 @@ export class ConcurrencyLimit {
 }
 
 /** A queue of one: each piece of work starts when the one before it has ended, well or badly. */
-
 export function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
