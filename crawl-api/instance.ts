@@ -21,7 +21,6 @@ import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
 import { SignalFlag } from './control/signal-flag.ts';
 import { StateFolder } from './control/state-folder.ts';
-import { openQueue } from './open-queue.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
 import { AddressWatch } from './politeness/address-watch.ts';
 import { Pacer } from './politeness/pacer.ts';
@@ -30,12 +29,17 @@ import { RenderChoice } from './politeness/render-choice.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { CrawlLoop } from './queue/crawl-loop.ts';
 import { CanaryPages } from './queue/canary-pages.ts';
-import type { Queue } from './queue/queue.ts';
 import { IncidentTracker } from './queue/incident-tracker.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
 import { listen, stopListening } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
 import { Uploader } from './upload/uploader.ts';
+import { productUrl } from '../shared/domain/product.ts';
+import { toFailure } from './queue/item-result.ts';
+import { JournalFile } from './queue/journal-file.ts';
+import { QueueState } from './queue/queue-state.ts';
+import { Queue } from './queue/queue.ts';
+import { ReserveFile } from './queue/reserve-file.ts';
 
 export interface InstanceParts {
   settings: InstanceSettings;
@@ -275,4 +279,29 @@ async function stopCrawling(queue: Queue, clock: Clock, stop: AbortSignal): Prom
 async function powerOffAt(atMs: number, clock: Clock, stop: AbortSignal, powerOff: () => void): Promise<void> {
   while (!stop.aborted && clock.now() < atMs) await clock.sleep(Math.min(3_600_000, atMs - clock.now()), stop);
   if (!stop.aborted) powerOff();
+}
+
+export function openQueue(
+  { settings, clock, log }: { settings: InstanceSettings; clock: Clock; log: Log },
+  folder: Pick<StateFolder, 'journalPath' | 'reservePath'>,
+): { queue: Queue; journal: JournalFile } {
+  const { site, deadline } = settings;
+  const state = new QueueState();
+  const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
+  const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline) };
+  const queue = new Queue(state, file, clock, defaults, new ReserveFile(folder.reservePath));
+  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
+  if (replay.damaged) queue.recordDamage();
+  const died = queue.recoverDeath((item) =>
+    toFailure(
+      item,
+      productUrl(site.productUrl, item.id),
+      'poison',
+      `the crawler died ${item.deaths} times while crawling this product`,
+      clock.now(),
+    ),
+  );
+  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the previous process died while crawling this product');
+  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'resuming from the journal');
+  return { queue, journal: file };
 }

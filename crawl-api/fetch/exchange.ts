@@ -2,12 +2,12 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
-import { describeNetworkError } from './network-error.ts';
 import { PageBody } from './page-body.ts';
 import { classifyContent } from './page-kind.ts';
 import type { FetchHooks, PageResult, Reply } from './page-result.ts';
 import type { Finding } from './reply-head.ts';
 import { judgeHead, plainHeaders, resultOf } from './reply-head.ts';
+import { describeError } from '../../shared/domain/errors.ts';
 
 export interface ExchangeOptions {
   url: string;
@@ -139,4 +139,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = null;
     this.stop({ kind: 'failed', reason: 'network', detail: describeNetworkError(error) });
   }
+}
+
+const MEANINGS: Record<string, string> = {
+  ENOTFOUND: 'the name does not exist',
+  EAI_AGAIN: 'no name server answers',
+  ECONNREFUSED: 'nothing listens on that port',
+  ECONNRESET: 'the server has closed the connection',
+  UND_ERR_SOCKET: 'the server has closed the connection',
+};
+
+/** One line: the meaning, where known, and the text of the error. */
+export function describeNetworkError(error: unknown): string {
+  const text = describeError(error) || 'unknown';
+  const code = codeOf(error);
+  const meaning = code !== null && Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined;
+  return meaning === undefined ? text : `${meaning}: ${text}`;
+}
+
+function codeOf(error: unknown): string | null {
+  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+  if (!(error instanceof Error)) return null;
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === 'string' ? code : null;
 }

@@ -13,7 +13,6 @@ import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
 import type { Judgement, SeenPage, SeenReply } from './judgement.ts';
 import { accused, unremarkable } from './judgement.ts';
 import { classifyRedirect } from './redirect-target.ts';
-import { isScriptShell } from './script-shell.ts';
 import type { SiteRules } from './site-rules.ts';
 
 /**
@@ -135,4 +134,21 @@ function isLogIn(shape: PageShape | null): boolean {
 function oddRule(missing: string | null): string {
   if (missing === null) return 'no-values';
   return missing === 'rows' || missing === 'mapping' ? `${missing}-missing` : 'field-missing';
+}
+
+/** `location = …`, `location.href = …`, `location.replace(…)`, a self-submitting form, a cookie set before a reload. */
+const NAVIGATES =
+  /\blocation(?:\s*\.\s*href)?\s*=[^=]|\blocation\s*\.\s*(?:replace|assign|reload)\s*\(|\.submit\s*\(|\bdocument\s*\.\s*cookie\s*=/;
+/** `Loading…`, `Redirecting, please wait`. */
+const NOTICE_CHARS = 80;
+const BARE_SCRIPT_CHARS = 2_048;
+
+export function isScriptShell(body: string, shape: PageShape): boolean {
+  const text = body.trim();
+  if (text === '' || text.startsWith('{') || text.startsWith('[')) return false;
+  if (!/<[a-z!/]/i.test(text)) return text.length <= BARE_SCRIPT_CHARS && NAVIGATES.test(text) && /[;)'"}]$/.test(text);
+  if (shape.textChars > NOTICE_CHARS) return false;
+  if (shape.hasMetaRefresh) return true;
+  if (NAVIGATES.test(shape.scripts)) return !shape.hasExternalScript || shape.otherElements === 0;
+  return shape.textChars === 0 && shape.otherElements === 0 && shape.scripts !== '' && !shape.hasExternalScript;
 }

@@ -20,11 +20,11 @@ import type { CanaryPages } from './canary-pages.ts';
 import type { RequestParts } from './paced-requests.ts';
 import { PacedRequests } from './paced-requests.ts';
 import type { Item } from './queue-state.ts';
-import { recordFitting } from './record-fitting.ts';
 import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import type { VisitEnd, VisitParts } from './visit.ts';
 import { visitProduct } from './visit.ts';
+import { RecordTooLargeError } from './journal-file.ts';
 
 export interface CrawlLoopParts extends RequestParts {
   productUrl: string;
@@ -299,4 +299,17 @@ export class CrawlLoop {
  */
 function isLessStored(judgement: Judgement, result: ItemResult): boolean {
   return judgement.kind === 'odd' && result.outcome === 'stored';
+}
+
+/**
+ * Fails the product for its size when its result is too large for the journal, instead of retrying the write forever.
+ */
+export function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void): void {
+  try {
+    record(result);
+  } catch (error) {
+    if (!(error instanceof RecordTooLargeError)) throw error;
+    const { n, id, url, at, attempts } = result;
+    record({ n, id, url, at, attempts, outcome: 'failed', reason: 'too-large', detail: error.message });
+  }
 }

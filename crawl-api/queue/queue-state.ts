@@ -12,7 +12,6 @@ import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import { NumberQueue } from './number-queue.ts';
 import type { AddressIncident, JournalRecord } from './records.ts';
 import { CANARY_PAGE } from './records.ts';
 import { ResultLines } from './result-lines.ts';
@@ -400,5 +399,45 @@ export class QueueState {
   #leaveQueue(item: Item): void {
     const queue = item.state === 'pending' ? this.#pending : item.state === 'postponed' ? this.#postponed : this.#held;
     queue.remove(item.n);
+  }
+}
+
+/** A FIFO queue of product numbers; taking the first is cheap at any length. */
+
+/** Numbers taken before their memory is freed. */
+const BLOCK = 1_024;
+
+export class NumberQueue {
+  #numbers: number[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#numbers.length - this.#head;
+  }
+
+  get first(): number | undefined {
+    return this.#numbers[this.#head];
+  }
+
+  push(n: number): void {
+    this.#numbers.push(n);
+  }
+
+  remove(n: number): void {
+    if (this.first === n) {
+      this.#head++;
+      if (this.#head === BLOCK) {
+        this.#numbers.splice(0, BLOCK);
+        this.#head = 0;
+      }
+      return;
+    }
+    const at = this.#numbers.indexOf(n, this.#head);
+    if (at !== -1) this.#numbers.splice(at, 1);
+  }
+
+  clear(): void {
+    this.#numbers = [];
+    this.#head = 0;
   }
 }

@@ -15,7 +15,8 @@ import type { AddressIncident, JournalRecord } from './records.ts';
 import type { Reserve } from './reserve-file.ts';
 import { NO_RESERVE } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
-import { SiteTally } from './site-tally.ts';
+import type { PageResult } from '../fetch/page-result.ts';
+import type { JudgementKind } from '../politeness/judgement.ts';
 
 export type OfferAnswer = { taken: true; held: number } | ({ taken: false } & Refusal);
 
@@ -358,4 +359,27 @@ export class Queue {
     this.#writer.note(...records);
     this.#writer.syncSoon();
   }
+}
+
+export class SiteTally {
+  /** Requests that have ended, with any result. */
+  tried = 0;
+  /** Of those: a server error, a time-out or no connection. */
+  unavailable = 0;
+  /** Pages that were judged right or gone. */
+  served = 0;
+
+  noteTry(page: PageResult): void {
+    this.tried++;
+    if (isUnavailable(page)) this.unavailable++;
+  }
+
+  noteJudgement(kind: JudgementKind): void {
+    if (kind === 'right' || kind === 'gone') this.served++;
+  }
+}
+
+function isUnavailable(page: PageResult): boolean {
+  if (page.kind !== 'failed') return false;
+  return page.reason === 'network' || page.reason === 'timeout' || (page.reply?.status ?? 0) >= 500;
 }

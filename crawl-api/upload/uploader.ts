@@ -11,8 +11,10 @@ import { PART_PRODUCTS } from '../../shared/wire/part.ts';
 import { backoffMs } from '../control/backoff.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
 import type { Queue } from '../queue/queue.ts';
-import type { PartOwner } from './part-bytes.ts';
-import { buildPart } from './part-bytes.ts';
+import { gzipSync } from 'node:zlib';
+import { partKey } from '../../shared/domain/keys.ts';
+import { sha256Hex } from '../../shared/wire/signature.ts';
+import type { PartRef } from '../../shared/wire/callbacks.ts';
 
 export interface UploaderParts {
   queue: Queue;
@@ -151,4 +153,22 @@ export class Uploader {
     }
     onChange();
   }
+}
+
+export interface PartOwner {
+  run: string;
+  slot: number;
+  epoch: number;
+}
+
+/** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
+export function buildPart(
+  owner: PartOwner,
+  seq: number,
+  lines: readonly string[],
+): { bytes: Uint8Array; part: PartRef } {
+  const bytes = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
+  const sha256 = sha256Hex(bytes);
+  const key = partKey(owner.run, owner.slot, owner.epoch, seq, sha256);
+  return { bytes, part: { seq, key, sha256, sizeBytes: bytes.length, products: lines.length } };
 }

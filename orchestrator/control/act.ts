@@ -12,7 +12,7 @@ import { loadParts } from './results/load-parts.ts';
 import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
 import { findCloudInstance } from './observe/cloud-index.ts';
 import { LOSS } from './decide/slot-attempts.ts';
-import { reassignProducts } from './sharing/reassign.ts';
+import { reassignProducts } from './sharing/transfers.ts';
 import { ALL_GONE } from './decide/ban-policy.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';

@@ -1,7 +1,6 @@
 /** A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop has seen. */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
-import { bucketWatcher } from './bucket-alarm.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
 import { createTokenBucket } from './launching/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
@@ -12,6 +11,7 @@ import type { RobotsCacheOptions } from './observe/robots-cache.ts';
 import { RobotsCache } from './observe/robots-cache.ts';
 import { createQueue } from './results/concurrency-limit.ts';
 import { Dispatcher } from './sharing/dispatch.ts';
+import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
 /** RunInstances: AWS lets so many calls through at once, and then so many a second. */
 const LAUNCH_BURST = 5;
@@ -97,5 +97,18 @@ function remembered(prepare: () => Promise<LaunchTemplate>): () => Promise<Launc
       throw error;
     });
     return template;
+  };
+}
+
+/** For `watchStore`: records the stall cause for the watchdog and raises an alarm. */
+export function bucketWatcher(core: Pick<Core, 'processState' | 'clock' | 'alarm'>): (detail: string | null) => void {
+  return (detail) => {
+    setStallCause(core.processState.stallCauses, 'lost-bucket', detail, core.clock.now());
+    const text =
+      detail === null
+        ? 'the bucket can be used again; instances upload the results they have kept'
+        : `the bucket cannot be used, so results stay on the instances: ${detail}. ${stallFacts('lost-bucket').remedy}`;
+    // An alarm that cannot be stored is in the log.
+    core.alarm(text).catch(() => undefined);
   };
 }

@@ -6,7 +6,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
 import { INSTANCE_PHASES, canMoveInstance, isServing } from '../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
-import type { CloudState, LaunchRequest } from '../cloud/compute.ts';
+import type { CloudState, LaunchRequest, LaunchFailure, StateReason } from '../cloud/compute.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -20,12 +20,12 @@ import type {
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
-import { readAnswer, readStateReason } from './launch-answers.ts';
 import { LaunchRequests } from './launch-requests.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
+import { REFUSAL_CAUSES } from '../cloud/compute.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 const INSTANCES = 'crawlfleet_instances';
@@ -363,3 +363,29 @@ function toRecord(row: InstanceRow, request: LaunchRequest, incident: AddressInc
     incident,
   };
 }
+
+/** A row's columns for the last call of its claim. */
+export interface AnswerColumns {
+  instance_id: string | null;
+  last_error: string | null;
+  answer: string | null;
+}
+
+/** The answer, and the rest of `last_error` when an earlier version stored the answer there. */
+export function readAnswer(row: AnswerColumns): { answer: LaunchFailure | null; lastError: string | null } {
+  if (row.answer !== null) return { answer: parseJson(row.answer) as LaunchFailure, lastError: row.last_error };
+  const old = row.instance_id === null && row.last_error !== null ? parseOld(row.last_error) : null;
+  return { answer: old, lastError: old === null ? row.last_error : null };
+}
+
+/** Up to version 7 of the tables: `refused pool: …`, `waiting throttled: …`, `used: …` and `unknown: …`. */
+function parseOld(text: string): LaunchFailure | null {
+  const [, cause, message = ''] = /^(?:refused|waiting) ([a-z]+): (.*)$/s.exec(text) ?? [];
+  const known = REFUSAL_CAUSES.find((c) => c === cause);
+  if (known) return { kind: 'refused', cause: known, message };
+  const [, word, said = ''] = /^(used|unknown): (.*)$/s.exec(text) ?? [];
+  if (word === undefined) return null;
+  return { kind: 'unknown', message: said, ...(word === 'used' ? { tokenUsed: true as const } : {}) };
+}
+
+export const readStateReason = (text: string | null): StateReason | null => parseJson(text) as StateReason | null;

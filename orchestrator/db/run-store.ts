@@ -6,8 +6,7 @@ import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { RUN_PHASES, canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { ListedRun } from '../control/model/report.ts';
-import type { RunReport } from '../control/model/report.ts';
+import type { ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
 import type {
   LockGuard,
@@ -18,7 +17,6 @@ import type {
   StopRequest,
   RunStore,
 } from '../control/model/stores.ts';
-import type { NumberReport } from '../control/model/report.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -33,11 +31,11 @@ import {
   throwIfFenced,
   underFence,
 } from './locks.ts';
-import { readListedRuns } from './product-lists.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
 import { createStaging } from './staging.ts';
+import { PUBLISHED } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
@@ -278,4 +276,26 @@ function toRecord(row: RunRow): RunRecord {
     report: parseJson(row.report) as RunReport | null,
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
   };
+}
+
+/**
+ * The newest ended runs over this list, at most `limit`. Held and cancelled runs do not count, because no person has
+ * approved them.
+ */
+export function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
+  return inQuery(db, async (knex) => {
+    const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(
+      knex('crawlfleet_runs')
+        .where({ list_key: listKey })
+        .whereIn('phase', PUBLISHED)
+        .where((any) => void any.whereNull('request').orWhereNot({ request: 'cancel' }))
+        .orderBy([
+          { column: 'started_at', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ])
+        .limit(limit)
+        .select('planned', 'list_accepted'),
+    );
+    return rows.map((row) => ({ products: toNumber(row.planned), accepted: toBoolean(row.list_accepted ?? 0) }));
+  });
 }

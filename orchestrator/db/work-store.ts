@@ -8,7 +8,6 @@ import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, chunkId, closeChunk, openItems, parseChunkId } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
-import { selectFailed } from './failed-products.ts';
 import { assertFence } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -305,4 +304,27 @@ async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readon
       });
   }
   return products;
+}
+
+/** In plan order, starting after number `after`; at most `limit`. */
+export function selectFailed(
+  db: Database,
+  runId: string,
+  after: number,
+  limit: number,
+  reasons: readonly FailureReason[] | undefined,
+): Promise<FailedProduct[]> {
+  return inQuery(db, async (knex) => {
+    const query = knex(ITEMS).where({ run_id: runId, outcome: 'failed' }).where('n', '>', after);
+    if (reasons) void query.whereIn('reason', [...reasons]);
+    const rows = await rowsOf<{ n: SqlNumber; product_id: string; reason: FailureReason; detail: string | null }>(
+      query
+        .orderBy('n')
+        .limit(limit)
+        .select('n', 'product_id', 'reason', 'detail')
+        // Only a few of a million products may have failed: finding them is one long scan.
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));
+  });
 }

@@ -1,10 +1,11 @@
 /** ELBv2's calls by name. */
-import type { QueryAction } from '../query-protocol.ts';
+import type { QueryAction, Params } from '../query-protocol.ts';
 import * as balancers from './load-balancer-actions.ts';
-import * as details from './detail-actions.ts';
 import type { ElbContext } from './registry.ts';
 import * as tags from './tag-actions.ts';
 import * as groups from './target-group-actions.ts';
+import type { XmlNode } from '../xml.ts';
+import { renderAttributes } from './render.ts';
 
 export function createElbActions(context: ElbContext): Map<string, QueryAction> {
   return new Map<string, QueryAction>([
@@ -15,9 +16,9 @@ export function createElbActions(context: ElbContext): Map<string, QueryAction> 
     ['DescribeLoadBalancerAttributes', (params) => balancers.describeLoadBalancerAttributes(params, context)],
     ['CreateListener', (params) => balancers.createListener(params, context)],
     ['DescribeListeners', (params) => balancers.describeListeners(params, context)],
-    ['DescribeListenerAttributes', (params) => details.describeListenerAttributes(params, context)],
+    ['DescribeListenerAttributes', (params) => describeListenerAttributes(params, context)],
     ['DeleteListener', (params) => balancers.deleteListener(params, context)],
-    ['DescribeCapacityReservation', (params) => details.describeCapacityReservation(params, context)],
+    ['DescribeCapacityReservation', (params) => describeCapacityReservation(params, context)],
     ['CreateTargetGroup', (params) => groups.createTargetGroup(params, context)],
     ['DescribeTargetGroups', (params) => groups.describeTargetGroups(params, context)],
     ['DeleteTargetGroup', (params) => groups.deleteTargetGroup(params, context)],
@@ -30,4 +31,18 @@ export function createElbActions(context: ElbContext): Map<string, QueryAction> 
     ['RemoveTags', (params) => tags.removeTags(params, context)],
     ['DescribeTags', (params) => tags.describeTags(params, context)],
   ]);
+}
+
+/** AWS's defaults for an HTTP listener. */
+const LISTENER_ATTRIBUTES = new Map([['routing.http.response.server.enabled', 'true']]);
+
+export function describeListenerAttributes(params: Params, { registry }: ElbContext): XmlNode {
+  registry.listener(params.need('ListenerArn'));
+  return renderAttributes(LISTENER_ATTRIBUTES);
+}
+
+/** None was requested. */
+export function describeCapacityReservation(params: Params, { registry }: ElbContext): XmlNode {
+  registry.loadBalancer(params.need('LoadBalancerArn'));
+  return { CapacityReservationState: null, DecreaseRequestsRemaining: 0 };
 }

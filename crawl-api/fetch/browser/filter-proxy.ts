@@ -5,15 +5,15 @@
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, Agent } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { forwardRequest } from './forward-request.ts';
 import type { ConnectOptions } from './guarded-connect.ts';
-import { checkHost } from './guarded-connect.ts';
+import { checkHost, connectGuarded } from './guarded-connect.ts';
 import { openTunnel } from './open-tunnel.ts';
 import { ProxyGate } from './proxy-gate.ts';
-import { UpstreamAgent } from './upstream-agent.ts';
+import type { Duplex } from 'node:stream';
 
 /** The proxy itself answers requests for this host, which proves that the browser has the credential. */
 export const CHECK_URL = 'http://filter-proxy.invalid/';
@@ -148,4 +148,22 @@ function answerRaw(socket: Socket, status: number, text: string): void {
   socket.on('error', () => {});
   const challenge = status === 407 ? 'proxy-authenticate: Basic realm="filter-proxy"\r\n' : '';
   socket.end(`HTTP/1.1 ${status} Refused\r\n${challenge}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
+}
+
+/** As many as a browser itself would open to one host. */
+const MAX_PER_HOST = 6;
+/** Shorter than what web servers use, so that a request does not meet a connection that is being closed. */
+const IDLE_MS = 4_000;
+
+export class UpstreamAgent extends Agent {
+  readonly #options: ConnectOptions;
+
+  constructor(options: ConnectOptions) {
+    super({ keepAlive: true, maxSockets: MAX_PER_HOST, maxFreeSockets: MAX_PER_HOST, timeout: IDLE_MS });
+    this.#options = options;
+  }
+
+  override createConnection(target: { host?: string | null; port?: number | string | null }): Duplex {
+    return connectGuarded(target.host ?? '', Number(target.port ?? 80), this.#options);
+  }
 }

@@ -2,38 +2,16 @@
  * Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each; a test enforces
  * that.
  */
-import { browser } from './browser.ts';
-import { bucket } from './bucket.ts';
-import { bucketRights } from './bucket-rights.ts';
-import { bucketSettings } from './bucket-settings.ts';
-import { bundle } from './bundle.ts';
+import { browser, diskSpace, nodeVersion, privateFiles, settings } from './machine.ts';
+import { bucket, bucketSettings, bucketRights } from './bucket.ts';
+import { bundle, plan, quota, prices, userData } from './run.ts';
 import { callback } from './callback.ts';
 import type { Check } from './check.ts';
-import { credentials } from './credentials.ts';
-import { database } from './database.ts';
-import { databaseRights } from './database-rights.ts';
-import { diskSpace } from './disk-space.ts';
-import { ec2Rights } from './ec2-rights.ts';
-import { elbRights } from './elb-rights.ts';
-import { endpoint } from './endpoint.ts';
-import { endpointClock } from './endpoint-clock.ts';
+import { credentials, endpoint, endpointClock, ec2Rights, elbRights } from './account.ts';
+import { database, databaseRights, schema, products, results, otherRun } from './database.ts';
 import { image } from './image.ts';
-import { loadBalancer } from './load-balancer.ts';
-import { nodeVersion } from './node-version.ts';
-import { otherRun } from './other-run.ts';
-import { plan } from './plan.ts';
-import { prices } from './prices.ts';
-import { privateFiles } from './private-files.ts';
-import { products } from './products.ts';
-import { quota } from './quota.ts';
-import { results } from './results.ts';
-import { robots } from './robots.ts';
-import { schema } from './schema.ts';
-import { securityGroups } from './security-groups.ts';
-import { settings } from './settings.ts';
-import { subnets } from './subnets.ts';
-import { userAgent } from './user-agent.ts';
-import { userData } from './user-data.ts';
+import { loadBalancer, subnets, securityGroups } from './network.ts';
+import { robots, userAgent } from './site.ts';
 
 export const ALL_CHECKS: readonly Check[] = [
   // This machine.

@@ -17,20 +17,19 @@ import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
 import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../alarm-once.ts';
-import { isUnavailable } from '../decide/ban-policy.ts';
-import { isRoutine, parseBody } from './callback-body.ts';
+import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';
 import type { Core } from '../model/core.ts';
 import { maxChunksByTime, slotLimit } from '../decide/decide.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import { fencedOrders, orderInput } from './heartbeat-orders.ts';
-import { isShardComplete, ordersFor } from './orders.ts';
+import { fencedOrders, orderInput, isShardComplete, ordersFor } from './orders.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { recordIncident } from './incident-report.ts';
 import type { World } from '../model/world.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
 
 /** A callback as it came in: its headers. */
 export interface Callback {
@@ -349,4 +348,26 @@ export class Callbacks {
 
 function refuse(status: number, error: string): CallbackReply {
   return { status, body: JSON.stringify({ ok: false, error }), signature: null };
+}
+
+/**
+ * True when a heartbeat only reports that the instance goes on crawling, as most do. Then the last observed world is
+ * good enough for the reply, and the loop need not wake up; a large fleet sends hundreds of heartbeats a second.
+ */
+export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
+  const { progress, offered, transferred, parts, incident, problem } = heartbeat;
+  const news = offered.length + transferred.length + parts.length > 0 || incident !== null || problem !== null;
+  return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
+}
+
+/** The body parsed by its schema, or what is wrong with it. */
+export function parseBody<T>(
+  schema: { parse(value: unknown): T },
+  body: Uint8Array,
+): { ok: true; value: T } | { ok: false; error: string } {
+  try {
+    return { ok: true, value: schema.parse(JSON.parse(Buffer.from(body).toString('utf8'))) };
+  } catch (error) {
+    return { ok: false, error: describeError(error).slice(0, 500) };
+  }
 }

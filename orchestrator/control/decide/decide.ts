@@ -5,7 +5,7 @@
 import { dueChunks } from '../../../shared/domain/sharing.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import type { Action } from '../model/actions.ts';
-import { behindBalancer, mustEnd } from '../launching/launch-behind-balancer.ts';
+import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admission.ts';
 import { haltReason, isRotatingAddress, isUnavailable } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
@@ -15,7 +15,6 @@ import type { WorkerWorld } from '../sharing/workers.ts';
 import type { LimitsByTime } from '../sharing/rebalance.ts';
 import { limitsByTime } from '../sharing/rebalance.ts';
 import { rotations } from './address-rotation.ts';
-import { admitLaunches } from '../launching/launch-admission.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
@@ -25,11 +24,10 @@ import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.
 import { shardsOf } from '../sharing/shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isDown } from '../model/world.ts';
+import { isDown, isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from '../model/world.ts';
-import { isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';
 
 /** Everything to do now. An empty list means: wait for something to change, or for time to pass. */
 export function decide(world: World): Action[] {

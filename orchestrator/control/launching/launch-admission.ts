@@ -5,6 +5,9 @@ import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './budget.ts';
 import { isTrial, poolKey } from './pools.ts';
 import type { World } from '../model/world.ts';
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { isDraining } from '../model/run-deadlines.ts';
+import { isGivenUp } from '../model/world.ts';
 
 /**
  * Leaves out the claims that `run.max_cost` does not allow (with an alarm), and the launches that should wait for the
@@ -61,4 +64,22 @@ function oneAtATime(world: World, actions: readonly Action[]): Action[] {
 
 function isFirstCall(world: World, { slot, epoch }: EpochId): boolean {
   return world.instances.some((r) => r.slot === slot && r.epoch === epoch && r.attempts === 0);
+}
+
+/**
+ * Leaves out the launches that would only cost money: no instance is launched before the balancer was first created,
+ * and none after it was refused.
+ */
+export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
+  if (world.run.balancer !== null) return [...actions];
+  if (world.balancerRefused === true) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
+  if (world.instances.some((r) => r.instanceId !== null)) return [...actions];
+  const asked = new Set(world.instances.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
+  return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
+}
+
+/** True when the balancer was refused and no instance has anything left to crawl: the run has to end. */
+export function mustEnd(world: World): boolean {
+  if (world.balancerRefused !== true || world.run.balancer !== null || isDraining(world)) return false;
+  return !world.instances.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
 }

@@ -1,7 +1,7 @@
 /** The end of a run: every product gets an outcome, the rows are published, the report is written. */
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { actualCost } from '../../plan/prices.ts';
-import { banNotes, bansOf } from './ban-report.ts';
+import { banNotes, bansOf, numberNotes } from './report.ts';
 import type { Core } from '../model/core.ts';
 import { launchEndOf } from '../launching/launch-end.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
@@ -9,9 +9,7 @@ import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
-import type { RunReport } from '../model/report.ts';
-import type { ShardReport } from '../model/report.ts';
-import { numberNotes } from './number-report.ts';
+import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';

@@ -1,12 +1,13 @@
 /**
- * Takes back the chunks that instances return, and decides which ones to request. The database alone decides who owns a
- * chunk; the state here only keeps this main server from requesting twice (docs/decisions/rebalancing.md).
+ * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone decides who owns a
+ * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/rebalancing.md).
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
+import { loadParts } from '../results/load-parts.ts';
 
 /** After this many heartbeats without a returned chunk, the instance has begun all of its chunks. */
 const PATIENCE_HEARTBEATS = 8;
@@ -67,4 +68,29 @@ export class Transfers {
     const chunks = await core.work.chunksOf(core.runId, slot, epoch);
     return chunks.slice(0, count).map((c) => c.id);
   }
+}
+
+/**
+ * Its parts are loaded first, so that only products without a result go out again, each chunk as its next generation.
+ * The instance keeps its epoch: once its ban is over it takes new chunks. Every step is idempotent.
+ */
+export async function reassignProducts(core: Core, world: World, slot: number, epoch: number): Promise<void> {
+  const record = await core.fleet.get(world.run.id, slot, epoch);
+  if (!record?.incident || record.incident.returnedAtMs !== null) return;
+  // A product whose result is still on its way would be crawled twice. That costs a page; waiting for ever would cost
+  // the run.
+  const patienceMs = record.incident.atMs + world.limits.uploadMs;
+  if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
+  await loadParts(core, { slot, epoch });
+  const returned = await core.work.returnChunks(world.run.id, slot, epoch, core.fence, core.clock.now());
+  await core.fleet.recordReturned(world.run.id, slot, epoch, core.fence, core.clock.now());
+  core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');
+}
+
+/** True when the ledger has parts for every outcome that the instance counts. */
+async function isAllUploaded(core: Core, record: InstanceRecord): Promise<boolean> {
+  const { stored, gone, failed } = record.progress ?? { stored: 0, gone: 0, failed: 0 };
+  const { slot, epoch } = record;
+  const parts = await core.results.parts(core.runId, { slot, epoch });
+  return parts.reduce((sum, p) => sum + p.products, 0) >= stored + gone + failed;
 }

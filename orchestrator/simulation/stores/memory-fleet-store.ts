@@ -5,7 +5,6 @@ import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { canMoveInstance, isServing } from '../../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
-import { claimedRecord } from '../../control/launching/claimed-record.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -213,4 +212,42 @@ function copyIncident(run: MemoryRun, slot: number, epoch: number): void {
   const { verdict, rule, atMs, untilMs, returnedAtMs, overAtMs } = last;
   const incident: AddressIncident = { verdict, rule, atMs, untilMs, returnedAtMs, overAtMs };
   put(run, { ...record, incident });
+}
+
+export function claimedRecord(
+  { slot, epoch, request, token }: EpochId & { request: LaunchRequest; token: string },
+  nowMs: number,
+): InstanceRecord {
+  return {
+    slot,
+    epoch,
+    phase: 'claimed',
+    phaseAtMs: nowMs,
+    reason: null,
+    instanceId: null,
+    address: null,
+    zone: null,
+    request,
+    token,
+    attempts: 0,
+    answer: null,
+    lastError: null,
+    claimedAtMs: nowMs,
+    launchedAtMs: null,
+    terminatedAtMs: null,
+    cloudState: null,
+    stateReason: null,
+    registered: false,
+    publicKey: null,
+    counter: 0,
+    lastHeartbeatAtMs: null,
+    progress: null,
+    problem: null,
+    sealed: false,
+    rotateAtMs: null,
+    manifestKey: null,
+    manifestSha256: null,
+    consoleOutput: null,
+    incident: null,
+  };
 }

@@ -1,7 +1,7 @@
 /** The check of what instances fetch: green only where the run can have it. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bundle } from '../../../orchestrator/cli/checks/bundle.ts';
+import { bundle } from '../../../orchestrator/cli/checks/run.ts';
 import type { CheckContext } from '../../../orchestrator/cli/checks/check.ts';
 import { nodeToFetch } from '../../../orchestrator/cli/checks/node-for-instances.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';

@@ -2,9 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
-import { orderInput } from '../../../orchestrator/control/callbacks/heartbeat-orders.ts';
+import { orderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
 import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';

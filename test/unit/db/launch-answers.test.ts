@@ -1,6 +1,6 @@
 /** What EC2 answered, from rows of this version and of those before it. */
 import { describe, expect, it } from 'vitest';
-import { readAnswer } from '../../../orchestrator/db/launch-answers.ts';
+import { readAnswer } from '../../../orchestrator/db/fleet-store.ts';
 
 const row = (last_error: string | null, instance_id: string | null = null) => ({
   instance_id,

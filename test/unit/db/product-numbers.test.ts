@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import knexFactory from 'knex';
-import { onNumbers, runsOf } from '../../../orchestrator/db/product-numbers.ts';
+import { onNumbers, runsOf } from '../../../orchestrator/db/load-part.ts';
 
 const knex = knexFactory({ client: 'mysql2' });
 const range = (first: number, last: number): number[] => Array.from({ length: last - first + 1 }, (_, i) => first + i);
