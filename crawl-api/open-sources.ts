@@ -15,8 +15,7 @@ import { PageExtractor } from './extract/page-extractor.ts';
 import type { BrowserSource } from './fetch/browser/browser-source.ts';
 import type { OpenExtractor } from './fetch/page-fetcher.ts';
 import { PageFetcher } from './fetch/page-fetcher.ts';
-import type { PageSource } from './fetch/page-result.ts';
-import { StartingSource } from './fetch/starting-source.ts';
+import type { PageSource, FetchHooks, PageResult } from './fetch/page-result.ts';
 
 export interface SourceParts {
   settings: InstanceSettings;
@@ -134,4 +133,42 @@ function createGuard({ settings, address, metadataEndpoint }: SourceParts): Addr
 /** Address of the local listener: loopback, and the instance's own 127.x address where instances share a machine. */
 export function localAddressOf(address: string): string {
   return isIPv4(address) && address.startsWith('127.') ? address : '127.0.0.1';
+}
+
+export class StartingSource implements PageSource {
+  readonly #starting: Promise<PageSource | null>;
+  #started: PageSource | null = null;
+
+  /** @param starting when it rejects, the owner ends the program */
+  constructor(starting: Promise<PageSource>) {
+    this.#starting = starting.then(
+      (source) => (this.#started = source),
+      () => null,
+    );
+  }
+
+  /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
+  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+    const source = this.#started ?? (await this.#waitFor(signal));
+    return source === null ? { kind: 'stopped' } : source.fetch(url, hooks, signal);
+  }
+
+  /** Waits for a pending start, so that nothing is left running. */
+  async close(): Promise<void> {
+    const source = await this.#starting;
+    await source?.close();
+  }
+
+  /** Null when the caller has given up. */
+  async #waitFor(signal: AbortSignal): Promise<PageSource | null> {
+    const { promise: aborted, resolve } = Promise.withResolvers<null>();
+    const onAbort = (): void => resolve(null);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      return await Promise.race([this.#starting.then((source) => source ?? aborted), aborted]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
 }

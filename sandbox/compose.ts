@@ -1,10 +1,9 @@
 /** Assembles the sandbox: network, EC2 with its hosts, ELBv2, S3, and the endpoint in front of them. */
-import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { randomBytes, createHash } from 'node:crypto';
+import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { Random } from '../shared/ports/random.ts';
-import { lockDataFolder } from './data-lock.ts';
 import { ConditionBoard } from './conditions.ts';
 import { createEc2Actions } from './ec2/actions.ts';
 import { createCatalogue } from './ec2/catalogue.ts';
@@ -26,10 +25,16 @@ import { BucketStore } from './s3/bucket-store.ts';
 import { MultipartUploads } from './s3/multipart-uploads.ts';
 import { createQuotasActions } from './quotas/actions.ts';
 import { startEndpoint } from './server/endpoint.ts';
-import { createStsActions } from './sts/actions.ts';
 import type { StandInPlace } from './flags.ts';
-import type { StandIn } from './stand-in/stand-in.ts';
-import { openStandIn } from './stand-in/open-stand-in.ts';
+import { createServer } from 'node:net';
+import { AppError } from '../shared/domain/errors.ts';
+import { ACCOUNT_ID } from './ids.ts';
+import type { QueryAction } from './query-protocol.ts';
+import { openBootedIds } from './stand-in/booted-ids.ts';
+import type { ForeignPlace } from './stand-in/foreign-ec2.ts';
+import { openForeignEc2 } from './stand-in/foreign-ec2.ts';
+import type { StandInParts } from './stand-in/stand-in.ts';
+import { StandIn } from './stand-in/stand-in.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };
@@ -175,4 +180,43 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     await closeParts();
     throw error;
   }
+}
+
+/**
+ * Holds the folder until `release`, or until this process ends: an abstract socket is a name in the kernel, so a killed
+ * sandbox leaves nothing behind. Throws AppError `sandbox-failed` when another sandbox holds it.
+ */
+export async function lockDataFolder(folder: string): Promise<{ release: () => Promise<void> }> {
+  const name = createHash('sha256').update(realpathSync(folder)).digest('hex');
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ path: `\0crawlfleet-sandbox-${name}` }, resolve);
+  }).catch((cause: unknown) => {
+    throw new AppError('sandbox-failed', `Another sandbox is using the data folder ${folder}`, {
+      hint: 'Give each sandbox its own --data folder, or end the other one.',
+      cause,
+    });
+  });
+  return { release: () => new Promise((resolve) => server.close(() => resolve())) };
+}
+
+/** Every caller is the account itself: keys are not checked here. */
+export function createStsActions(): Map<string, QueryAction> {
+  return new Map<string, QueryAction>([
+    ['GetCallerIdentity', () => ({ Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID })],
+  ]);
+}
+
+export interface StandInOptions extends ForeignPlace, Omit<StandInParts, 'foreign' | 'booted'> {
+  dataDir: string;
+}
+
+export async function openStandIn({ endpoint, region, runId, dataDir, ...parts }: StandInOptions): Promise<StandIn> {
+  const foreign = await openForeignEc2({ endpoint, region, runId });
+  const booted = await openBootedIds(join(dataDir, 'booted-instances'));
+  const standIn = new StandIn({ ...parts, foreign, booted });
+  standIn.start();
+  parts.log.write('stand-in', { endpoint, runId });
+  return standIn;
 }

@@ -7,14 +7,16 @@ import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { Transform } from 'node:stream';
+import { Transform, PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { RUNTIME_NAME, createMember, entryHead, entryTail } from './archive.ts';
 import type { NodeRelease, RuntimePlatform } from './node-release.ts';
 import { NODE_RELEASES, NODE_VERSION } from './node-release.ts';
 import { fetchPackage, hashFile } from './npm-package.ts';
-import { openPackageFile } from './package-file.ts';
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { Parser } from 'tar';
 
 /** Node for one platform, compressed: a tar entry as a separate gzip member. */
 export interface PackedRuntime {
@@ -235,4 +237,40 @@ function installed(packageName: string, file: string): string[] {
   } catch {
     return [];
   }
+}
+
+/**
+ * The file as a stream, which fails with `runtime-unavailable` when the package is damaged or lacks a file of that name
+ * and size.
+ */
+export function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
+  const content = new PassThrough({ highWaterMark: 1_048_576 });
+  let found = false;
+  const damaged = (why: string, cause?: unknown): void =>
+    void content.destroy(
+      new AppError('runtime-unavailable', `${archive} is not the npm package it should be: ${why}`, {
+        hint: `Remove ${archive}.`,
+        ...(cause === undefined ? {} : { cause }),
+      }),
+    );
+  const parser = new Parser({
+    strict: true,
+    onReadEntry(entry) {
+      if (entry.path !== name || entry.size !== sizeBytes || entry.type !== 'File' || found) {
+        entry.resume();
+        return;
+      }
+      found = true;
+      entry.pipe(content);
+    },
+  });
+  parser.on('end', () => {
+    if (!found) damaged(`it has no ${name} of ${sizeBytes} bytes`);
+  });
+  parser.on('error', (error: unknown) => damaged('it cannot be read', error));
+  const source = createReadStream(archive);
+  const unzipped = createGunzip();
+  for (const stream of [source, unzipped]) stream.on('error', (error: unknown) => damaged('it cannot be read', error));
+  source.pipe(unzipped).pipe(parser);
+  return content;
 }

@@ -10,7 +10,6 @@ import { encodeSettingsLine } from '../shared/wire/settings.ts';
 import { quote } from './bash.ts';
 import { browserSetup } from './browser-setup.ts';
 import { fetchBundle } from './fetch-bundle.ts';
-import { powerOffTimer } from './power-off-timer.ts';
 import { serviceUnit } from './service-unit.ts';
 
 /** EC2's limit, before base64. */
@@ -63,3 +62,39 @@ give_up() {
 trap 'give_up "line $LINENO"' ERR
 trap 'give_up "the script ended early"' EXIT
 `;
+
+/**
+ * Lines for bash, run as root before anything that can fail. The timer is a unit in a file, because transient timers vanish
+ * at a stop and start. It has two triggers, and the first one to fire counts:
+ *
+ * - The wall-clock time. It is persistent: a machine that was stopped and is started after that time powers off at
+ *   once.
+ * - The length of the whole run since this boot, which a wrong clock cannot delay.
+ */
+export function powerOffTimer({ startedAt, powerOffAt }: Pick<InstanceSettings, 'startedAt' | 'powerOffAt'>): string {
+  const atSeconds = Math.ceil(Date.parse(powerOffAt) / 1_000);
+  const longestSeconds = Math.max(60, Math.ceil((Date.parse(powerOffAt) - Date.parse(startedAt)) / 1_000));
+  return `power_off_at=${atSeconds}
+cat > /etc/systemd/system/crawlfleet-power-off.service <<'UNIT'
+[Unit]
+Description=Powers the crawlfleet machine off
+FailureAction=poweroff-force
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/systemctl poweroff --no-block
+UNIT
+cat > /etc/systemd/system/crawlfleet-power-off.timer <<UNIT
+[Unit]
+Description=Latest end of this crawlfleet machine
+[Timer]
+OnCalendar=$(date -u -d "@$power_off_at" '+%Y-%m-%d %H:%M:%S UTC')
+Persistent=true
+OnBootSec=${longestSeconds}s
+AccuracySec=1s
+[Install]
+WantedBy=timers.target
+UNIT
+systemctl daemon-reload
+systemctl enable --now crawlfleet-power-off.timer
+`;
+}

@@ -3,9 +3,9 @@
  * invalid bytes become U+FFFD.
  */
 import { TextDecoder } from 'node:util';
-import { loadDetector, loadedDetector } from './charset-detector.ts';
 import { HEAD_BYTES, chooseCharset, guessCharset } from './charset.ts';
 import { Utf8Decoder } from './utf8-decoder.ts';
+import type { Guess } from './charset.ts';
 
 export interface TextEvents {
   onText: (text: string) => void;
@@ -108,4 +108,20 @@ function createDecoder(charset: string): Decoder {
   if (charset === 'utf-8') return new Utf8Decoder();
   const decoder = new TextDecoder(charset);
   return { decode: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
+}
+
+let guess: Guess | null = null;
+
+/** Null until the library is loaded. */
+export const loadedDetector = (): Guess | null => guess;
+
+/** Never rejects: without the library, nothing is guessed. */
+export async function loadDetector(): Promise<Guess> {
+  try {
+    const { analyse } = await import('chardet');
+    guess ??= (bytes) => analyse(bytes);
+  } catch {
+    guess ??= () => [];
+  }
+  return guess;
 }

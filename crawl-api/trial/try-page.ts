@@ -7,11 +7,15 @@ import type { PageKind } from '../extract/page-extractor.ts';
 import { PageExtractor } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/trace.ts';
 import { expectBy } from '../fetch/browser/expected-elements.ts';
-import type { PageResult } from '../fetch/page-result.ts';
-import type { Hop } from './fetch-once.ts';
-import { fetchOnce } from './fetch-once.ts';
-import { serveFile } from './file-server.ts';
+import type { PageResult, PageSource } from '../fetch/page-result.ts';
 import { openSource } from './open-source.ts';
+import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { listen, stopListening } from '../server/listen.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
@@ -77,4 +81,79 @@ function describeTrace(trace: Trace): (TrialAnswer & { outcome: 'read' })['trace
     field,
     steps: steps.map(({ step, count, values }) => ({ step: describeStep(step), count, values })),
   }));
+}
+
+/** Delay between two hops: no pace is configured here, and one second harms no site. */
+const HOP_MS = 1_000;
+
+export interface Hop {
+  url: string;
+  /** Null when no reply came. */
+  status: number | null;
+}
+
+export interface TrialPage {
+  /** Of the last request; never a redirect that was followed. */
+  result: PageResult;
+  requests: Hop[];
+}
+
+export async function fetchOnce(source: PageSource, url: string, clock: Clock): Promise<TrialPage> {
+  const requests: Hop[] = [];
+  const signal = new AbortController().signal;
+  const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
+  for (let target = url; ;) {
+    const result = await source.fetch(target, hooks, signal);
+    requests.push({ url: target, status: result.kind === 'stopped' ? null : (result.reply?.status ?? null) });
+    if (result.kind !== 'redirect') return { result, requests };
+    const { to, reply } = result;
+    const refusal = !isSameSite(target, to)
+      ? `leaves the site: to ${to}`
+      : requests.length > MAX_REDIRECTS
+        ? `more than ${MAX_REDIRECTS} redirects: the next one leads to ${to}`
+        : null;
+    if (refusal !== null)
+      return { result: { kind: 'failed', reason: 'redirect', detail: refusal, reply, retryAfterMs: null }, requests };
+    target = to;
+    await clock.sleep(HOP_MS);
+  }
+}
+
+export interface FileServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** A saved page has lost its headers; its format is detected as for a site that sends none. */
+const TYPES: Record<string, string> = {
+  '.html': 'text/html',
+  '.htm': 'text/html',
+  '.xhtml': 'application/xhtml+xml',
+  '.xml': 'application/xml',
+  '.json': 'application/json',
+};
+
+/** Rejects when the file cannot be read. */
+export async function serveFile(file: string): Promise<FileServer> {
+  const bytes = await readFile(file);
+  const type = TYPES[path.extname(file).toLowerCase()];
+  // Other programs on the machine must not get the file by guessing the port.
+  const route = `/${randomUUID()}`;
+  const server = await listen(
+    (request, response) => {
+      if (request.url !== route) {
+        response.writeHead(404).end();
+        return;
+      }
+      response.writeHead(200, {
+        'content-length': bytes.length,
+        ...(type === undefined ? {} : { 'content-type': type }),
+      });
+      response.end(bytes);
+    },
+    '127.0.0.1',
+    0,
+  );
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}${route}`, close: () => stopListening(server) };
 }

@@ -1,5 +1,5 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
@@ -7,7 +7,7 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
 import type { RunReport } from '../control/model/report.ts';
-import type { RunRecord } from '../control/model/stores.ts';
+import type { RunRecord, WorkStore } from '../control/model/stores.ts';
 import type { Config } from './config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
 import type { Interrupts } from './interrupts.ts';
@@ -16,7 +16,10 @@ import type { ProgressPrinter } from './progress.ts';
 import { renderReport } from './render-report.ts';
 import type { Session, Stores } from './run-session.ts';
 import { stateDirOf } from './run-session.ts';
-import { writeUnfinished } from './unfinished-file.ts';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { NOT_CRAWLED } from '../../shared/domain/outcome.ts';
+import { listFailed } from './list-failed.ts';
 
 export interface CarryOutOptions {
   runId: string;
@@ -115,4 +118,29 @@ function writeReport(report: RunReport, folder: string, output: Output): string 
     output.line(`! the report cannot be written to ${file}: ${describeError(error)}`);
     return `in the database only: orchestrator status ${report.run}`;
   }
+}
+
+/**
+ * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
+ * when no product is unfinished. Rejects when the file cannot be written.
+ */
+export async function writeUnfinished(
+  work: WorkStore,
+  runId: string,
+  folder: string,
+): Promise<{ file: string; products: number } | null> {
+  if ((await work.failedProducts(runId, 0, 1, NOT_CRAWLED)).length === 0) return null;
+  let products = 0;
+  const lines = async function* (): AsyncGenerator<string> {
+    for await (const { id, reason } of listFailed(work, runId, NOT_CRAWLED)) {
+      products++;
+      yield `${JSON.stringify({ id, reason })}\n`;
+    }
+  };
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'unfinished.ndjson');
+  // Whole or not at all: the user may feed it to the next run.
+  await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
+  renameSync(`${file}.new`, file);
+  return { file, products };
 }

@@ -12,7 +12,8 @@ import type { FaultBook } from '../faults.ts';
 import { faultRuleSchema } from '../faults.ts';
 import type { Answer } from './answer.ts';
 import { readBody } from './http-body.ts';
-import { commandInstance } from './instance-commands.ts';
+import type { Instance } from '../ec2/instance.ts';
+import { MACHINE_EVENTS } from '../ec2/machine-host.ts';
 
 export const CONTROL_PREFIX = '/_crawlfleet/';
 const MAX_BODY_BYTES = 1_000_000;
@@ -114,4 +115,50 @@ function hasToken(request: IncomingMessage, token: string): boolean {
 
 function json(status: number, content: unknown): Answer {
   return { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify(content), faults: null };
+}
+
+const commandSchema = z.strictObject({
+  do: z.enum([...MACHINE_EVENTS, 'stop', 'start', 'retire', 'terminate', 'protect', 'unprotect']),
+});
+
+/** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is in the wrong state. */
+export function commandInstance(
+  id: string,
+  body: unknown,
+  { fleet, host }: { fleet: Fleet; host: MachineHost },
+): { id: string; state: string } {
+  const command = commandSchema.parse(body).do;
+  const instance = fleet.find(id);
+  if (!instance) throw new AwsError('InvalidInstanceID.NotFound', `There is no instance ${id}`, 404);
+  carryOut(command, instance, fleet, host);
+  return { id, state: instance.state };
+}
+
+function carryOut(
+  command: z.infer<typeof commandSchema>['do'],
+  instance: Instance,
+  fleet: Fleet,
+  host: MachineHost,
+): void {
+  switch (command) {
+    case 'stop':
+      fleet.stop(instance);
+      return;
+    case 'start':
+      fleet.start(instance);
+      return;
+    case 'retire':
+      fleet.retire(instance);
+      return;
+    case 'terminate':
+      fleet.terminate(instance, 'Server.InternalError');
+      return;
+    case 'protect':
+    case 'unprotect':
+      instance.isProtected = command === 'protect';
+      return;
+    default:
+      if (!host.befall(instance.id, command))
+        throw new AwsError('IncorrectState', `No program is running on ${instance.id}: nothing to ${command}`, 409);
+  }
 }

@@ -18,7 +18,6 @@ import { rotations } from './address-rotation.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
-import { isClosingOver, isOpenEpoch, notesOfOpenEpochs } from './open-epochs.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.ts';
 import { shardsOf } from '../sharing/shards.ts';
@@ -252,4 +251,32 @@ function decideEnd(world: World): Action[] {
   const late = world.nowMs > since + world.limits.uploadMs;
   if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });
   return actions;
+}
+
+/** Minimum time for closing the open epochs, however short the run was. */
+const SHORTEST_CLOSING_MS = 60_000;
+
+/** It may have uploaded parts that no main server has looked for. */
+export const isOpenEpoch = (record: InstanceRecord): boolean =>
+  record.manifestKey === null && record.publicKey !== null;
+
+/** A bucket that is gone or denies access must not block this run and every later one. */
+export function isClosingOver(world: World): boolean {
+  const { run, nowMs, loopStartedAtMs, limits } = world;
+  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs;
+  // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
+  if (lostSinceMs !== undefined && isDraining(world) && world.instances.every(isGivenUp))
+    return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;
+  return nowMs > Math.max(powerOffAtMs(run), loopStartedAtMs) + Math.max(2 * limits.uploadMs, SHORTEST_CLOSING_MS);
+}
+
+/** One alarm for each open epoch whose last results the run ends without; none before that moment. */
+export function notesOfOpenEpochs(world: World): Action[] {
+  if (!isClosingOver(world)) return [];
+  return world.instances.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
+    const detail =
+      `slot ${slot} epoch ${epoch}: the bucket cannot be searched for its last results, and the run ends without them; ` +
+      `orchestrator retry ${world.run.id} crawls those products again`;
+    return { kind: 'note', note: { key: `not closed ${slot}.${epoch}`, event: 'decision', detail }, alarm: true };
+  });
 }

@@ -6,7 +6,6 @@ import { TAG } from '../../cloud/compute.ts';
 import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../alarm-once.ts';
 import type { Core } from '../model/core.ts';
-import { ClockWatch } from './clock-watch.ts';
 import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import type { Forecast } from '../model/forecast.ts';
@@ -14,10 +13,10 @@ import { forecastRun } from '../sharing/forecast.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
-import { noteRefused } from '../model/rights.ts';
-import { allRights } from '../model/rights.ts';
+import { noteRefused, allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
 
 /**
  * Delay of the first poll after a call that changes something in AWS; each further delay is 1.5 times longer, up to the
@@ -260,4 +259,25 @@ function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: reado
   const sorted = lastLoadsMs.toSorted((a, b) => a - b);
   const usualMs = sorted[Math.floor(sorted.length / 2)] ?? 0;
   return uploadMs + usualMs * shards + (sorted.at(-1) ?? 0);
+}
+
+export class ClockWatch {
+  readonly #clock: Clock;
+  #offsetMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#offsetMs = clock.now() - clock.monotonic();
+  }
+
+  /**
+   * Milliseconds by which the wall clock has jumped since the last call, ahead or back; 0 below `toleranceMs`, which is
+   * drift.
+   */
+  look(toleranceMs: number): number {
+    const offsetMs = this.#clock.now() - this.#clock.monotonic();
+    const jumpMs = offsetMs - this.#offsetMs;
+    this.#offsetMs = offsetMs;
+    return Math.abs(jumpMs) < toleranceMs ? 0 : jumpMs;
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DataDetector } from '../../../crawl-api/fetch/browser/tls-records.ts';
+import { DataDetector } from '../../../crawl-api/fetch/browser/open-tunnel.ts';
 
 const record = (type: number, length: number): number[] => [
   type,

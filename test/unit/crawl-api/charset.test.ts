@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { loadDetector } from '../../../crawl-api/fetch/charset-detector.ts';
+import { loadDetector, TextReader } from '../../../crawl-api/fetch/text-reader.ts';
 import { metaCharset } from '../../../crawl-api/fetch/charset-labels.ts';
-import { TextReader } from '../../../crawl-api/fetch/text-reader.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
 
 // As in an instance after the first page that needs it; charset-detector.test.ts has that first page.

@@ -1,7 +1,7 @@
 /** Pages asked for while their source is still starting. */
 import { describe, expect, it } from 'vitest';
 import type { FetchHooks, PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
-import { StartingSource } from '../../../crawl-api/fetch/starting-source.ts';
+import { StartingSource } from '../../../crawl-api/open-sources.ts';
 
 const HOOKS: FetchHooks = { onStart: () => {}, onFirstByte: () => {} };
 const PAGE: PageResult = { kind: 'failed', reason: 'network', detail: 'x', reply: null, retryAfterMs: null };

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHECKSUMS, startChecksum } from '../../../sandbox/s3/checksums.ts';
-import { decodeAwsChunked } from '../../../sandbox/s3/chunked-body.ts';
+import { decodeAwsChunked } from '../../../sandbox/s3/receive-body.ts';
 import { compareKeys, keyToPath } from '../../../sandbox/s3/key-path.ts';
-import { listKeys } from '../../../sandbox/s3/listing.ts';
+import { listKeys } from '../../../sandbox/s3/list-actions.ts';
 import { readRange } from '../../../sandbox/s3/object-actions.ts';
-import { checkCaller } from '../../../sandbox/s3/presigned.ts';
+import { checkCaller } from '../../../sandbox/server/s3-endpoint.ts';
 
 const keys = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 }).filter((key) => key.isWellFormed());
 

@@ -2,8 +2,7 @@
 import { checkLaunches, checkLeftovers, checkSpend, checkWaits } from './fleet.ts';
 import type { History, Invariant, Violation } from './history.ts';
 import { checkLeases, checkOutcomes, checkResults, checkRows } from './products.ts';
-import { checkDeadline, checkPoliteness } from './time.ts';
-import { checkIntruders, checkSecrets } from './trust.ts';
+import { checkDeadline, checkPoliteness, checkIntruders, checkSecrets } from './time.ts';
 
 export const INVARIANTS: Record<Violation['invariant'], Invariant> = {
   I1: checkOutcomes,
