@@ -10,8 +10,8 @@ import { systemRandom } from '../shared/adapters/random.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
 import type { Sandbox } from './compose.ts';
 import { startSandbox } from './compose.ts';
+import { EndTimer } from './end-timer.ts';
 import { readFlags } from './flags.ts';
-import type { Clock } from '../shared/ports/clock.ts';
 
 /** Time limit for closing. Instances get two seconds to end; a hanging close must not delay the rest of the machine. */
 const CLOSE_LIMIT_MS = 15_000;
@@ -74,38 +74,3 @@ await main().catch((error: unknown) => {
   process.stderr.write(`sandbox: ${describeError(error)}${hint}\n`);
   process.exit(error instanceof AppError ? error.exitCode : 1);
 });
-
-/** Maximum delay of a Node timer. */
-const MAX_WAIT_MS = 2_147_483_647;
-
-export class EndTimer {
-  readonly #clock: Clock;
-  readonly #onEnd: () => void;
-  #atMs: number | null = null;
-  #waiting = new AbortController();
-
-  constructor(clock: Clock, onEnd: () => void) {
-    this.#clock = clock;
-    this.#onEnd = onEnd;
-  }
-
-  /** Null for never. */
-  get atMs(): number | null {
-    return this.#atMs;
-  }
-
-  /** A time in the past ends it now. */
-  set(atMs: number): void {
-    this.#waiting.abort();
-    this.#waiting = new AbortController();
-    this.#atMs = atMs;
-    void this.#wait(atMs, this.#waiting.signal);
-  }
-
-  async #wait(atMs: number, signal: AbortSignal): Promise<void> {
-    for (let leftMs = atMs - this.#clock.now(); leftMs > 0 && !signal.aborted; leftMs = atMs - this.#clock.now()) {
-      await this.#clock.sleep(Math.min(leftMs, MAX_WAIT_MS), signal);
-    }
-    if (!signal.aborted) this.#onEnd();
-  }
-}

@@ -7,7 +7,7 @@
  * Usage: main.ts FOLDER, with the pipe as stdin. Ends on its own.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { readFileSync, readdirSync } from 'node:fs';
+import { findMarked, markOf } from './marked-processes.ts';
 
 /** A process between fork and exec does not show the mark yet: only several scans without a match are proof. */
 const CLEAN_LOOKS = 4;
@@ -40,23 +40,3 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 process.stdin.resume();
 process.stdin.on('error', () => {});
 process.stdin.once('close', () => void killAll(markOf(folder)));
-
-/** Pids of processes whose environment has the mark. */
-export function findMarked(mark: string, proc = '/proc'): number[] {
-  return readdirSync(proc)
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return `\0${readFileSync(`${proc}/${name}/environ`, 'latin1')}`.includes(`\0${mark}`);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number)
-    .filter((pid) => pid !== process.pid);
-}
-
-/** The prefix of the environment entry that every program of an instance under this folder has. */
-export function markOf(folder: string): string {
-  return Buffer.from(`STATE_DIRECTORY=${folder}/`).toString('latin1');
-}

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { applyFilters } from '../../../sandbox/ec2/filters.ts';
 import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
-import { EndTimer } from '../../../sandbox/main.ts';
+import { EndTimer } from '../../../sandbox/end-timer.ts';
 import { FaultBook, faultRuleSchema } from '../../../sandbox/faults.ts';
 import { readFlags } from '../../../sandbox/flags.ts';
 import { MetadataTree } from '../../../sandbox/imds/metadata.ts';
