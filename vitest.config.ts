@@ -1,8 +1,13 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 // Kinds of tests (docs/testing.md). Unit tests and whole runs in memory (`faults`) are pure; the others may start processes and use
 // the private MariaDB and the Chromium that the global setups provide once.
 const globalSetup = ['./test/support/mariadb/global-setup.ts', './test/support/chromium/global-setup.ts'];
+
+// Workers, and the programs that tests start, keep what V8 has compiled: each start then costs half.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'crawlfleet-test-compile-cache');
 
 export default defineConfig({
   test: {
@@ -10,6 +15,8 @@ export default defineConfig({
     // A process test on two busy cores must not fail for slowness alone; the tests themselves wait for conditions.
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // Most tests wait for a process, a server or a browser: one worker more than the two cores of the machine that CI has.
+    maxWorkers: 3,
     tags: [
       {
         name: 'nightly',
@@ -38,16 +45,12 @@ export default defineConfig({
           globalSetup,
         },
       },
-      // Many processes a test: more than two tests at a time would only measure the machine. A group of its own, because
-      // projects of one group must agree about the workers, and the pure ones take as many as there are cores.
       {
         extends: true,
         test: {
           name: 'system',
           include: ['test/system/**/*.test.ts', 'test/chaos/**/*.test.ts'],
           globalSetup,
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
           testTimeout: 180_000,
         },
       },

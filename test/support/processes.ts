@@ -15,7 +15,7 @@ export interface CommandOptions {
   cwd?: string;
   /** Added to this process's environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** Default 60 s; then the whole process group is killed and `finished` rejects with what was printed. */
+  /** Default 50 s, less than a test may take; then the process group is killed and `finished` rejects with what was printed. */
   timeoutMs?: number;
   /** Written to stdin, which is then closed. */
   input?: string;
@@ -53,7 +53,7 @@ export function startCommand(file: string, args: readonly string[], options: Com
     if (child.pid !== undefined) killQuietly(to === 'group' ? -child.pid : child.pid, signal);
   };
   const finished = new Promise<CommandResult>((resolve, reject) => {
-    const timeoutMs = options.timeoutMs ?? 60_000;
+    const timeoutMs = options.timeoutMs ?? 50_000;
     const timer = setTimeout(() => {
       kill('SIGKILL', 'group');
       reject(new Error(`${file} ${args.join(' ')} did not end within ${timeoutMs} ms\n${stdout}\n${stderr}`));
