@@ -281,7 +281,7 @@ async function powerOffAt(atMs: number, clock: Clock, stop: AbortSignal, powerOf
   if (!stop.aborted) powerOff();
 }
 
-export function openQueue(
+function openQueue(
   { settings, clock, log }: { settings: InstanceSettings; clock: Clock; log: Log },
   folder: Pick<StateFolder, 'journalPath' | 'reservePath'>,
 ): { queue: Queue; journal: JournalFile } {

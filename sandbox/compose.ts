@@ -186,7 +186,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
  * Holds the folder until `release`, or until this process ends: an abstract socket is a name in the kernel, so a killed
  * sandbox leaves nothing behind. Throws AppError `sandbox-failed` when another sandbox holds it.
  */
-export async function lockDataFolder(folder: string): Promise<{ release: () => Promise<void> }> {
+async function lockDataFolder(folder: string): Promise<{ release: () => Promise<void> }> {
   const name = createHash('sha256').update(realpathSync(folder)).digest('hex');
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -202,17 +202,17 @@ export async function lockDataFolder(folder: string): Promise<{ release: () => P
 }
 
 /** Every caller is the account itself: keys are not checked here. */
-export function createStsActions(): Map<string, QueryAction> {
+function createStsActions(): Map<string, QueryAction> {
   return new Map<string, QueryAction>([
     ['GetCallerIdentity', () => ({ Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID })],
   ]);
 }
 
-export interface StandInOptions extends ForeignPlace, Omit<StandInParts, 'foreign' | 'booted'> {
+interface StandInOptions extends ForeignPlace, Omit<StandInParts, 'foreign' | 'booted'> {
   dataDir: string;
 }
 
-export async function openStandIn({ endpoint, region, runId, dataDir, ...parts }: StandInOptions): Promise<StandIn> {
+async function openStandIn({ endpoint, region, runId, dataDir, ...parts }: StandInOptions): Promise<StandIn> {
   const foreign = await openForeignEc2({ endpoint, region, runId });
   const booted = await openBootedIds(join(dataDir, 'booted-instances'));
   const standIn = new StandIn({ ...parts, foreign, booted });

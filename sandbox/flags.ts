@@ -21,7 +21,7 @@ export interface StandInPlace {
   runId: string;
 }
 
-export const USAGE = `usage: sandbox --data DIR [--port N] [--region R] [--allow-bundle SHA256]... [--control-token T] [--ends-at ISO] [--stand-in-for URL --run RUN]`;
+const USAGE = `usage: sandbox --data DIR [--port N] [--region R] [--allow-bundle SHA256]... [--control-token T] [--ends-at ISO] [--stand-in-for URL --run RUN]`;
 
 /** Throws AppError `usage`. */
 export function readFlags(args: readonly string[]): SandboxFlags {

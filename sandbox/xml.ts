@@ -2,7 +2,7 @@
 import { Parser } from 'htmlparser2';
 
 /** An array repeats its element; undefined omits it; null writes it empty. */
-export type XmlValue = string | number | boolean | null | undefined | XmlNode | XmlValue[];
+type XmlValue = string | number | boolean | null | undefined | XmlNode | XmlValue[];
 export interface XmlNode {
   [name: string]: XmlValue;
 }

@@ -12,7 +12,7 @@ import { loadLibraries, loaded } from './libraries.ts';
 import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 
-export interface CompiledField {
+interface CompiledField {
   field: Field;
   chain: CompiledChain;
 }

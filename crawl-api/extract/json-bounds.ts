@@ -6,9 +6,9 @@ import type { PageBudget } from './page-limits.ts';
 import { PageLimitError } from './page-limits.ts';
 
 /** Maximum nesting levels; shops have ten or twenty. */
-export const MAX_JSON_DEPTH = 1_000;
+const MAX_JSON_DEPTH = 1_000;
 /** Maximum arrays and objects of one text. 5 MB of shop products have a quarter of that. */
-export const MAX_JSON_CONTAINERS = 200_000;
+const MAX_JSON_CONTAINERS = 200_000;
 
 /**
  * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.

@@ -27,7 +27,7 @@ export type Extraction =
   | { rows: KeyedRow[]; missing: null; links: string[]; onlyDefaults?: true }
   | { rows: null; missing: string; links: string[]; partial?: PartialRow };
 
-export interface PartialRow {
+interface PartialRow {
   row: Row;
   marks?: ShownMarks;
   /** Every required field without a value. */

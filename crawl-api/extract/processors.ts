@@ -80,7 +80,7 @@ export function mapValues(values: readonly ChainValue[], read: (value: ChainValu
   return results;
 }
 
-export function trim(text: string): string {
+function trim(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 

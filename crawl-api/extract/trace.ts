@@ -2,7 +2,7 @@
 import type { ChainValue, Step } from '../../shared/domain/mapping.ts';
 import type { StepObserver } from './chain.ts';
 
-export interface TracedStep {
+interface TracedStep {
   step: Step;
   /** The first few values after the step, each shortened. */
   values: ChainValue[];

@@ -12,13 +12,13 @@ export const MAX_TEXT_CHARS = MAX_VALUE_BYTES * 4;
 export const MAX_JSON_CHARS = 2_000_000;
 
 /** Text that a database accepts: no NUL, no lone surrogates, at most MAX_VALUE_BYTES. */
-export function cleanText(text: string): string {
+function cleanText(text: string): string {
   const whole = text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
   return cutToBytes(whole.toWellFormed(), MAX_VALUE_BYTES);
 }
 
 /** The longest prefix of the text that fits the bytes without cutting a character in two. */
-export function cutToBytes(text: string, maxBytes: number): string {
+function cutToBytes(text: string, maxBytes: number): string {
   // A UTF-16 unit is at most three bytes, so most texts need no byte count.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   const bytes = Buffer.from(text);

@@ -150,7 +150,7 @@ const MEANINGS: Record<string, string> = {
 };
 
 /** One line: the meaning, where known, and the text of the error. */
-export function describeNetworkError(error: unknown): string {
+function describeNetworkError(error: unknown): string {
   const text = describeError(error) || 'unknown';
   const code = codeOf(error);
   const meaning = code !== null && Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined;

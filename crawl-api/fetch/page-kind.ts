@@ -69,7 +69,7 @@ export function findFileFormat(head: Uint8Array): string | null {
 }
 
 /** The kind of page by its first characters; null when they do not show it. */
-export function sniffKind(start: string): PageKind | null {
+function sniffKind(start: string): PageKind | null {
   const text = start.trimStart().slice(0, SNIFFED_CHARS);
   if (text.startsWith('<')) return sniffMarkup(text);
   return /^(?:\{\s*(?:"|\}|$)|\[\s*(?:[[{"\]\d-]|$))/.test(text) ? 'json' : null;

@@ -113,7 +113,7 @@ function createDecoder(charset: string): Decoder {
 let guess: Guess | null = null;
 
 /** Null until the library is loaded. */
-export const loadedDetector = (): Guess | null => guess;
+const loadedDetector = (): Guess | null => guess;
 
 /** Never rejects: without the library, nothing is guessed. */
 export async function loadDetector(): Promise<Guess> {

@@ -143,7 +143,7 @@ const NAVIGATES =
 const NOTICE_CHARS = 80;
 const BARE_SCRIPT_CHARS = 2_048;
 
-export function isScriptShell(body: string, shape: PageShape): boolean {
+function isScriptShell(body: string, shape: PageShape): boolean {
   const text = body.trim();
   if (text === '' || text.startsWith('{') || text.startsWith('[')) return false;
   if (!/<[a-z!/]/i.test(text)) return text.length <= BARE_SCRIPT_CHARS && NAVIGATES.test(text) && /[;)'"}]$/.test(text);

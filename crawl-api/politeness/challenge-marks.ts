@@ -6,7 +6,7 @@
  * count only where the caller has no required values (ban-rules.ts).
  */
 
-export interface HeaderTest {
+interface HeaderTest {
   name: string;
   /** Lower case; the header's value equals or begins with one of them. None: the header's presence is enough. */
   values?: string[];
@@ -14,7 +14,7 @@ export interface HeaderTest {
   statuses?: number[];
 }
 
-export interface ChallengeMark {
+interface ChallengeMark {
   /** Lower case; the source has all of them. */
   all: string[];
   /** Also on ordinary pages of some shops: counts only on a page with hardly any text, or with a refusing status. */

@@ -304,7 +304,7 @@ function isLessStored(judgement: Judgement, result: ItemResult): boolean {
 /**
  * Fails the product for its size when its result is too large for the journal, instead of retrying the write forever.
  */
-export function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void): void {
+function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void): void {
   try {
     record(result);
   } catch (error) {

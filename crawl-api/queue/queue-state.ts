@@ -407,7 +407,7 @@ export class QueueState {
 /** Numbers taken before their memory is freed. */
 const BLOCK = 1_024;
 
-export class NumberQueue {
+class NumberQueue {
   #numbers: number[] = [];
   #head = 0;
 

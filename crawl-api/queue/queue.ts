@@ -361,7 +361,7 @@ export class Queue {
   }
 }
 
-export class SiteTally {
+class SiteTally {
   /** Requests that have ended, with any result. */
   tried = 0;
   /** Of those: a server error, a time-out or no connection. */

@@ -155,14 +155,14 @@ export class Uploader {
   }
 }
 
-export interface PartOwner {
+interface PartOwner {
   run: string;
   slot: number;
   epoch: number;
 }
 
 /** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
-export function buildPart(
+function buildPart(
   owner: PartOwner,
   seq: number,
   lines: readonly string[],

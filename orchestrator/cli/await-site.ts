@@ -27,7 +27,7 @@ export interface SiteWait {
 }
 
 /** How long a run of this configuration waits for its site, in milliseconds. */
-export function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlineMs: number): number {
+function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlineMs: number): number {
   const { site_wait: waitMs } = values.run;
   return dryRun ? Math.min(waitMs, deadlineMs * DRY_SHARE) : waitMs;
 }

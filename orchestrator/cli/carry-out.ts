@@ -124,7 +124,7 @@ function writeReport(report: RunReport, folder: string, output: Output): string 
  * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
  * when no product is unfinished. Rejects when the file cannot be written.
  */
-export async function writeUnfinished(
+async function writeUnfinished(
   work: WorkStore,
   runId: string,
   folder: string,

@@ -4,7 +4,7 @@ import { renameSync, statSync } from 'node:fs';
 /** Bounds text from instances, pages or AWS: a line must stay readable, and many are written every minute. */
 export const MAX_LINE_BYTES = 2_000;
 /** Size of each of the two files. A night of 100 instances writes some megabytes. */
-export const MAX_LOG_BYTES = 32_000_000;
+const MAX_LOG_BYTES = 32_000_000;
 
 /** What a truncated line keeps of its message, and of each further field. */
 const MESSAGE_BYTES = 800;

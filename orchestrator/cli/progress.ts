@@ -10,7 +10,7 @@ import { isGivenUp, latestBySlot } from '../control/model/world.ts';
 /** The inputs of a progress line: all of them are in the database. */
 export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'instances' | 'work' | 'robots'>;
 
-export interface ProgressView {
+interface ProgressView {
   done: number;
   stored: number;
   gone: number;
@@ -24,7 +24,7 @@ export interface ProgressView {
 }
 
 /** Sums over the instances' own counters: fresher than the loaded results. */
-export function viewOf(world: ProgressFacts): ProgressView {
+function viewOf(world: ProgressFacts): ProgressView {
   const sum = { stored: 0, gone: 0, failed: 0 };
   let minGapMs: number | null = null;
   let firstMs: number | null = null;

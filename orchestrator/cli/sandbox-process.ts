@@ -33,7 +33,7 @@ export interface SandboxOptions {
 const START_TIMEOUT_MS = 20_000;
 
 /** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */
-export function sandboxEntry(): string {
+function sandboxEntry(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return fileURLToPath(new URL(`../../sandbox/main.${extension}`, import.meta.url));
 }

@@ -9,7 +9,7 @@ import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { AwsOptions, LazyClient } from './sdk-clients.ts';
 import { lazyEc2, lazyElbv2, lazyS3 } from './sdk-clients.ts';
 
-export type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
+type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 
 export interface EndpointProfile {
   endpoint: string;

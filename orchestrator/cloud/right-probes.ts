@@ -19,7 +19,7 @@ import { lazyEc2, lazyElbv2 } from './sdk-clients.ts';
  * missing   the endpoint does not implement the call
  * failed    no answer
  */
-export type RightVerdict = 'allowed' | 'denied' | 'unproved' | 'pool' | 'wrong' | 'missing' | 'failed';
+type RightVerdict = 'allowed' | 'denied' | 'unproved' | 'pool' | 'wrong' | 'missing' | 'failed';
 
 export interface RightAnswer {
   /** As written in a policy: `ec2:RunInstances`. */

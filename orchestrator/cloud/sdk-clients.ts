@@ -24,7 +24,7 @@ export interface AwsOptions {
 }
 
 /** A client with its module: commands are created from the module, so that nothing loads it early. */
-export interface Loaded<Module, Client> {
+interface Loaded<Module, Client> {
   sdk: Module;
   client: Client;
 }

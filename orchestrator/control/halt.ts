@@ -37,7 +37,7 @@ function stallText({ stall, stallCauses }: World, cause: StallCause): string {
 }
 
 /** The alarm for the user: which addresses are banned, of how many, and what to do. */
-export function haltText(world: World, reason: 'banned' | 'site-changed'): string {
+function haltText(world: World, reason: 'banned' | 'site-changed'): string {
   return reason === 'site-changed' ? SITE_CHANGED : `${whoIsBanned(world)}: ${BANNED_ADVICE}`;
 }
 

@@ -388,4 +388,4 @@ function parseOld(text: string): LaunchFailure | null {
   return { kind: 'unknown', message: said, ...(word === 'used' ? { tokenUsed: true as const } : {}) };
 }
 
-export const readStateReason = (text: string | null): StateReason | null => parseJson(text) as StateReason | null;
+const readStateReason = (text: string | null): StateReason | null => parseJson(text) as StateReason | null;

@@ -282,7 +282,7 @@ function toRecord(row: RunRow): RunRecord {
  * The newest ended runs over this list, at most `limit`. Held and cancelled runs do not count, because no person has
  * approved them.
  */
-export function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
+function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
   return inQuery(db, async (knex) => {
     const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(
       knex('crawlfleet_runs')

@@ -2,7 +2,7 @@
 import { isReadOnlyServer } from './database-errors.ts';
 
 /** Most statements take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
-export const STATEMENT_MS = 30_000;
+const STATEMENT_MS = 30_000;
 /** For the few that touch every row of a run: publish, the staging table, checks of existing tables. */
 export const LONG_STATEMENT_MS = 15 * 60_000;
 

@@ -307,7 +307,7 @@ async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readon
 }
 
 /** In plan order, starting after number `after`; at most `limit`. */
-export function selectFailed(
+function selectFailed(
   db: Database,
   runId: string,
   after: number,

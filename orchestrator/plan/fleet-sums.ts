@@ -62,7 +62,7 @@ export const rampMs = (input: PlanInput, instances: number): number =>
   Math.max(lastLaunchMs(instances), input.balancerMs - input.bootP95Ms);
 
 /** When the last instance gets its first products. */
-export const startMs = (input: PlanInput, instances: number): number => rampMs(input, instances) + input.bootP95Ms;
+const startMs = (input: PlanInput, instances: number): number => rampMs(input, instances) + input.bootP95Ms;
 
 /** How long one instance needs for its products. */
 export const crawlMs = (work: Work, products: number): number =>

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const HOURS_PER_MONTH = 730;
 const MIN_BILLED_MS = 60_000;
 /** The root volume of Amazon Linux's standard image. */
-export const ROOT_VOLUME_GB = 8;
+const ROOT_VOLUME_GB = 8;
 /**
  * Capacity units in use. Offers are a few small POSTs a second at most; one capacity unit is 25 new connections a
  * second.
@@ -167,7 +167,7 @@ const SURPLUS_VCPU_HOUR: Record<string, number> = { t3: 0.05, t3a: 0.05, t4g: 0.
 const BASELINE: Record<string, number> = { nano: 0.05, micro: 0.1, small: 0.2, medium: 0.2, large: 0.3, xlarge: 0.4 };
 
 /** USD per hour on top of the instance's price when all its vCPUs are busy; 0 for types without credits. */
-export function surplusPerHour(instanceType: string): number {
+function surplusPerHour(instanceType: string): number {
   const [family = '', size = ''] = instanceType.split('.');
   const usd = SURPLUS_VCPU_HOUR[family];
   return usd === undefined ? 0 : usd * describeInstanceType(instanceType).vcpus * (1 - (BASELINE[size] ?? 0.4));

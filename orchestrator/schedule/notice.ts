@@ -3,8 +3,8 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { RunResult, Slot } from './slots.ts';
 import { showLocal } from './timetable.ts';
 
-export const NOTICE_EVENTS = ['ended', 'skipped', 'missed', 'stuck'] as const;
-export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
+const NOTICE_EVENTS = ['ended', 'skipped', 'missed', 'stuck'] as const;
+type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
 /** The body of a webhook. `text` alone is a whole message: chat services show it. */
 export interface Notice extends RunResult {

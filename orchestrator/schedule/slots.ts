@@ -9,7 +9,7 @@
  */
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 
-export const SLOT_STATES = ['queued', 'started', 'done', 'skipped', 'missed'] as const;
+const SLOT_STATES = ['queued', 'started', 'done', 'skipped', 'missed'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
 /** What a run came to, as far as it is told. */

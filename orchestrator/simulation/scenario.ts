@@ -56,7 +56,7 @@ export interface Outside {
 }
 
 /** EC2, ELBv2 and S3 as they usually are. */
-export const USUAL_OUTSIDE: Readonly<Outside> = {
+const USUAL_OUTSIDE: Readonly<Outside> = {
   pendingMs: 15_000,
   invisibleMs: 1_000,
   shuttingDownMs: 30_000,
@@ -77,7 +77,7 @@ export interface Rules {
   subnets: readonly string[];
 }
 
-export const USUAL_RULES: Readonly<Rules> = {
+const USUAL_RULES: Readonly<Rules> = {
   onBan: 'cool-down',
   coolDownMs: 1_800_000,
   maxFailed: 0.05,

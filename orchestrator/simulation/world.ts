@@ -32,7 +32,7 @@ export const START_MS = Date.UTC(2026, 0, 1);
 /** Value of the owner tag on everything that a modelled run launches. */
 export const OWNER = 'simulation';
 
-export const ALLOW_ALL: RobotsPolicy = {
+const ALLOW_ALL: RobotsPolicy = {
   version: 'all',
   access: 'all',
   rules: [],

@@ -6,7 +6,7 @@ import type { TagStore } from './tag-store.ts';
 type SeeingContext = Pick<Ec2Context, 'fleet' | 'tags' | 'conditions' | 'clock'>;
 
 /** True while calls answer NotFound for it, though it exists. */
-export function isUnknown(
+function isUnknown(
   instance: Instance,
   { conditions, clock }: Pick<SeeingContext, 'conditions' | 'clock'>,
 ): boolean {

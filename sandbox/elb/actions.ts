@@ -36,13 +36,13 @@ export function createElbActions(context: ElbContext): Map<string, QueryAction> 
 /** AWS's defaults for an HTTP listener. */
 const LISTENER_ATTRIBUTES = new Map([['routing.http.response.server.enabled', 'true']]);
 
-export function describeListenerAttributes(params: Params, { registry }: ElbContext): XmlNode {
+function describeListenerAttributes(params: Params, { registry }: ElbContext): XmlNode {
   registry.listener(params.need('ListenerArn'));
   return renderAttributes(LISTENER_ATTRIBUTES);
 }
 
 /** None was requested. */
-export function describeCapacityReservation(params: Params, { registry }: ElbContext): XmlNode {
+function describeCapacityReservation(params: Params, { registry }: ElbContext): XmlNode {
   registry.loadBalancer(params.need('LoadBalancerArn'));
   return { CapacityReservationState: null, DecreaseRequestsRemaining: 0 };
 }

@@ -24,7 +24,7 @@ export function healthCheckIntervalMs(settings: HealthCheckSettings): number {
   return Math.max(MIN_INTERVAL_MS, (settings.intervalS * 1_000) / SPEED_FACTOR);
 }
 
-export interface ProbeRequest {
+interface ProbeRequest {
   instanceId: string;
   address: string;
   port: number;

@@ -122,7 +122,7 @@ const commandSchema = z.strictObject({
 });
 
 /** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is in the wrong state. */
-export function commandInstance(
+function commandInstance(
   id: string,
   body: unknown,
   { fleet, host }: { fleet: Fleet; host: MachineHost },

@@ -28,7 +28,7 @@ const STYLE_OF: ReadonlyMap<string, AmountStyle> = new Map(
 );
 
 /** Every ISO 4217 code in use for payments. */
-export const CURRENCY_CODES: readonly string[] = [...STYLE_OF.keys()].sort();
+const CURRENCY_CODES: readonly string[] = [...STYLE_OF.keys()].sort();
 
 export function isCurrencyCode(text: string): boolean {
   return STYLE_OF.has(text);

@@ -52,9 +52,8 @@ export type Processor =
   | { type: 'url' };
 
 export type Step = SelectStep | Processor;
-export type StepType = Step['type'];
 
-export const SELECT_STEPS = ['css', 'xpath', 'json_ld', 'jsonpath', 'regex'] as const;
+const SELECT_STEPS = ['css', 'xpath', 'json_ld', 'jsonpath', 'regex'] as const;
 
 export function isSelectStep(step: Step): step is SelectStep {
   return (SELECT_STEPS as readonly string[]).includes(step.type);
@@ -86,7 +85,7 @@ export interface Rows {
 }
 
 /** Yields URLs of further pages of the same product, such as the next page of its reviews. */
-export interface UrlParser {
+interface UrlParser {
   description: string;
   steps: Step[];
 }

@@ -1,6 +1,6 @@
 /** The result of a product. Every planned product ends in exactly one outcome. */
 
-export const OUTCOMES = ['stored', 'gone', 'failed'] as const;
+const OUTCOMES = ['stored', 'gone', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 /** The complete list of reasons a product can fail for. Reports and tests rely on it. */

@@ -1,7 +1,7 @@
 /** Product IDs from the user's database, and the URLs made from them. */
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
-export const MAX_ID_BYTES = 2_000;
+const MAX_ID_BYTES = 2_000;
 /** MySQL's index limit of 3,072 bytes at 4 bytes a character: the result table's primary key cannot be longer. */
 export const MAX_ID_CHARS = 768;
 

@@ -76,7 +76,3 @@ export function isServing(phase: InstancePhase): boolean {
   return phase === 'ready' || phase === 'crawling' || phase === 'banned' || phase === 'uploading';
 }
 
-/** Phases in which an EC2 instance may exist (or may be about to), so it can still cost money. */
-export function mayCost(phase: InstancePhase): boolean {
-  return phase !== 'terminated';
-}

@@ -6,7 +6,7 @@
  * banned        the site refuses this address
  * site-changed  the site, or the mapping for it, has changed: canary pages are unreadable from every address
  */
-export const VERDICTS = ['ok', 'suspect', 'banned', 'site-changed'] as const;
+const VERDICTS = ['ok', 'suspect', 'banned', 'site-changed'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 /** Maximum UTF-8 bytes of the body that are kept. */

@@ -90,7 +90,7 @@ export const NO_PROGRESS: Readonly<Progress> = {
   restMs: 0,
 };
 
-export const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;
+const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;
 
 export const evidenceSchema = z.strictObject({
   rule: z.string().max(100),
@@ -104,7 +104,7 @@ export const evidenceSchema = z.strictObject({
  * Why an address has stopped crawling on its own. `suspect`: a canary page was bad too, and nothing points only to a
  * ban; only the main server can tell a ban from a changed site. `banned`: the site refuses the address.
  */
-export const incidentSchema = z.strictObject({
+const incidentSchema = z.strictObject({
   verdict: z.enum(['suspect', 'banned']),
   /** How long ago it began. */
   sinceMs: z.number().nonnegative(),
@@ -132,7 +132,7 @@ export const heartbeatSchema = z.strictObject({
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
-export const robotsPolicySchema: z.ZodType<RobotsPolicy> = z.strictObject({
+const robotsPolicySchema: z.ZodType<RobotsPolicy> = z.strictObject({
   version: z.string(),
   access: z.enum(['all', 'none', 'rules']),
   rules: z.array(z.strictObject({ allow: z.boolean(), pattern: z.string() })),
@@ -194,4 +194,3 @@ export type Completion = z.infer<typeof completionSchema>;
 
 /** Answer to hello and completion, and the body of every refusal. */
 export const answerSchema = z.strictObject({ ok: z.boolean(), error: z.string().optional() });
-export type Answer = z.infer<typeof answerSchema>;

@@ -33,7 +33,7 @@ export const receiptSchema = z.strictObject({
 });
 export type Receipt = z.infer<typeof receiptSchema>;
 
-export const REFUSALS = ['share', 'deadline', 'sealed', 'draining', 'disk', 'banned'] as const;
+const REFUSALS = ['share', 'deadline', 'sealed', 'draining', 'disk', 'banned'] as const;
 /** 409: no room. `room` is how many products it would still accept. */
 export const refusalSchema = z.strictObject({ refused: z.enum(REFUSALS), room: z.int().nonnegative() });
 export type Refusal = z.infer<typeof refusalSchema>;

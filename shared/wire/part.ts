@@ -103,7 +103,7 @@ export type Manifest = z.infer<typeof manifestSchema>;
 /**
  * The object in the bucket: the manifest's exact text, and a signature over it with the instance's key (or the run's).
  */
-export const signedManifestSchema = z.strictObject({ manifest: z.string(), signature: z.string() });
+const signedManifestSchema = z.strictObject({ manifest: z.string(), signature: z.string() });
 
 /** The bytes to store for a manifest. */
 export function encodeManifest(manifest: Manifest, privateKey: KeyObject): Uint8Array {

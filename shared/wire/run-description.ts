@@ -7,7 +7,7 @@ import { sign, verify } from 'node:crypto';
 import { z } from 'zod';
 import { importPublicKey } from './signature.ts';
 
-export const runDescriptionSchema = z.strictObject({
+const runDescriptionSchema = z.strictObject({
   version: z.literal(1),
   run: z.string(),
   parent: z.string().nullable(),

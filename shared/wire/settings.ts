@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { mappingSchema } from './mapping-schema.ts';
 
-export const settingsSchema = z.strictObject({
+const settingsSchema = z.strictObject({
   version: z.literal(1),
   run: z.string().min(1),
   slot: z.int().nonnegative(),

@@ -43,7 +43,7 @@ export function sha256Hex(data: Uint8Array | string): string {
 }
 
 /** The signed text: one field per line, the body by its SHA-256. */
-export function canonicalText(envelope: Envelope, body: Uint8Array | string): string {
+function canonicalText(envelope: Envelope, body: Uint8Array | string): string {
   const { method, path, run, slot, epoch, counter } = envelope;
   return ['crawlfleet-1', method, path, run, slot ?? '', epoch ?? '', counter ?? '', sha256Hex(body)].join('\n');
 }

@@ -9,7 +9,7 @@ import { hourlyPrice, servicePrices } from '../../orchestrator/plan/price-table.
 import { MAPPING, canaryIds } from './page-server.ts';
 
 export const INSTANCES = 2;
-export const PRODUCTS = 20;
+const PRODUCTS = 20;
 /** Maximum cost of a canary in USD, whatever goes wrong in it. */
 export const MAX_COST = 0.2;
 /** Size of an instance's disk in the cost estimate. */

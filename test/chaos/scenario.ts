@@ -10,7 +10,7 @@ import { between, FAULTS } from './faults.ts';
  */
 export type Moment = { at: 'boot' | 'close'; delayMs: number } | { at: 'crawl'; requests: number };
 
-export interface Step {
+interface Step {
   moment: Moment;
   fault: Fault;
 }

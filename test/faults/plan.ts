@@ -5,7 +5,7 @@ import type { RunShape } from '../contract/control/run-stage.ts';
 import { Dice, FAULTS } from './catalogue.ts';
 import type { Moment } from './faulty-cloud.ts';
 
-export interface PlannedFault {
+interface PlannedFault {
   name: string;
   moment: Moment;
   afterMs: number;

@@ -15,7 +15,7 @@ const LOOKS =
 const never = (): Promise<never> => new Promise<never>(() => undefined);
 
 /** The same port, until the main server is dead. */
-export function mortal<T extends object>(prefix: string, port: T, life: Mortality): T {
+function mortal<T extends object>(prefix: string, port: T, life: Mortality): T {
   return new Proxy(port, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);

@@ -13,7 +13,7 @@ import type { PageBudget } from '../page-limits.ts';
 export type TreeNode = Document | ChildNode;
 
 /** The events that a tree is built from and replayed as. */
-export interface TreeEvents {
+interface TreeEvents {
   open(name: string, attributes: Attributes, element: Element | null): void;
   text(text: string): void;
   close(): void;

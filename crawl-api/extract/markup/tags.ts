@@ -10,7 +10,7 @@ import { isAt } from './names.ts';
  * How text inside an element is read: `raw` verbatim, `rcdata` with entities, `plain` verbatim and to the end of the
  * page.
  */
-export type TextOnly = 'raw' | 'rcdata' | 'plain';
+type TextOnly = 'raw' | 'rcdata' | 'plain';
 
 export interface Tag {
   /** The name in the stack of open elements: SVG's own names in mixed case. */

@@ -3,14 +3,14 @@ import type { AmountStyle, DecimalMark } from '../../../shared/domain/currencies
 import { DEFINITE } from './plain-text.ts';
 
 /** `mark`: the decimal mark that the form proves; null if it proves none. */
-export interface SureReading {
+interface SureReading {
   kind: 'sure';
   value: number;
   mark: DecimalMark | null;
 }
 
 /** Both readings are possible: `1.234` is 1.234 or 1234. */
-export interface OpenReading {
+interface OpenReading {
   kind: 'open';
   point: number;
   comma: number;

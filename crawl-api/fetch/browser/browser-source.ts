@@ -260,7 +260,7 @@ const WATCH_MS = 1_000;
 /** Why a visit is no longer waited for; `over` when it has ended on its own. */
 export type VisitEnd = 'over' | 'stopped' | 'dead' | 'late' | 'too-large';
 
-export interface WatchedVisit {
+interface WatchedVisit {
   clock: Clock;
   timeoutMs: number;
   memoryLimitBytes: number;
@@ -272,7 +272,7 @@ export interface WatchedVisit {
 }
 
 /** Resolves at the first of these ends. */
-export async function watchVisit(visit: WatchedVisit): Promise<VisitEnd> {
+async function watchVisit(visit: WatchedVisit): Promise<VisitEnd> {
   const { clock, timeoutMs, memoryLimitBytes, session, stop, over } = visit;
   const deadline = clock.monotonic() + timeoutMs;
   const wake = AbortSignal.any([stop, session.dead, over]);

@@ -155,7 +155,7 @@ const MAX_PER_HOST = 6;
 /** Shorter than what web servers use, so that a request does not meet a connection that is being closed. */
 const IDLE_MS = 4_000;
 
-export class UpstreamAgent extends Agent {
+class UpstreamAgent extends Agent {
   readonly #options: ConnectOptions;
 
   constructor(options: ConnectOptions) {

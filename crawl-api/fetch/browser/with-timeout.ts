@@ -1,7 +1,7 @@
 /** No call to the browser is waited for without end: any of them may hang for ever. */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
-export class TimeoutError extends Error {}
+class TimeoutError extends Error {}
 
 /** Resolves as `promise`; rejects with a TimeBoxError after `ms`. The promise itself continues; its result is ignored. */
 export async function withTimeout<T>(clock: Clock, ms: number, what: string, promise: Promise<T>): Promise<T> {

@@ -49,7 +49,7 @@ export function keysEndEarly(
 }
 
 /** @param message of the refused call, with the error code of AWS or the SDK in it */
-export function remedyFor(message: string, profile: string | undefined): string {
+function remedyFor(message: string, profile: string | undefined): string {
   const whose = profile === undefined ? '' : ` --profile ${profile}`;
   const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;
   const other = profile === undefined ? 'name a profile in AWS_PROFILE' : 'correct AWS_PROFILE';

@@ -7,8 +7,6 @@ import type { Config } from '../config/load-config.ts';
 import type { Target } from '../target.ts';
 import type { Facts } from './facts.ts';
 
-export const LEVELS = ['ok', 'warning', 'failed'] as const;
-export type Level = (typeof LEVELS)[number];
 
 /**
  * ok       as a run needs it
@@ -23,7 +21,7 @@ export type Finding =
   | { level: 'failed'; text: string; remedy?: string | undefined; code: ErrorCode; error?: AppError };
 
 /** Which runs a check is for: `aws` for paid runs, `dry` for dry runs. */
-export type RunKind = 'aws' | 'dry';
+type RunKind = 'aws' | 'dry';
 
 export interface Check {
   id: string;

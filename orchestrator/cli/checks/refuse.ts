@@ -16,7 +16,7 @@ const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[]
 
 const rankOf = (code: ErrorCode): number => PRECEDENCE.indexOf(ERROR_KINDS[code].exit);
 
-export const failuresOf = (results: readonly CheckResult[]): Failure[] =>
+const failuresOf = (results: readonly CheckResult[]): Failure[] =>
   results.flatMap(({ check, findings }) =>
     findings
       .filter((f): f is Failure => f.level === 'failed')

@@ -66,7 +66,7 @@ export async function runChecks(
   return tellOnce(await Promise.all(checks.map(start)));
 }
 
-export const isFailed = ({ findings }: CheckResult): boolean => findings.some((f) => f.level === 'failed');
+const isFailed = ({ findings }: CheckResult): boolean => findings.some((f) => f.level === 'failed');
 
 const becauseOf = ({ check }: CheckResult): string => `not checked, because of "${check.title}"`;
 

@@ -16,7 +16,7 @@ import { terraformText } from '../setup/terraform.ts';
 import type { SetupFlags } from '../setup/values.ts';
 import { setupValues } from '../setup/values.ts';
 
-export const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
+const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
 
 export interface SetupOptions {
   /** A file that need not exist yet: then everything comes from flags. */

@@ -95,7 +95,7 @@ function readText(file: string, path: string): string {
 }
 
 /** Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. */
-export function environmentNames(): Map<string, string[]> {
+function environmentNames(): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const [section, schema] of Object.entries(configSchema.shape)) {
     for (const key of Object.keys(sectionShape(schema)))
@@ -105,7 +105,7 @@ export function environmentNames(): Map<string, string[]> {
 }
 
 /** The keys of a section, unwrapping defaults. */
-export function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
+function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
   let inner: unknown = schema;
   while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
     inner = inner.def.innerType;

@@ -24,7 +24,7 @@ const EXPIRES_MS = 90 * 60_000;
 const CONSOLE_SHOWN = 1_500;
 
 /** Owner and expiry, for gc; a builder belongs to a run that no database knows. */
-export const PURPOSE_TAG = 'crawlfleet:purpose';
+const PURPOSE_TAG = 'crawlfleet:purpose';
 
 export interface ImageOrder {
   cloud: ImageCloud;

@@ -6,7 +6,7 @@ import type { ConfigValues } from '../config/schema.ts';
 import { portOf } from '../url-port.ts';
 
 /** Where the main server is, from the view of the security groups. */
-export type MainServer =
+type MainServer =
   /** In the fleet's VPC: it gets its own security group. */
   | { kind: 'vpc' }
   /** Elsewhere: it comes from these addresses. */

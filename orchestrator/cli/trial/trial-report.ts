@@ -110,7 +110,7 @@ function describeMissing(missing: string, page: PageMapping | null): string {
 }
 
 /** Each step that needs a tree, with its field. */
-export function findDomSteps(page: PageMapping): string[] {
+function findDomSteps(page: PageMapping): string[] {
   const chains = [
     ...page.fields.map(({ name, steps }) => ({ name, steps })),
     ...page.urlParsers.map(({ description, steps }) => ({ name: description || 'url_parsers', steps })),

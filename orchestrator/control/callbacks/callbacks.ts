@@ -354,14 +354,14 @@ function refuse(status: number, error: string): CallbackReply {
  * True when a heartbeat only reports that the instance goes on crawling, as most do. Then the last observed world is
  * good enough for the reply, and the loop need not wake up; a large fleet sends hundreds of heartbeats a second.
  */
-export function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
+function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
   const { progress, offered, transferred, parts, incident, problem } = heartbeat;
   const news = offered.length + transferred.length + parts.length > 0 || incident !== null || problem !== null;
   return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
 }
 
 /** The body parsed by its schema, or what is wrong with it. */
-export function parseBody<T>(
+function parseBody<T>(
   schema: { parse(value: unknown): T },
   body: Uint8Array,
 ): { ok: true; value: T } | { ok: false; error: string } {

@@ -257,11 +257,11 @@ function decideEnd(world: World): Action[] {
 const SHORTEST_CLOSING_MS = 60_000;
 
 /** It may have uploaded parts that no main server has looked for. */
-export const isOpenEpoch = (record: InstanceRecord): boolean =>
+const isOpenEpoch = (record: InstanceRecord): boolean =>
   record.manifestKey === null && record.publicKey !== null;
 
 /** A bucket that is gone or denies access must not block this run and every later one. */
-export function isClosingOver(world: World): boolean {
+function isClosingOver(world: World): boolean {
   const { run, nowMs, loopStartedAtMs, limits } = world;
   const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs;
   // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
@@ -271,7 +271,7 @@ export function isClosingOver(world: World): boolean {
 }
 
 /** One alarm for each open epoch whose last results the run ends without; none before that moment. */
-export function notesOfOpenEpochs(world: World): Action[] {
+function notesOfOpenEpochs(world: World): Action[] {
   if (!isClosingOver(world)) return [];
   return world.instances.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
     const detail =

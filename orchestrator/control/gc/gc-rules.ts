@@ -10,7 +10,7 @@ import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
 
 /** EC2 may show a new instance without its tags, or not at all, for half a minute. */
-export const YOUNG_MS = 60_000;
+const YOUNG_MS = 60_000;
 /** Minimum time between the first and the second observation. */
 export const SECOND_LOOK_MS = 60_000;
 /** With a clock that is further off, expiry cannot be judged. */

@@ -9,7 +9,7 @@ export function launchGate(world: GateWorld): LaunchGate {
   const gates = [quotaGate(world), rightsGate(world), deathGate(world)];
   return gates.find((g) => g === 'held') ?? gates.find((g) => g === 'one') ?? 'open';
 }
-export const timesOf = perFleet((instances) => {
+const timesOf = perFleet((instances) => {
   const times = { refusedMs: -Infinity, givenMs: -Infinity, endedMs: -Infinity };
   for (const record of instances) {
     const askedMs = record.launchedAtMs ?? -Infinity;

@@ -26,7 +26,7 @@ import { isGivenUp } from '../model/world.ts';
 
 /** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
 export const API_PORT = 8080;
-export const LOCAL_PORT = 8081;
+const LOCAL_PORT = 8081;
 /** The port the balancer listens on. */
 export const BALANCER_PORT = 8080;
 

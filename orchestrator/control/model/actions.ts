@@ -78,7 +78,7 @@ export function actionKey(action: Action): string {
  */
 export const NOTED_KINDS = ['forecast', 'decision'] as const;
 
-export type NotedKind = (typeof NOTED_KINDS)[number];
+type NotedKind = (typeof NOTED_KINDS)[number];
 
 export interface Note {
   /** Stored in the event's `to`: the same key is noted once in a run. */

@@ -73,7 +73,7 @@ export const newProcessState = (): ProcessState => ({
 /**
  * Number of recent loads from which the next is estimated; outliers, such as a database restart, drop out with them.
  */
-export const LOADS_KEPT = 20;
+const LOADS_KEPT = 20;
 
 /** Records how long a part took to load. */
 export function noteLoad(processState: Pick<ProcessState, 'lastLoadsMs'>, ms: number): void {

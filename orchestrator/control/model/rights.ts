@@ -18,7 +18,7 @@ export type Rights = Record<RightsCall, Refused | null>;
 export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
 
 /** Maximum time between two refusals of one series. */
-export const SAME_ROW_MS = 300_000;
+const SAME_ROW_MS = 300_000;
 
 /** Records a refusal of the call. */
 export function noteRefused(

@@ -98,4 +98,4 @@ export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): Billi
 });
 
 /** True where the balancer is the user's own: the run creates and pays for none. */
-export const hasOwnBalancer = ({ aws }: Pick<RunSettings, 'aws'>): boolean => (aws.loadBalancer ?? null) !== null;
+const hasOwnBalancer = ({ aws }: Pick<RunSettings, 'aws'>): boolean => (aws.loadBalancer ?? null) !== null;

@@ -21,7 +21,7 @@ export interface StallFacts {
  * In order of likelihood: where several are known, the first one is named. At most 16 characters each: they are stored
  * as the run's stop request.
  */
-export const STALL_CAUSES = {
+const STALL_CAUSES = {
   'lost-bucket': {
     exitCode: EXIT.config,
     because: 'the bucket cannot be used',

@@ -5,7 +5,7 @@ import { actualCost, billedHours } from '../../plan/prices.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
-export interface InstanceCost {
+interface InstanceCost {
   slot: number;
   epoch: number;
   instanceId: string;

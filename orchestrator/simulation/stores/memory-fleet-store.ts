@@ -214,7 +214,7 @@ function copyIncident(run: MemoryRun, slot: number, epoch: number): void {
   put(run, { ...record, incident });
 }
 
-export function claimedRecord(
+function claimedRecord(
   { slot, epoch, request, token }: EpochId & { request: LaunchRequest; token: string },
   nowMs: number,
 ): InstanceRecord {

@@ -180,7 +180,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 }
 
-export const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string =>
+const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string =>
   `${chunk.index}-${chunk.generation}`;
 
 /** Closes these products' waiting chunks that were reassigned and have nothing left to crawl. */

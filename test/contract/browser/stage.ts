@@ -73,7 +73,7 @@ export class Site {
 }
 
 /** The text of the page's h1 is the row; without one, `title` is missing. */
-export function titleExtractor(_kind: PageKind, _url: string): PageExtractor {
+function titleExtractor(_kind: PageKind, _url: string): PageExtractor {
   let html = '';
   const extractor = {
     write: (text: string) => void (html += text),

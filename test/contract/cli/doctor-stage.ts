@@ -17,7 +17,7 @@ import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { freePort } from '../../support/free-port.ts';
 
-export interface Line {
+interface Line {
   id: string;
   title: string;
   level: 'ok' | 'warning' | 'failed';

@@ -39,7 +39,7 @@ export async function openBase(database: TestDatabase): Promise<Base> {
 }
 
 /** Takes the lock from any holder, as a main server does whose predecessor is known to be dead. */
-export async function takeLock(stores: Stores): Promise<number> {
+async function takeLock(stores: Stores): Promise<number> {
   const lock = await stores.runs.acquireLock('test', 0, 1);
   if (!('fence' in lock)) {
     const stolen = await stores.runs.acquireLock('test', 0, 1, lock.heldBy);
@@ -115,7 +115,7 @@ export function memoryCloud(clock: Clock): MemoryCloud {
 }
 
 /** Owner tag on everything that a run in memory launches. */
-export const OWNER = 'test';
+const OWNER = 'test';
 
 const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
 

@@ -47,7 +47,7 @@ export async function administer(sql: string): Promise<void> {
 }
 
 /** URL of the administrator of the test server. */
-export function adminUrl(): string {
+function adminUrl(): string {
   return inject('adminDatabaseUrl');
 }
 

@@ -80,7 +80,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   'one long attribute': (o) => document('', `<div data-state='${fill(json, o.headChars)}'>${main(o)}</div>`),
 };
 
-export const HEAD_CHARS = [0, 3_000, 20_000, 60_000, 65_000, 66_000, 90_000, 150_000, 300_000] as const;
+const HEAD_CHARS = [0, 3_000, 20_000, 60_000, 65_000, 66_000, 90_000, 150_000, 300_000] as const;
 
 /** Every style with every size of head. */
 export function ordinaryPages(options: Omit<PageOptions, 'headChars'> = {}): OrdinaryPage[] {

@@ -27,7 +27,7 @@ export interface Arrival {
   status: number | null;
 }
 
-export interface AddressStats {
+interface AddressStats {
   requests: number;
   /** null with fewer than two requests. */
   minGapMs: number | null;

@@ -9,7 +9,7 @@ import type { Behaviour } from './behaviour-schema.ts';
 
 const addresses = z.union([z.literal('all'), z.array(z.string().min(1)).min(1)]);
 
-export const banSchema = z.strictObject({
+const banSchema = z.strictObject({
   addresses,
   /** What a banned address gets instead of any page. */
   answer: behaviourSchema,
@@ -17,7 +17,7 @@ export const banSchema = z.strictObject({
   forMs: z.int().positive().nullable(),
 });
 
-export const banPolicySchema = z.strictObject({
+const banPolicySchema = z.strictObject({
   addresses: addresses.default('all'),
   when: z.union([
     /** The so many-th request within the window. */

@@ -87,7 +87,6 @@ const PREFIXES: ReadonlyMap<string, Behaviour> = new Map([
   ...Object.entries(CHARSET_PREFIXES),
 ]);
 
-export const PREFIX_NAMES: readonly string[] = [...PREFIXES.keys()];
 
 const ONCE = 'once-';
 

@@ -12,7 +12,7 @@ export interface Review {
   date: string;
 }
 
-export const REVIEWS_PER_PAGE = 10;
+const REVIEWS_PER_PAGE = 10;
 
 /** The mapping that reads the review pages: a row for each review, page after page. */
 export const REVIEWS_MAPPING = {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 
-export const robotsSchema = z.strictObject({
+const robotsSchema = z.strictObject({
   text: z.string().default(''),
   status: z.int().min(200).max(599).default(200),
   /** Never answers. */

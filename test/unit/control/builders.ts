@@ -196,7 +196,7 @@ export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInst
 }
 
 /** One type in two zones; what `anInstance` was launched in is none of them. */
-export const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
+const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
 
 /** Three ready instances, one minute in, all chunks waiting, EC2 showing what the rows say. */
 export function aWorld(change: Partial<World> = {}): World {

@@ -46,7 +46,7 @@ export interface SceneOptions {
   productUrl?: string;
 }
 
-export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
+function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
   const shape = (): PageShape => readShape(changes.body ?? '');
   return { url: `${SHOP}${url}`, status, headers: {}, body: '', complete: true, shape, waitMs: 50, ...changes };
 }

@@ -4,7 +4,7 @@ import type { History, Invariant, Violation } from './history.ts';
 import { checkLeases, checkOutcomes, checkResults, checkRows } from './products.ts';
 import { checkDeadline, checkPoliteness, checkIntruders, checkSecrets } from './time.ts';
 
-export const INVARIANTS: Record<Violation['invariant'], Invariant> = {
+const INVARIANTS: Record<Violation['invariant'], Invariant> = {
   I1: checkOutcomes,
   I2: checkLeftovers,
   I3: checkRows,

@@ -36,7 +36,7 @@ setInterval(()=>{window.open('/home');alert('look');confirm('buy?');prompt('name
 } as const satisfies Record<string, { before?: string; after?: string }>;
 
 export type Attack = keyof typeof ATTACKS;
-export const ATTACK_NAMES = Object.keys(ATTACKS) as [Attack, ...Attack[]];
+const ATTACK_NAMES = Object.keys(ATTACKS) as [Attack, ...Attack[]];
 
 export const hostileShapes = [z.strictObject({ type: z.literal('attack'), how: z.enum(ATTACK_NAMES) })] as const;
 export type HostileBehaviour = z.output<(typeof hostileShapes)[number]>;
