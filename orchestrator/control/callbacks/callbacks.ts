@@ -13,7 +13,8 @@ import {
   heartbeatSchema,
   helloSchema,
 } from '../../../shared/wire/callbacks.ts';
-import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
 import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../alarm-once.ts';
@@ -24,7 +25,8 @@ import type { Core } from '../model/core.ts';
 import { maxChunksByTime, slotLimit } from '../decide/decide.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import { fencedOrders, orderInput, isShardComplete, ordersFor } from './orders.ts';
+import type { OrderInput } from './orders.ts';
+import { fencedOrders, isShardComplete, orderInput, ordersFor } from './orders.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { recordIncident } from './incident-report.ts';
@@ -58,6 +60,21 @@ export interface LoopLink {
   world(): World | null;
   wake(): void;
 }
+
+/** A heartbeat of an authenticated instance. */
+interface Received {
+  record: InstanceRecord;
+  heartbeat: Heartbeat;
+  /** As last observed, with the current row of the run. */
+  world: World;
+  /** It reports nothing but progress. */
+  routine: boolean;
+}
+
+/** What a heartbeat has changed, and what its sender is asked for in return. */
+type Effects = Pick<OrderInput, 'partsAck' | 'granted' | 'transfer' | 'canaryPage'>;
+
+const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
 
 /** The same for every unauthenticated caller: it must not reveal whether a run, slot or epoch exists. */
 const NOT_PROVED = 'unknown caller or invalid signature; an instance that was claimed a moment ago may try again';
@@ -185,66 +202,88 @@ export class Callbacks {
   }
 
   async heartbeat(callback: Callback): Promise<CallbackReply> {
-    const core = this.#core;
-    const signed = await this.#checkSigned(callback, HEARTBEAT_PATH);
-    if ('status' in signed) return signed;
-    const checked = signed.record;
-    const parsed = parseBody(heartbeatSchema, signed.body);
-    if (!parsed.ok) return refuse(400, parsed.error);
-    const heartbeat = parsed.value;
-    const { slot, epoch } = callback;
-    const world = this.#loop.world();
-    const routine = isRoutine(heartbeat, checked);
-    const run = routine ? world?.run : await this.#freshRun(world);
-    if (!world || !run) return refuse(503, 'the main server is starting');
-    const superseded = world.instances.some((i) => i.slot === slot && i.epoch > epoch);
+    const sender = await this.#authenticate(callback, HEARTBEAT_PATH, heartbeatSchema);
+    if ('status' in sender) return sender;
+    const received = await this.#received(sender.record, sender.message);
+    if (received === null) return refuse(503, 'the main server is starting');
+    const { world, heartbeat, routine } = received;
     // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
-    if (superseded || !(isServing(checked.phase) || checked.phase === 'done'))
-      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, checked, heartbeat));
-    const beat = { counter: callback.counter!, progress: heartbeat.progress, problem: heartbeat.problem };
-    const fresh = await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now());
-    if (!fresh) return refuse(409, 'this counter has been used');
-    if (heartbeat.problem !== null && heartbeat.problem !== checked.problem)
-      await core.alarm(`slot ${slot}: ${heartbeat.problem}`, { slot, epoch });
-    const record = { ...checked, ...(await recordIncident(core, checked, heartbeat)) };
-
+    if (isFenced(received))
+      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, received.record, heartbeat));
+    const record = await this.#record(received, callback.counter!);
+    if (record === null) return refuse(409, 'this counter has been used');
     const serving = isServing(record.phase);
-    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, callback, p));
-    const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
-    if (serving) await core.results.register(core.runId, slot, epoch, own, core.fence);
-    // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
-    const partsAck = serving ? Math.max(-1, ...own.map((p) => p.seq)) : -1;
-    // Before any grant: transferred chunks are no longer its own.
-    if (serving) await this.#transfers.take(record, heartbeat.transferred);
-    // An address with an open incident does not crawl: chunks just offered to it go to other instances.
-    const granted = serving && !isUnavailable(record) ? await this.#grant(callback, heartbeat.offered, world) : [];
-    const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
-    const current = { ...world, run, work, nowMs: core.clock.now() };
-    const robots = core.robots.policy;
-    const wanted = serving ? await this.#transfers.wanted(world, record) : [];
-    const awaited = world.forecast?.balance.get.has(slot) === true;
-    const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
-    const most = chunks === null ? null : chunks * run.plan.chunkSize;
-    const canaryPage = serving ? await this.#canaryPageFor(heartbeat, world) : null;
-    const heard = {
-      record,
-      heartbeat,
-      granted,
-      partsAck,
-      superseded,
-      serving,
-      robots,
-      transfer: wanted,
-      maxProducts: most,
-      awaited,
-    };
-    const input = orderInput(current, { ...heard, canaryPage });
-    if (serving && !record.sealed && isShardComplete(input))
-      await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
-    const orders = ordersFor(input);
+    const effects = serving ? await this.#carryOut({ ...received, record }) : NO_EFFECTS;
+    const orders = await this.#ordersAfter({ ...received, record }, effects);
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
+  }
+
+  /** The heartbeat beside what the loop has last observed, with the current row of the run; null before the first observation. */
+  async #received(record: InstanceRecord, heartbeat: Heartbeat): Promise<Received | null> {
+    const observed = this.#loop.world();
+    const routine = isRoutine(heartbeat, record);
+    const run = routine ? observed?.run : await this.#freshRun(observed);
+    return observed && run ? { record, heartbeat, routine, world: { ...observed, run } } : null;
+  }
+
+  /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
+  async #record({ record, heartbeat }: Received, counter: number): Promise<InstanceRecord | null> {
+    const core = this.#core;
+    const { slot, epoch } = record;
+    const { progress, problem } = heartbeat;
+    const beat = { counter, progress, problem };
+    if (!(await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now()))) return null;
+    if (problem !== null && problem !== record.problem) await core.alarm(`slot ${slot}: ${problem}`, { slot, epoch });
+    return { ...record, ...(await recordIncident(core, record, heartbeat)) };
+  }
+
+  /** What a serving instance reports and requests, in an order that matters: parts, transferred chunks, then grants. */
+  async #carryOut(received: Received): Promise<Effects> {
+    const { record, heartbeat, world } = received;
+    const partsAck = await this.#registerParts(received);
+    // Transferred chunks are no longer its own, and count for its share.
+    await this.#transfers.take(record, heartbeat.transferred);
+    // An address with an open incident does not crawl: chunks just offered to it go to other instances.
+    const granted = isUnavailable(record) ? [] : await this.#grant(record, heartbeat.offered, world);
+    const transfer = await this.#transfers.wanted(world, record);
+    const canaryPage = await this.#canaryPageFor(heartbeat, world);
+    return { partsAck, granted, transfer, canaryPage };
+  }
+
+  /** Registers its parts up to the first that is not its own; returns the last sequence number to acknowledge. */
+  async #registerParts({ record, heartbeat }: Received): Promise<number> {
+    const core = this.#core;
+    const { slot, epoch } = record;
+    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, record, p));
+    const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
+    await core.results.register(core.runId, slot, epoch, own, core.fence);
+    // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
+    return Math.max(-1, ...own.map((p) => p.seq));
+  }
+
+  /** The orders for the state after these effects; seals the shard when it is complete. */
+  async #ordersAfter({ record, heartbeat, routine, world }: Received, effects: Effects): Promise<Orders> {
+    const core = this.#core;
+    const { slot, epoch } = record;
+    const serving = isServing(record.phase);
+    const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
+    const current = { ...world, work, nowMs: core.clock.now() };
+    const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
+    const input = orderInput(current, {
+      ...effects,
+      record,
+      heartbeat,
+      serving,
+      superseded: false,
+      robots: core.robots.policy,
+      maxProducts: chunks === null ? null : chunks * world.run.plan.chunkSize,
+      awaited: world.forecast?.balance.get.has(slot) === true,
+    });
+    if (serving && !record.sealed && isShardComplete(input))
+      await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
+    return ordersFor(input);
   }
 
   /**
@@ -265,48 +304,37 @@ export class Callbacks {
 
   async completion(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
-    const signed = await this.#checkSigned(callback, COMPLETION_PATH);
-    if ('status' in signed) return signed;
-    const checked = signed.record;
-    const parsed = parseBody(completionSchema, signed.body);
-    if (!parsed.ok) return refuse(400, parsed.error);
+    const sender = await this.#authenticate(callback, COMPLETION_PATH, completionSchema);
+    if ('status' in sender) return sender;
+    const { record, message } = sender;
     const { slot, epoch } = callback;
-    if (parsed.value.manifestKey !== manifestKey(core.runId, slot, epoch))
+    if (message.manifestKey !== manifestKey(core.runId, slot, epoch))
       return refuse(400, 'manifestKey is not the key of this epoch');
-    if (isServing(checked.phase) && checked.manifestKey === null) {
+    if (isServing(record.phase) && record.manifestKey === null) {
       // If it has been given up since, only `close` may close the epoch.
-      await core.fleet.noteManifest(core.runId, slot, epoch, parsed.value, core.fence);
+      await core.fleet.noteManifest(core.runId, slot, epoch, message, core.fence);
       this.#loop.wake();
     }
     return this.#answer(COMPLETION_PATH, callback, { ok: true });
   }
 
-  async #grant(callback: Callback, offered: readonly string[], world: World): Promise<string[]> {
+  async #grant({ slot, epoch }: EpochId, offered: readonly string[], world: World): Promise<string[]> {
     const core = this.#core;
     if (offered.length === 0) return [];
     const work = await core.work.counts(core.runId);
     const nowMs = core.clock.now();
-    const limit = slotLimit(
-      { ...world, work, nowMs, lastTransferAtMs: core.processState.lastTransferMs },
-      callback.slot,
-    );
-    const granted = await core.work.grant(
-      core.runId,
-      callback.slot,
-      callback.epoch,
-      offered,
-      limit,
-      core.fence,
-      core.clock.now(),
-    );
+    const limit = slotLimit({ ...world, work, nowMs, lastTransferAtMs: core.processState.lastTransferMs }, slot);
+    const granted = await core.work.grant(core.runId, slot, epoch, offered, limit, core.fence, nowMs);
     if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
     return granted;
   }
 
-  async #checkSigned(
+  /** The sender's record and its message, or the refusal to send back. */
+  async #authenticate<T>(
     callback: Callback,
     path: string,
-  ): Promise<{ record: InstanceRecord; body: Uint8Array } | CallbackReply> {
+    schema: Schema<T>,
+  ): Promise<{ record: InstanceRecord; message: T } | CallbackReply> {
     const known = await this.#callers.find(callback, true);
     if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
@@ -319,7 +347,8 @@ export class Callbacks {
     const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
     if (!record) return refuse(404, 'no such slot and epoch');
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
-    return { record, body };
+    const parsed = parseBody(schema, body);
+    return parsed.ok ? { record, message: parsed.value } : refuse(400, parsed.error);
   }
 
   /** Unauthenticated callers must not be able to fill the log and the database. */
@@ -346,6 +375,12 @@ export class Callbacks {
   }
 }
 
+/** A newer epoch has its slot, or it is given up. */
+function isFenced({ record, world }: Received): boolean {
+  if (!isServing(record.phase) && record.phase !== 'done') return true;
+  return world.instances.some((i) => i.slot === record.slot && i.epoch > record.epoch);
+}
+
 function refuse(status: number, error: string): CallbackReply {
   return { status, body: JSON.stringify({ ok: false, error }), signature: null };
 }
@@ -360,11 +395,12 @@ function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 
   return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
 }
 
+interface Schema<T> {
+  parse(value: unknown): T;
+}
+
 /** The body parsed by its schema, or what is wrong with it. */
-function parseBody<T>(
-  schema: { parse(value: unknown): T },
-  body: Uint8Array,
-): { ok: true; value: T } | { ok: false; error: string } {
+function parseBody<T>(schema: Schema<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
   try {
     return { ok: true, value: schema.parse(JSON.parse(Buffer.from(body).toString('utf8'))) };
   } catch (error) {
