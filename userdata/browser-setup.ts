@@ -1,6 +1,6 @@
 /**
  * The setup of a machine that renders pages: Chromium, a separate user for it, and a firewall that lets this user reach
- * only the crawl API's filtering proxy. docs/decisions/browser-image.md has the reasons.
+ * only the crawl API's filtering proxy. docs/decisions/0015-browser-image.md has the reasons.
  */
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The lock that allows only one main server per database: a lease in a row with a fence that every write carries, and
- * on MySQL a named lock on its own connection. docs/decisions/locks.md explains the purpose of each.
+ * on MySQL a named lock on its own connection. docs/decisions/0008-locks.md explains the purpose of each.
  */
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';

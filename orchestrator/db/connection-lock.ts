@@ -1,7 +1,7 @@
 /**
  * A named lock of the database server (`GET_LOCK`) on its own connection, outside the pool: the server frees it as soon
  * as the holder's connection is gone, whatever any clock shows. It complements the lease and never replaces it
- * (docs/decisions/locks.md).
+ * (docs/decisions/0008-locks.md).
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '../../shared/domain/errors.ts';

@@ -8,7 +8,7 @@ import { believablePrices } from './price-list.ts';
 
 /**
  * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
- * written down without access to AWS and must be checked before money depends on them (docs/decisions/planning.md).
+ * written down without access to AWS and must be checked before money depends on them (docs/decisions/0001-planning.md).
  */
 export const PRICES_OF = '2025-06-01';
 

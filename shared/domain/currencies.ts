@@ -1,7 +1,7 @@
 /**
  * Currencies in price texts: ISO 4217 codes, symbols, and how amounts are usually written. Maintained by hand: the data
  * of `Intl` depends on the machine's Node, and covers neither symbols shared by several currencies nor currencies whose
- * fractions are no longer used (docs/decisions/extraction.md).
+ * fractions are no longer used (docs/decisions/0013-extraction.md).
  */
 
 export type DecimalMark = '.' | ',';

@@ -13,9 +13,9 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
   init: { examples: ['init', 'init my-shop'], docs: 'docs/configuration.md' },
   setup: { examples: ['setup > crawlfleet.tf', 'setup --format aws-cli --bucket my-bucket'], docs: 'docs/aws.md' },
   doctor: { examples: ['doctor', 'doctor --dry-run', 'doctor --deadline 4h --max-cost 5'], docs: 'docs/doctor.md' },
-  bundle: { examples: ['bundle --upload'], docs: 'docs/decisions/boot.md' },
+  bundle: { examples: ['bundle --upload'], docs: 'docs/decisions/0006-boot.md' },
   image: { examples: ['image', 'image --print packer', 'image --list'], docs: 'docs/browser-image.md' },
-  gc: { examples: ['gc --dry-run', 'gc'], docs: 'docs/decisions/gc.md' },
+  gc: { examples: ['gc --dry-run', 'gc'], docs: 'docs/decisions/0019-gc.md' },
   extract: {
     examples: [
       'extract --url https://shop.example/item/P1',
@@ -28,7 +28,7 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
     docs: 'docs/simulate.md',
   },
   sandbox: { examples: ['sandbox', 'sandbox --port 0'], docs: 'docs/sandbox.md' },
-  plan: { examples: ['plan --deadline 4h', 'plan --deadline 4h --dry-run --json'], docs: 'docs/decisions/planning.md' },
+  plan: { examples: ['plan --deadline 4h', 'plan --deadline 4h --dry-run --json'], docs: 'docs/decisions/0001-planning.md' },
   run: {
     examples: ['run --deadline 4h --dry-run', 'run --deadline 4h --max-cost 5 --yes'],
     docs: 'docs/what-happens-when.md',
@@ -37,14 +37,14 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
   retry: { examples: ['retry --deadline 1h', 'retry --reason timeout,network'], docs: 'docs/exit-codes.md' },
   stop: { examples: ['stop'], docs: 'docs/what-happens-when.md' },
   cancel: { examples: ['cancel RUN'], docs: 'docs/what-happens-when.md' },
-  publish: { examples: ['publish', 'publish RUN --force'], docs: 'docs/decisions/results.md' },
+  publish: { examples: ['publish', 'publish RUN --force'], docs: 'docs/decisions/0009-results.md' },
   load: { examples: ['load RUN'], docs: 'docs/what-happens-when.md' },
   schedule: { examples: ['schedule --next 5', 'schedule --print-systemd', 'schedule'], docs: 'docs/schedule.md' },
   status: { examples: ['status', 'status RUN', 'status RUN --failed'], docs: 'docs/states.md' },
   watch: { examples: ['watch'], docs: 'docs/states.md' },
   explain: { examples: ['explain', 'explain RUN'], docs: 'docs/what-happens-when.md' },
   logs: { examples: ['logs --follow', 'logs RUN --slot 3 --level warn'], docs: 'docs/what-happens-when.md' },
-  cost: { examples: ['cost', 'cost RUN'], docs: 'docs/decisions/prices.md' },
+  cost: { examples: ['cost', 'cost RUN'], docs: 'docs/decisions/0016-prices.md' },
   verify: { examples: ['verify', 'verify RUN --json'], docs: 'docs/exit-codes.md' },
 };
 

@@ -91,7 +91,7 @@ export interface ConnectionLock {
   release(): Promise<void>;
 }
 
-/** What protects a lease besides its row: docs/decisions/locks.md. */
+/** What protects a lease besides its row: docs/decisions/0008-locks.md. */
 export interface LockGuard {
   /** The time on the clock that all main servers of this database share. */
   nowMs(): Promise<number>;

@@ -1,6 +1,6 @@
 /**
  * Which workers return chunks because others can crawl them sooner, and how many each may own once shares are balanced
- * by time instead of number. Pure; docs/decisions/rebalancing.md describes the transfer itself.
+ * by time instead of number. Pure; docs/decisions/0018-rebalancing.md describes the transfer itself.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Worker, WorkerWorld } from './workers.ts';

@@ -1,6 +1,6 @@
 /**
  * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone decides who owns a
- * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/rebalancing.md).
+ * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/0018-rebalancing.md).
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';

@@ -24,7 +24,7 @@ export const isProved = (socket: Socket): boolean => proved.has(socket);
 
 /**
  * Beyond `ofOne` unauthenticated connections of one address, or `ofAll` in total, the oldest of them is reset. A
- * connection with an unfinished request took 27 kB in a measurement (8,000 of them, docs/decisions/callbacks.md).
+ * connection with an unfinished request took 27 kB in a measurement (8,000 of them, docs/decisions/0023-callbacks.md).
  */
 export function limitConnections(
   server: Server,

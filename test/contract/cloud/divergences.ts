@@ -1,6 +1,6 @@
 /**
  * Where endpoints other than AWS deviate from the adapters' contracts. Every known deviation is listed here and nowhere
- * else; the code tolerates each of these (docs/decisions/endpoints.md explains how).
+ * else; the code tolerates each of these (docs/decisions/0017-endpoints.md explains how).
  */
 export interface Divergence {
   /** The name by which orchestrator/cloud/probe.ts recognizes the endpoint. */
