@@ -5,18 +5,18 @@
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 
 /** Chromium and its child processes run as this user, the crawl API as `crawlfleet`. */
-export const BROWSER_USER = 'crawlfleet-browser';
+const BROWSER_USER = 'crawlfleet-browser';
 /** Its home; the only folder on the disk that it may write to. */
-export const BROWSER_HOME = '/var/lib/crawlfleet-browser';
+const BROWSER_HOME = '/var/lib/crawlfleet-browser';
 /** The program that the crawl API starts instead of Chromium. */
-export const BROWSER_WRAPPER = '/opt/crawlfleet/chromium';
+const BROWSER_WRAPPER = '/opt/crawlfleet/chromium';
 const FIREWALL_RULES = '/opt/crawlfleet/browser.nft';
 
 /**
  * Debian's package names. The headless shell renders the same as Chromium with half the CPU time, and its download is a
  * fifth smaller. Fonts for Latin, Chinese, Japanese, Korean and emoji, so that pages have their usual layout.
  */
-export const BROWSER_PACKAGES = [
+const BROWSER_PACKAGES = [
   'chromium-headless-shell',
   'fonts-liberation',
   'fonts-noto-cjk',

@@ -3,19 +3,16 @@
  * (`orchestrator image`) or as a provisioner of Packer. Its last console line shows whether the machine is ready for
  * imaging.
  */
-import { BROWSER_PACKAGES, FIND_BROWSER, installBrowser } from './browser-setup.ts';
+import { FIND_BROWSER, installBrowser } from './browser-setup.ts';
 
 /** Console line, followed by Chromium's version: the machine is ready for imaging. */
-export const READY_MARK = 'crawlfleet-image: ready ';
+const READY_MARK = 'crawlfleet-image: ready ';
 const FAILED_MARK = 'crawlfleet-image: failed: ';
 
 /** Seconds for the packages: a builder may wait longer for the mirrors than an instance of a run. */
 const INSTALL_S = 720;
 /** A builder powers itself off after this time, whatever happens. */
 const POWER_OFF_MINUTES = 30;
-
-/** The image's contents, for messages. */
-export const RECIPE_PACKAGES: readonly string[] = BROWSER_PACKAGES;
 
 /** The version in the console's ready line; null when there is no such line, or the recipe failed. */
 export function readyVersion(console: string): string | null {

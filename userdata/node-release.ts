@@ -2,7 +2,7 @@
  * The Node that instances run: one pinned version, from the npm packages with Node's official release for one platform
  * each. This project is developed and tested with the same version.
  */
-export const RUNTIME_PLATFORMS = ['linux-x64', 'linux-arm64'] as const;
+const RUNTIME_PLATFORMS = ['linux-x64', 'linux-arm64'] as const;
 export type RuntimePlatform = (typeof RUNTIME_PLATFORMS)[number];
 
 export const NODE_VERSION = '24.21.0';

@@ -243,7 +243,7 @@ function installed(packageName: string, file: string): string[] {
  * The file as a stream, which fails with `runtime-unavailable` when the package is damaged or lacks a file of that name
  * and size.
  */
-export function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
+function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
   const content = new PassThrough({ highWaterMark: 1_048_576 });
   let found = false;
   const damaged = (why: string, cause?: unknown): void =>

@@ -71,7 +71,7 @@ trap 'give_up "the script ended early"' EXIT
  *   once.
  * - The length of the whole run since this boot, which a wrong clock cannot delay.
  */
-export function powerOffTimer({ startedAt, powerOffAt }: Pick<InstanceSettings, 'startedAt' | 'powerOffAt'>): string {
+function powerOffTimer({ startedAt, powerOffAt }: Pick<InstanceSettings, 'startedAt' | 'powerOffAt'>): string {
   const atSeconds = Math.ceil(Date.parse(powerOffAt) / 1_000);
   const longestSeconds = Math.max(60, Math.ceil((Date.parse(powerOffAt) - Date.parse(startedAt)) / 1_000));
   return `power_off_at=${atSeconds}

@@ -162,11 +162,7 @@ interface PartOwner {
 }
 
 /** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
-function buildPart(
-  owner: PartOwner,
-  seq: number,
-  lines: readonly string[],
-): { bytes: Uint8Array; part: PartRef } {
+function buildPart(owner: PartOwner, seq: number, lines: readonly string[]): { bytes: Uint8Array; part: PartRef } {
   const bytes = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
   const sha256 = sha256Hex(bytes);
   const key = partKey(owner.run, owner.slot, owner.epoch, seq, sha256);

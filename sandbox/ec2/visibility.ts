@@ -6,10 +6,7 @@ import type { TagStore } from './tag-store.ts';
 type SeeingContext = Pick<Ec2Context, 'fleet' | 'tags' | 'conditions' | 'clock'>;
 
 /** True while calls answer NotFound for it, though it exists. */
-function isUnknown(
-  instance: Instance,
-  { conditions, clock }: Pick<SeeingContext, 'conditions' | 'clock'>,
-): boolean {
+function isUnknown(instance: Instance, { conditions, clock }: Pick<SeeingContext, 'conditions' | 'clock'>): boolean {
   return clock.now() < instance.launchedAtMs + conditions.now.unknownMs;
 }
 

@@ -7,7 +7,6 @@ import { findJsonPathFault } from './steps/json-path.ts';
 import { findPatternFault } from './steps/regex.ts';
 
 export { needsDom } from './step-faults.ts';
-export { findPatternFault };
 
 const CHECKS = { findPatternFault, findJsonPathFault, findDateFault };
 

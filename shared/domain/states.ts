@@ -75,4 +75,3 @@ export function canMoveInstance(from: InstancePhase, to: InstancePhase): boolean
 export function isServing(phase: InstancePhase): boolean {
   return phase === 'ready' || phase === 'crawling' || phase === 'banned' || phase === 'uploading';
 }
-

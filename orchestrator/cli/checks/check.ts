@@ -7,7 +7,6 @@ import type { Config } from '../config/load-config.ts';
 import type { Target } from '../target.ts';
 import type { Facts } from './facts.ts';
 
-
 /**
  * ok       as a run needs it
  * warning  a run can start; the problem may cost time, money or results, or the check could not be made

@@ -28,7 +28,10 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
     docs: 'docs/simulate.md',
   },
   sandbox: { examples: ['sandbox', 'sandbox --port 0'], docs: 'docs/sandbox.md' },
-  plan: { examples: ['plan --deadline 4h', 'plan --deadline 4h --dry-run --json'], docs: 'docs/decisions/0001-planning.md' },
+  plan: {
+    examples: ['plan --deadline 4h', 'plan --deadline 4h --dry-run --json'],
+    docs: 'docs/decisions/0001-planning.md',
+  },
   run: {
     examples: ['run --deadline 4h --dry-run', 'run --deadline 4h --max-cost 5 --yes'],
     docs: 'docs/what-happens-when.md',

@@ -257,8 +257,7 @@ function decideEnd(world: World): Action[] {
 const SHORTEST_CLOSING_MS = 60_000;
 
 /** It may have uploaded parts that no main server has looked for. */
-const isOpenEpoch = (record: InstanceRecord): boolean =>
-  record.manifestKey === null && record.publicKey !== null;
+const isOpenEpoch = (record: InstanceRecord): boolean => record.manifestKey === null && record.publicKey !== null;
 
 /** A bucket that is gone or denies access must not block this run and every later one. */
 function isClosingOver(world: World): boolean {

@@ -142,5 +142,4 @@ const statesOf = perFleet((instances): ReadonlyMap<string, PoolState> => {
 const askedAtMs = (record: InstanceRecord): number => record.launchedAtMs ?? record.claimedAtMs;
 
 /** EC2 has reported a lack of capacity in the record's pool. */
-const isPoolRefusal = ({ answer }: InstanceRecord): boolean =>
-  answer?.kind === 'refused' && answer.cause === 'pool';
+const isPoolRefusal = ({ answer }: InstanceRecord): boolean => answer?.kind === 'refused' && answer.cause === 'pool';

@@ -180,8 +180,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 }
 
-const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string =>
-  `${chunk.index}-${chunk.generation}`;
+const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string => `${chunk.index}-${chunk.generation}`;
 
 /** Closes these products' waiting chunks that were reassigned and have nothing left to crawl. */
 export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): void {

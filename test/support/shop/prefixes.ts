@@ -87,7 +87,6 @@ const PREFIXES: ReadonlyMap<string, Behaviour> = new Map([
   ...Object.entries(CHARSET_PREFIXES),
 ]);
 
-
 const ONCE = 'once-';
 
 /** What the prefix of the ID alone makes of the product; null when the ID has no such prefix. */
