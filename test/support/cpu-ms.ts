@@ -1,4 +1,4 @@
-/** Processor time that this thread needs for `work`, in ms: that others have the processor meanwhile says nothing of it. */
+/** CPU time of this thread for `work`, in ms; independent of the load on the machine. */
 export function cpuMs(work: () => unknown): number {
   const before = process.threadCpuUsage();
   work();

@@ -1,18 +1,18 @@
-/** Installs packages for the tests where that is possible without asking: as root on Debian and Ubuntu. */
+/** Installs packages for the tests where no user has to confirm it: as root on Debian and Ubuntu. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { exists, findProgram } from './find-program.ts';
 
-/** Two test commands at once, or two projects of one, must not run apt at the same time. */
+/** Serializes apt across test commands and across the projects of one command. */
 const TURN = '/var/lock/crawlfleet-tests-apt.lock';
 const TURN_TIMEOUT_S = 900;
 const INSTALL_TIMEOUT_S = 1_200;
 
-// A package may start a server of its own, on the port of one that runs here; Debian asks policy-rc.d first. It is put
-// there and taken away within the turn, so that no other installation finds it half-way.
+// A package may start its own server on a port that is in use here; Debian consults policy-rc.d first. The script adds and
+// removes that file while it holds the lock, so that no other installation sees it.
 //
-// Of apt's locks only dpkg's are waited for by DPkg::Lock::Timeout. Those of its lists and its archives end apt at once, and
-// a machine that has just booted holds them for minutes while it updates itself.
+// DPkg::Lock::Timeout only covers dpkg's locks. A lock on apt's lists or archives makes apt fail immediately, and a machine
+// that has just booted holds them for minutes while it updates itself.
 const SCRIPT = `
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -32,18 +32,18 @@ apt() {
   done
 }
 install() { apt update && apt install -y --no-install-recommends "$1"; }
-# An update that could not fetch a list succeeds all the same, and what it left may name a package that is not there any more.
+# An update that failed to fetch a list still succeeds, and the old list may name a package that no longer exists.
 install "$1" || { sleep 15; install "$1"; }
 `;
 
-/** True when the package was installed; false where this machine is not ours to change, or apt failed (it says why). */
+/** True when the package was installed; false on a machine that tests may not change, or when apt failed (its error is printed). */
 export async function installDebianPackage(name: string): Promise<boolean> {
   if (process.getuid?.() !== 0 || !(await findProgram('apt-get')) || !(await exists('/etc/debian_version')))
     return false;
   console.log(`${name} is not installed: installing the package (this happens once) …`);
   try {
     await promisify(execFile)('flock', ['--timeout', String(TURN_TIMEOUT_S), TURN, 'sh', '-c', SCRIPT, 'sh', name], {
-      // What apt says of its locks is read.
+      // The script matches apt's message about locks.
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' },
       timeout: (TURN_TIMEOUT_S + INSTALL_TIMEOUT_S) * 1_000,
       maxBuffer: 50_000_000,

@@ -2,7 +2,7 @@
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
-/** The path of the program on PATH or in one of `moreDirs`; null when it is in none of them. */
+/** The path of the program on PATH or in one of `moreDirs`; null when it is not found. */
 export async function findProgram(name: string, moreDirs: readonly string[] = []): Promise<string | null> {
   for (const dir of [...(process.env.PATH ?? '').split(delimiter), ...moreDirs]) {
     const path = join(dir, name);
@@ -11,7 +11,7 @@ export async function findProgram(name: string, moreDirs: readonly string[] = []
   return null;
 }
 
-/** True when the path is there, and may be used in the given way. */
+/** True when the path exists and grants the given access. */
 export function exists(path: string, mode = constants.F_OK): Promise<boolean> {
   return access(path, mode).then(
     () => true,

@@ -1,7 +1,7 @@
 /**
- * Prints one plain line after everything else: `N passed, N failed`. A file that cannot be loaded, a hook that fails and
- * an uncaught error count as failed; skipped tests are counted and named, so that none is skipped in silence. Nightly
- * tests that `--tags-filter` leaves out are counted on a line of their own.
+ * Prints one plain line after all other output: `N passed, N failed`. A file that cannot be loaded, a failing hook and an
+ * uncaught error count as failed. Skipped tests are counted and named, so that none goes unnoticed. Nightly tests that
+ * `--tags-filter` excludes are counted on a separate line.
  */
 import { relative } from 'node:path';
 import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vitest } from 'vitest/node';
@@ -11,7 +11,7 @@ export interface Tally {
   failed: number;
   /** Full names of skipped tests. */
   skipped: string[];
-  /** Nightly tests that the tags filter left out. */
+  /** Nightly tests that the tags filter excluded. */
   nightly: number;
 }
 
@@ -23,7 +23,7 @@ export class PlainLineReporter implements Reporter {
 
   onInit(vitest: Vitest): void {
     this.#filtered = (vitest.config.tagsFilter ?? []).length > 0;
-    // At the very end, because other reporters and the teardown print until then.
+    // On exit, because other reporters and the teardown print until then.
     process.once('exit', (exitCode) => {
       process.stdout.write(formatEnd(this.#tally, exitCode));
     });
@@ -35,7 +35,7 @@ export class PlainLineReporter implements Reporter {
   }
 }
 
-/** The skipped tests by name, and the plain line. A run that fails never says `0 failed`, whatever made it fail. */
+/** The names of skipped tests, and the plain line. A failing run never says `0 failed`, whatever the cause. */
 export function formatEnd(tally: Tally, exitCode: number): string {
   const failed = exitCode !== 0 && tally.failed === 0 ? 1 : tally.failed;
   const { passed, skipped, nightly } = tally;
@@ -52,13 +52,13 @@ function countTests(modules: readonly TestModule[], filtered: boolean): Tally {
     for (const test of module.children.allTests()) addTest(tally, module, test, filtered);
     for (const suite of module.children.allSuites()) tally.failed += ownErrors(suite);
     tally.failed += ownErrors(module);
-    // Whatever else makes a file fail, such as having no tests in it.
+    // Other failures of a file, such as one without tests.
     if (module.state() === 'failed' && tally.failed === before) tally.failed++;
   }
   return tally;
 }
 
-/** A file that could not be loaded, or a hook of a suite that failed: one failure, however many errors it left. */
+/** A file that could not be loaded, or a suite with a failing hook: one failure, however many errors it reported. */
 function ownErrors(suite: TestSuite | TestModule): number {
   return suite.errors().length > 0 ? 1 : 0;
 }
@@ -78,5 +78,5 @@ function addTest(tally: Tally, module: TestModule, test: TestCase, filtered: boo
   }
 }
 
-// Vitest loads a reporter that is named by its path from the default export.
+// Vitest loads a reporter given by path from its default export.
 export default PlainLineReporter;

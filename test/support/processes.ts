@@ -1,9 +1,9 @@
-/** Running commands to their end in tests, waiting for conditions, and finding what was left behind. */
+/** Runs commands in tests, waits for conditions, and finds leftover processes. */
 import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 
 export interface CommandResult {
-  /** null when a signal ended it. */
+  /** null when a signal ended the command. */
   exitCode: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
@@ -15,25 +15,25 @@ export interface CommandOptions {
   cwd?: string;
   /** Added to this process's environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** Default 50 s, less than a test may take; then the process group is killed and `finished` rejects with what was printed. */
+  /** Default 50 s, less than a test may take; then the process group is killed and `finished` rejects with its output. */
   timeoutMs?: number;
   /** Written to stdin, which is then closed. */
   input?: string;
 }
 
-/** A command under way. */
+/** A running command. */
 export interface RunningCommand {
   pid: number;
-  /** What it has printed so far. */
+  /** The output so far. */
   stdout(): string;
   stderr(): string;
-  /** Signals the command alone, or with `group` everything it has started as well, as a terminal does on Ctrl-C. */
+  /** Signals the command alone, or with `group` its whole process group, as a terminal does on Ctrl-C. */
   kill(signal: NodeJS.Signals, to?: 'group'): void;
-  /** Resolves once the command has ended and everything that shares its output has let go of it. */
+  /** Resolves once the command has ended and every process that shares its output has closed it. */
   finished: Promise<CommandResult>;
 }
 
-/** Starts a command in a process group of its own. A test that does not await `finished` must kill it in a hook. */
+/** Starts a command in its own process group. A test that does not await `finished` must kill the command in a hook. */
 export function startCommand(file: string, args: readonly string[], options: CommandOptions = {}): RunningCommand {
   const startedMs = performance.now();
   const child = spawn(file, args, {
@@ -46,7 +46,7 @@ export function startCommand(file: string, args: readonly string[], options: Com
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  // A command that ends without reading its input is no fault.
+  // A command may end without reading its input.
   child.stdin.on('error', () => undefined).end(options.input ?? '');
 
   const kill = (signal: NodeJS.Signals, to?: 'group'): void => {
@@ -70,7 +70,7 @@ export function startCommand(file: string, args: readonly string[], options: Com
   return { pid: child.pid ?? 0, stdout: () => stdout, stderr: () => stderr, kill, finished };
 }
 
-/** Runs a command to its end. Any exit code is a result; only a time-out or a missing program rejects. */
+/** Runs a command to its end. Any exit code is a result; only a timeout or a missing program rejects. */
 export function runCommand(
   file: string,
   args: readonly string[],
@@ -83,12 +83,12 @@ function killQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
 export interface WaitOptions {
-  /** For the message when it never comes true: "the run to end". */
+  /** For the timeout message: "the run to end". */
   what: string;
   /** Default 30 s. */
   timeoutMs?: number;
@@ -96,7 +96,7 @@ export interface WaitOptions {
   everyMs?: number;
 }
 
-/** Polls until the condition gives something other than false, null or undefined, and returns that. */
+/** Polls until the condition returns something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions,
@@ -124,11 +124,11 @@ export interface ProcessInfo {
   command: string;
 }
 
-/** An environment variable to put a marker into, so that findLeftovers finds a command and all its descendants. */
+/** The environment variable for a marker by which findLeftovers finds a command and all its descendants. */
 export const MARKER_VARIABLE = 'CRAWLFLEET_TEST_MARKER';
 
 /**
- * Living processes whose command line or environment contains the marker, this one excepted. A marker is a text no
+ * Running processes, except this one, whose command line or environment contains the marker. A marker is a text that no
  * other test uses: the path of the test's own folder, or a random value in MARKER_VARIABLE.
  */
 export function findLeftovers(marker: string): ProcessInfo[] {
@@ -137,18 +137,18 @@ export function findLeftovers(marker: string): ProcessInfo[] {
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((name) => {
       const command = readProc(name, 'cmdline').replaceAll('\0', ' ').trim();
-      // Zombies have neither and are gone in all but name.
+      // Zombies have neither and count as gone.
       const found = command.includes(marker) || readProc(name, 'environ').includes(marker);
       return found ? [{ pid: Number(name), command }] : [];
     });
 }
 
-/** Kills what findLeftovers finds: for the hook that cleans up after a test that failed. */
+/** Kills what findLeftovers finds: for the hook that cleans up after a failed test. */
 export function killLeftovers(marker: string): void {
   for (const { pid } of findLeftovers(marker)) killQuietly(pid, 'SIGKILL');
 }
 
-/** '' for a process that has gone meanwhile or belongs to somebody else. */
+/** '' for a process that has ended or belongs to another user. */
 function readProc(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

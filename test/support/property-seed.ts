@@ -1,13 +1,13 @@
 /**
- * From which seed properties draw their inputs. It is a set-up file of the unit tests: the same inputs each time, so that what
- * fails is what was changed. FC_SEED is for searching: a number for other inputs, `random` for some that nobody has tried.
+ * The seed of property tests; a setup file of the unit tests. The inputs are the same in every run, so that a failure points
+ * to a code change. Set FC_SEED to search: a number for other inputs, `random` for a new seed each time.
  */
 import fc from 'fast-check';
 
 /** Any number would do. */
 const USUAL = 20_261_122;
 
-/** Undefined: fast-check draws one, and names it in what it says of a failure. */
+/** Undefined: fast-check draws one and names it when a property fails. */
 export function propertySeed(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return USUAL;
   if (text === 'random') return undefined;

@@ -1,4 +1,4 @@
-/** A certificate for TLS servers of tests, made here: no key lies in the repository, and no program is needed to make one. */
+/** Generates a certificate for TLS servers in tests, without a key in the repository or an external program. */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
@@ -7,7 +7,7 @@ export interface SelfSigned {
   key: string;
   /** PEM. */
   cert: string;
-  /** SHA-256 of the public key in base64, as Chromium's --ignore-certificate-errors-spki-list takes it. */
+  /** SHA-256 of the public key in base64, for Chromium's --ignore-certificate-errors-spki-list. */
   spkiHash: string;
 }
 
@@ -22,7 +22,7 @@ export function makeSelfSigned(host: string): SelfSigned {
   const altName = isIPv4(host) ? der(0x87, Buffer.from(host.split('.').map(Number))) : der(0x82, Buffer.from(host));
   const extensions = [
     extension(oid(0x55, 0x1d, 0x11), der(0x30, altName)),
-    extension(oid(0x55, 0x1d, 0x13), der(0x30, der(0x01, Buffer.from([0xff])))), // an authority, so that it can be trusted itself
+    extension(oid(0x55, 0x1d, 0x13), der(0x30, der(0x01, Buffer.from([0xff])))), // a CA, so that clients can trust it
   ];
   const body = der(
     0x30,

@@ -6,7 +6,7 @@ import { tempDir } from './temp-dir.ts';
 
 export interface SmallDisk {
   path: string;
-  /** Lazily: what has just been ended may still hold it for a moment. */
+  /** A lazy unmount: a process that was just killed may still hold the mount for a moment. */
   unmount(): void;
 }
 
@@ -28,7 +28,7 @@ export function mountSmallDisk(size: string): SmallDisk | null {
   };
 }
 
-/** Writes until nothing more fits. What it gives makes room again. */
+/** Fills the disk completely. The returned function frees the space. */
 export function fillDisk(path: string): () => void {
   const file = join(path, 'filler');
   writeFileSync(file, '', { flag: 'a' });

@@ -12,7 +12,7 @@ export interface TempDir extends Disposable {
 
 export function tempDir(prefix = 'crawlfleet-'): TempDir {
   const path = mkdtempSync(join(tmpdir(), prefix));
-  // Processes that are just ending may still write into it, which makes a removal fail once.
+  // A process that is ending may still write into the folder, which makes the first removal fail.
   const remove = (): void => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   return { path, file: (...names) => join(path, ...names), remove, [Symbol.dispose]: remove };
 }

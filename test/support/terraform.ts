@@ -1,4 +1,4 @@
-/** Terraform with its AWS provider, where both are to be had: a folder with providers on this machine, or the registry. */
+/** Terraform with its AWS provider, where both are available: from a local folder of providers, or from the registry. */
 import { globSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -13,19 +13,19 @@ const FOLDERS = [
   '/opt/*',
 ];
 
-/** What to say where it is not to be had. */
+/** Message where it is not available. */
 export const NO_TERRAFORM =
-  'terraform or its AWS provider is not on this machine: what it says was left out. Install terraform, and let it reach ' +
+  'terraform or its AWS provider is not on this machine: its checks were skipped. Install terraform, and let it reach ' +
   'its registry or name a folder with providers in CRAWLFLEET_TERRAFORM_PLUGINS.';
 
-/** Runs terraform in the folder; null where `terraform init` cannot be done there. */
+/** Runs terraform in the folder; null where `terraform init` fails. */
 export async function initTerraform(
   folder: string,
   environment: Record<string, string> = {},
 ): Promise<((...args: string[]) => ReturnType<typeof runCommand>) | null> {
   const terraform = await findProgram('terraform');
   if (terraform === null) return null;
-  // A setting of the user's that names a file which is not there is only a warning, on each command.
+  // A user setting that names a missing file only prints a warning, on each command.
   const config = join(folder, 'terraform.rc');
   writeFileSync(config, 'disable_checkpoint = true\n');
   const env = { TF_IN_AUTOMATION: '1', TF_CLI_CONFIG_FILE: config, ...environment };

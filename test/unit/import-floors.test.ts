@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** Where each library may be imported. One that is not listed may be imported nowhere. */
+/** Where each library may be imported. An unlisted library may be imported nowhere. */
 const LIBRARIES: Record<string, string[]> = {
   '@aws-sdk': ['shared/adapters/', 'orchestrator/cloud/', 'sandbox/stand-in/'],
   'better-sqlite3': ['orchestrator/db/'],
@@ -44,7 +44,7 @@ const LIBRARIES: Record<string, string[]> = {
   zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],
 };
 
-/** All that a folder may import beside itself: folders of ours, and whole `node:` modules. First match counts. */
+/** What a folder may import besides itself: our own folders and whole `node:` modules. The first match counts. */
 const FLOORS: [folder: string, allowed: string[]][] = [
   ['shared/domain/', []],
   ['shared/ports/', ['shared/domain/']],
@@ -126,7 +126,7 @@ describe('import floors', () => {
   it.each([
     ['domain that uses node:', 'shared/domain/x.ts', `import { createHash } from 'node:crypto';`],
     ['domain that uses a library', 'shared/domain/x.ts', `import { z } from 'zod';`],
-    ['domain that looks up', 'shared/domain/x.ts', `import type { Clock } from '../ports/clock.ts';`],
+    ['domain that imports a port', 'shared/domain/x.ts', `import type { Clock } from '../ports/clock.ts';`],
     ['a port that knows an adapter', 'shared/ports/x.ts', `import { a } from '../adapters/random.ts';`],
     ['wire that reads files', 'shared/wire/x.ts', `import { readFileSync } from 'node:fs';`],
     ['shared that knows a program', 'shared/adapters/x.ts', `import { a } from '../../orchestrator/plan/plan.ts';`],
@@ -143,13 +143,13 @@ describe('import floors', () => {
     ],
     ['a plan that knows the database', 'orchestrator/plan/x.ts', `import { a } from '../db/stores.ts';`],
     ['control that calls EC2', 'orchestrator/control/x.ts', `import { a } from '../cloud/ec2-compute.ts';`],
-    ['an SDK outside its place', 'orchestrator/cli/x.ts', `const { S3Client } = await import('@aws-sdk/client-s3');`],
+    ['an SDK outside its folder', 'orchestrator/cli/x.ts', `const { S3Client } = await import('@aws-sdk/client-s3');`],
     ['knex outside the database folder', 'orchestrator/control/x.ts', `import knex from 'knex';`],
-    ['a driver by a path of its package', 'orchestrator/cli/x.ts', `import mysql from 'mysql2/promise';`],
+    ['a driver imported by a path in its package', 'orchestrator/cli/x.ts', `import mysql from 'mysql2/promise';`],
     ['express outside a server folder', 'crawl-api/queue/x.ts', `import express from 'express';`],
-    ['a library nobody has listed', 'orchestrator/cli/x.ts', `import _ from 'lodash';`],
+    ['an unlisted library', 'orchestrator/cli/x.ts', `import _ from 'lodash';`],
     ['an import over several lines', 'shared/domain/x.ts', `import {\n  a,\n  b,\n} from\n  'node:fs';`],
-    ['an import for its effects', 'shared/domain/x.ts', `import 'node:fs';`],
+    ['a side-effect import', 'shared/domain/x.ts', `import 'node:fs';`],
     ['require', 'shared/domain/x.ts', `const fs = require('node:fs');`],
     ['logic that reads the environment', 'orchestrator/control/x.ts', `const region = process.env.AWS_REGION;`],
     ['logic that reads the arguments', 'crawl-api/queue/x.ts', `const [, , file] = process.argv;`],

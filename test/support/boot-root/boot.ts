@@ -1,4 +1,4 @@
-/** Runs a user-data script as cloud-init would, in a copy of the Debian root with a network of its own. */
+/** Runs a user-data script as cloud-init would, in a copy of the Debian root with a private network. */
 import { writeFileSync } from 'node:fs';
 import { runCommand } from '../processes.ts';
 import { tempDir } from '../temp-dir.ts';
@@ -6,21 +6,21 @@ import { tempDir } from '../temp-dir.ts';
 export interface BootPlan {
   /** The root to start from; it is not changed. */
   root: string;
-  /** The archive that the bucket has; null: it answers 403 as S3 does when a URL has run out. */
+  /** The archive in the bucket; null: the bucket answers 403, as S3 does for an expired URL. */
   archive: string | null;
-  /** The hash that the user data names. */
+  /** The hash in the user data. */
   sha256: string;
   /** From now. */
   powerOffInMs: number;
-  /** Run as root in the copy before the machine boots; what the image has more, or less. */
+  /** Shell commands that run as root in the copy before the boot: what the image adds or lacks. */
   prepare?: string;
-  /** Program that the image has as `node`; left out: none. */
+  /** Program that the image has as `node`; default: none. */
   imageNode?: string;
 }
 
 export interface Boot {
   exitCode: number | null;
-  /** What /dev/console was sent. */
+  /** Everything written to /dev/console. */
   console: string;
   /** Each call of systemctl, in order. */
   systemctl: string[];
@@ -28,15 +28,15 @@ export interface Boot {
   units: Record<string, string>;
   /** Files in /opt/crawlfleet. */
   installed: string[];
-  /** What the main server was told, and by which process; null when nobody said hello. */
+  /** The hello that the main server received, and the process that sent it; null when none arrived. */
   hello: { instanceId: string; macOk: boolean; program: string; user: string; afterMs: number } | null;
-  /** What systemd-analyze verify says of the units, with its exit code. */
+  /** Output and exit code of `systemd-analyze verify` for the units. */
   verified: { exitCode: number | null; output: string };
   /** Requests to the metadata service. */
   asked: string[];
 }
 
-/** Resolves when the machine has said hello or was told to power off. */
+/** Resolves when the machine has sent its hello or has called poweroff. */
 export async function bootMachine(plan: BootPlan): Promise<Boot> {
   using folder = tempDir('crawlfleet-boot-');
   const file = folder.file('plan.json');

@@ -1,4 +1,4 @@
-/** The root file system of a small Debian, made once on each machine: what the user data of an instance is run in. */
+/** The root file system of a small Debian, built once per machine, in which tests run an instance's user data. */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,17 +7,17 @@ import { exists, findProgram } from '../find-program.ts';
 import { runCommand } from '../processes.ts';
 
 const SUITE = 'bookworm';
-/** Raised when the packages below change. */
+/** Increment when the packages below change. */
 const EDITION = 1;
-/** What cloud images have and the smallest Debian lacks, and what judges scripts and units. */
+/** Packages that cloud images have and a minimal Debian lacks, and the linters for scripts and units. */
 const PACKAGES = ['curl', 'ca-certificates', 'cloud-init', 'systemd', 'shellcheck'];
 
-/** What to say where it is not to be had. */
+/** Message where the root cannot be built. */
 export const NO_ROOT =
-  'user data was not really run: that needs Linux, root, unshare with mount and network namespaces, ip and debootstrap ' +
+  'user data was not executed: that needs Linux, root, unshare with mount and network namespaces, ip and debootstrap ' +
   '(on Debian and Ubuntu: apt-get install debootstrap iproute2 util-linux) and a Debian mirror.';
 
-/** A folder that holds the root and whatever else tests keep for the next time; null where it cannot be made. */
+/** The folder of the root and of other files that tests cache; null where it cannot be built. */
 export async function debianRoot(): Promise<{ root: string; cache: string } | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null;
   for (const program of ['debootstrap', 'ip', 'unshare', 'flock']) {
@@ -29,7 +29,7 @@ export async function debianRoot(): Promise<{ root: string; cache: string } | nu
   const cache = join(tmpdir(), `crawlfleet-test-root-${SUITE}-${EDITION}`);
   const root = join(cache, 'root');
   await mkdir(cache, { recursive: true, mode: 0o700 });
-  // Two test commands at once make it once.
+  // The lock lets concurrent test commands build it only once.
   const maker = [join(cache, 'lock'), process.execPath, import.meta.filename, cache];
   const { exitCode, stderr } = await runCommand('flock', maker, { timeoutMs: 900_000 });
   if (exitCode !== 0) console.error(`no Debian root could be made in ${cache}:\n${stderr}`);
@@ -51,7 +51,7 @@ async function make(cache: string): Promise<void> {
   const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
   const env = { PATH, DEBIAN_FRONTEND: 'noninteractive' };
   await run('debootstrap', ['--variant=minbase', SUITE, unfinished], env);
-  // Not by debootstrap: it does not know packages that stand in for others.
+  // Not with debootstrap, which does not resolve virtual packages.
   const apt = ['apt-get', '-qq', '-o', 'Acquire::Retries=3'];
   await run('chroot', [unfinished, ...apt, 'update'], env);
   await run('chroot', [unfinished, ...apt, 'install', '-y', '--no-install-recommends', ...PACKAGES], env);

@@ -1,6 +1,6 @@
 /**
- * The machine of boot.ts, as the first process of its own namespaces: bucket, main server and metadata service on addresses
- * that only it has, the root as an overlay, and the user data's script in it. Whatever it leaves ends with it.
+ * The machine of boot.ts, as PID 1 of its own namespaces: bucket, main server and metadata service on private addresses, the
+ * root as an overlay, and the user-data script in it. Everything it starts ends with it.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -43,7 +43,7 @@ async function serve(address: string, port: number, listener: RequestListener): 
   await once(server, 'listening');
 }
 
-/** A copy of the root that nothing of it outlives. */
+/** A copy of the root that disappears with the namespaces. */
 function mountRoot(): string {
   const top = join(plan.folder, 'machine');
   mkdirSync(top);
@@ -53,14 +53,14 @@ function mountRoot(): string {
   try {
     run('mount', '-t', 'overlay', 'overlay', '-o', `lowerdir=${plan.root},upperdir=${upper},workdir=${work}`, root);
   } catch {
-    // Where overlays do not lie upon each other, as in some containers.
+    // Overlays cannot be stacked here, as in some containers.
     run('cp', '-a', `${plan.root}/.`, root);
   }
   run('mount', '-t', 'proc', 'proc', join(root, 'proc'));
   return root;
 }
 
-/** What cloud images have and the small root has not, and a console that can be read. */
+/** Adds what cloud images have and the small root lacks, and a readable console. */
 function furnish(root: string): void {
   for (const name of ['console', 'null']) rmSync(join(root, 'dev', name), { force: true });
   run('mkfifo', '-m', '0600', join(root, 'dev/console'));
@@ -122,7 +122,7 @@ function settings(): InstanceSettings {
   };
 }
 
-/** The one process of the machine that runs the program. */
+/** The process of the machine that runs the program. */
 function programProcess(): { program: string; user: string } {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
@@ -133,7 +133,7 @@ function programProcess(): { program: string; user: string } {
       const user = names.find((line) => line.split(':')[2] === uid)?.split(':')[0] ?? uid;
       return { program: `${file} = ${readlinkSync(`/proc/${pid}/exe`).split('/').slice(-4).join('/')}`, user };
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }
   return { program: 'none', user: 'none' };
@@ -144,8 +144,8 @@ run('ip', 'address', 'add', `${METADATA}/32`, 'dev', 'lo');
 const root = mountRoot();
 furnish(root);
 let consoleText = '';
-// By a process of its own: a read that waits would keep this one from ending. Open for both, so that it never ends and nobody
-// who writes has to wait for a reader.
+// A separate process reads the console, because a blocked read would keep this one from exiting. It opens the FIFO for reading
+// and writing, so that the stream never ends and no writer waits for a reader.
 const reader = spawn('sh', ['-c', 'exec cat <> "$1"', 'sh', join(root, 'dev/console')], {
   stdio: ['ignore', 'pipe', 'inherit'],
   env: { PATH },
@@ -207,7 +207,7 @@ await serve(MAIN, 8700, (request, response) => {
 
 mkdirSync(join(root, 'var/lib/cloud/instance/scripts'), { recursive: true });
 writeFileSync(join(root, 'var/lib/cloud/instance/scripts/part-001'), script, { mode: 0o700 });
-// As cloud-init: the script itself is started, with next to nothing in its environment; not even HOME.
+// Like cloud-init: executes the script itself with a nearly empty environment, even without HOME.
 const child = spawn('chroot', [root, '/var/lib/cloud/instance/scripts/part-001'], {
   stdio: ['ignore', 'ignore', 'inherit'],
   env: { PATH },
@@ -217,7 +217,7 @@ const giveUpMs = performance.now() + 60_000;
 while (boot.hello === null && !calls().some((call) => call.startsWith('poweroff')) && performance.now() < giveUpMs)
   await delay(20);
 
-// Whatever was written before comes before this.
+// The end marker follows everything written so far.
 const END = '\0';
 appendFileSync(join(root, 'dev/console'), END);
 while (!consoleText.includes(END)) await delay(5);

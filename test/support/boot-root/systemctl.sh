@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stands for systemd in a root where none runs: notes each call, and starts a service that is enabled as its unit file says.
+# Replaces systemctl in a root without systemd: logs each call, and starts an enabled service as its unit file describes.
 set -eu
 echo "$*" >> /var/log/systemctl.log
 [ "$1 ${2-}" = 'enable --now' ] || exit 0

@@ -1,6 +1,6 @@
 /**
- * Vitest global setup: tells the tests where a Chromium is. In this order: CRAWLFLEET_CHROMIUM; one on the machine, or
- * Playwright's own; as root on Debian or Ubuntu the package is installed; else it says what to do.
+ * Vitest global setup: provides the tests with the path of a Chromium. In this order: CRAWLFLEET_CHROMIUM; one on the machine,
+ * or Playwright's own; the package, installed as root on Debian or Ubuntu; else an error that says what to do.
  */
 import type { TestProject } from 'vitest/node';
 import { exists } from '../find-program.ts';
@@ -13,11 +13,11 @@ declare module 'vitest' {
   }
 }
 
-// Each project loads this module anew; within one command the browser is looked for, and installed, once.
+// Each project loads its own copy of this module; one command searches for the browser, and installs it, once.
 const KEY = Symbol.for('crawlfleet.test.chromium');
 const holder = globalThis as unknown as Record<symbol, Promise<string> | undefined>;
 
-/** Finds the browser and hands its path to the tests. */
+/** Finds the browser and provides its path to the tests. */
 export default async function setup(project: TestProject): Promise<void> {
   project.provide('chromiumPath', await (holder[KEY] ??= openBrowser()));
 }

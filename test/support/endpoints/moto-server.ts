@@ -1,4 +1,4 @@
-/** A moto server of a test's own: somebody else's idea of AWS, with mock instances and no data plane. */
+/** A private moto server: an independent AWS emulator with mock instances and no data plane. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
@@ -15,17 +15,17 @@ export interface MotoServer {
   stop: () => Promise<void>;
 }
 
-/** Null where there is none; `sayMotoIsMissing` tells how to get it. */
+/** Null when it is not installed; `sayMotoIsMissing` prints how to get it. */
 export const findMotoServer = (): Promise<string | null> => findProgram('moto_server');
 
-/** So that a suite that was left out is not taken for one that passed. */
+/** Makes it visible that a suite was skipped, not passed. */
 export function sayMotoIsMissing(what: string): void {
   console.warn(
     `\n*** LEFT OUT: ${what}: moto_server is not on PATH. Get it with: pip install 'moto[server]' (or pipx install 'moto[server]')\n`,
   );
 }
 
-/** Starts it on a free port of this machine and waits until it answers for EC2, ELBv2 and S3. */
+/** Starts moto on a free port and waits until it answers for EC2, ELBv2 and S3. */
 export async function startMotoServer(program: string): Promise<MotoServer> {
   const port = await freePort(QUIET_ADDRESS);
   const child = spawn(program, ['-H', QUIET_ADDRESS, '-p', String(port)], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -53,7 +53,7 @@ export async function startMotoServer(program: string): Promise<MotoServer> {
   return { endpoint, pid: child.pid!, stop };
 }
 
-/** moto loads each service at its first call, which takes a busy machine longer than a call of ours may last. */
+/** moto loads each service at its first call, which on a busy machine takes longer than our call timeout. */
 async function warmUp(endpoint: string): Promise<void> {
   const clients = clientsFor({ endpoint, region: 'us-east-1' });
   try {

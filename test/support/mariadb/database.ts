@@ -1,4 +1,4 @@
-/** Databases for tests: a schema of their own on the private MariaDB, or an SQLite file of their own. */
+/** Databases for tests: a separate schema on the private MariaDB, or a separate SQLite file. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export interface TestDatabase {
 export const ENGINES = ['sqlite', 'mysql'] as const;
 export type TestEngine = (typeof ENGINES)[number];
 
-/** A fresh, empty database. SQLite: a file in a directory of its own; MySQL: a schema on the server of the global setup. */
+/** A fresh, empty database. SQLite: a file in its own directory; MySQL: a schema on the server of the global setup. */
 export function createTestDatabase(engine: TestEngine = 'mysql'): Promise<TestDatabase> {
   return engine === 'sqlite' ? createSqliteFile() : createSchema();
 }
@@ -23,7 +23,7 @@ export function createTestDatabase(engine: TestEngine = 'mysql'): Promise<TestDa
 async function createSqliteFile(): Promise<TestDatabase> {
   const dir = await mkdtemp(join(tmpdir(), 'crawlfleet-sqlite-'));
   const file = join(dir, 'fleet.db');
-  // openDatabase refuses a file that is not there, as it must for users.
+  // openDatabase refuses a missing file, as it must for users.
   new Sqlite(file).exec('create table _made (x int); drop table _made').close();
   return { url: `sqlite:${file}`, drop: () => rm(dir, { recursive: true, force: true }) };
 }
@@ -51,7 +51,7 @@ function adminUrl(): string {
   return inject('adminDatabaseUrl');
 }
 
-/** Runs the same suite on SQLite and on MariaDB, each with a database of its own. */
+/** Runs the same suite on SQLite and on MariaDB, each with its own database. */
 export function eachEngine(title: string, suite: (database: () => TestDatabase, engine: TestEngine) => void): void {
   describe.each(ENGINES)(`${title} on %s`, (engine) => {
     let database: TestDatabase | undefined;

@@ -1,8 +1,8 @@
-/** Finds the MariaDB programs on the machine; as root on Debian and Ubuntu it installs them. */
+/** Finds the MariaDB programs on the machine; installs them as root on Debian and Ubuntu. */
 import { installDebianPackage } from '../debian-package.ts';
 import { findProgram } from '../find-program.ts';
 
-/** Where distributions put servers that are on nobody's PATH. */
+/** Folders outside the usual PATH where distributions put servers. */
 const EXTRA_DIRS = ['/usr/sbin', '/usr/local/sbin', '/usr/bin', '/usr/local/bin', '/usr/libexec', '/opt/homebrew/bin'];
 
 export interface ServerPrograms {
@@ -18,7 +18,7 @@ export async function findServer(): Promise<ServerPrograms | null> {
   return mariadbd && installDb ? { mariadbd, installDb } : null;
 }
 
-/** Installs the package where that is possible without asking; null elsewhere. */
+/** Installs the package where no user has to confirm it; null elsewhere. */
 export async function installServer(): Promise<ServerPrograms | null> {
   return (await installDebianPackage('mariadb-server')) ? findServer() : null;
 }

@@ -1,7 +1,7 @@
 /**
- * Vitest global setup: gives the tests a MariaDB of their own. In this order: the `mariadbd` on the machine with a private
- * data directory; as root on Debian or Ubuntu the package is installed first; else TEST_DATABASE_URL; else it says what to do.
- * Two projects name this file: within one command they share one server.
+ * Vitest global setup: provides the tests with a private MariaDB. In this order: the `mariadbd` on the machine with a private
+ * data directory; the package, installed as root on Debian or Ubuntu; TEST_DATABASE_URL; else an error that says what to do.
+ * Two projects use this file: within one command they share one server.
  */
 import type { TestProject } from 'vitest/node';
 import { findServer, installServer } from './find-server.ts';
@@ -20,11 +20,11 @@ interface Shared {
   server: Promise<PrivateServer>;
 }
 
-// Each project loads this module anew, so what they share hangs on the process itself.
+// Each project loads its own copy of this module, so shared state lives on globalThis.
 const KEY = Symbol.for('crawlfleet.test.mariadb');
 const holder = globalThis as unknown as Record<symbol, Shared | undefined>;
 
-/** Starts (or joins) the server and hands its URL to the tests; the returned function leaves it, the last one stops it. */
+/** Starts the server, or shares a running one, and provides its URL to the tests; the last returned teardown stops it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const shared = (holder[KEY] ??= { users: 0, server: openServer() });
   shared.users++;

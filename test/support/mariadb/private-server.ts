@@ -1,4 +1,4 @@
-/** A MariaDB of our own: data directory, socket and port of this test run, gone when it ends, however it ends. */
+/** A private MariaDB with its own data directory, socket and port, removed however the test run ends. */
 import type { ChildProcess } from 'node:child_process';
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -21,7 +21,7 @@ export interface PrivateServer {
 }
 
 /**
- * The shell stands between us and the server: when our end of the pipe closes, even because we were killed, it stops the
+ * A shell is the parent of the server: when our end of its pipe closes, even because this process was killed, it stops the
  * server and removes the directory.
  */
 const GUARD = `
@@ -36,10 +36,10 @@ rm -rf "$dir"
 exit "$status"
 `;
 
-/** Resolves when the server answers. Throws with the end of its log when it does not start. */
+/** Resolves when the server answers. Throws with the end of the server's log when it does not start. */
 export async function startPrivateServer(programs: ServerPrograms): Promise<PrivateServer> {
   let last: unknown;
-  // The free port may be taken by another program between our look and the server's start.
+  // Another program may take the port between our check and the server's start.
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
       return await startOnce(programs);
@@ -81,7 +81,7 @@ async function startOnce(programs: ServerPrograms): Promise<PrivateServer> {
     '--skip-name-resolve',
     `--init-file=${init}`,
     '--skip-log-bin',
-    // Tests prove transactions, not disks.
+    // Tests need transactions, not durable disks.
     '--innodb-flush-log-at-trx-commit=2',
     '--innodb-flush-method=nosync',
     '--skip-innodb-doublewrite',
@@ -93,7 +93,7 @@ async function startOnce(programs: ServerPrograms): Promise<PrivateServer> {
   ];
   const child = spawn('/bin/sh', ['-c', GUARD, 'sh', dir, ...server], {
     stdio: ['pipe', 'ignore', 'pipe'],
-    // Ctrl-C must reach the tests first; they (or the closed pipe) stop the server.
+    // Ctrl-C must reach only the tests; they (or the closed pipe) stop the server.
     detached: true,
   });
   const log = collectTail(child);

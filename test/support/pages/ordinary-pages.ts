@@ -1,6 +1,6 @@
 /**
- * Ordinary pages of shops, in the styles of the frameworks that build them and with heads of any size: what no ban rule may take for a
- * ban. Each style carries what real shops do: inline style and script that set cookies, change `location` or name a captcha.
+ * Ordinary shop pages in the styles of common frameworks, with heads of any size; no ban rule may match them. Each style
+ * contains what real shops have: inline styles, and scripts that set cookies, change `location` or name a captcha.
  */
 
 export interface OrdinaryPage {
@@ -13,7 +13,7 @@ export interface OrdinaryPage {
 export interface PageOptions {
   /** Least length of the head. */
   headChars: number;
-  /** Left out: the page has none. */
+  /** Default: none. */
   price?: string;
 }
 
@@ -82,7 +82,7 @@ const STYLES: Readonly<Record<string, Style>> = {
 
 const HEAD_CHARS = [0, 3_000, 20_000, 60_000, 65_000, 66_000, 90_000, 150_000, 300_000] as const;
 
-/** Every style with every size of head. */
+/** Every style combined with every head size. */
 export function ordinaryPages(options: Omit<PageOptions, 'headChars'> = {}): OrdinaryPage[] {
   return Object.entries(STYLES).flatMap(([style, build]) =>
     HEAD_CHARS.map((headChars) => ({ style, headChars, html: build({ ...options, headChars }) })),

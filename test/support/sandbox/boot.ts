@@ -11,7 +11,7 @@ import { TEST_BUNDLE, TEST_BUNDLE_PORT, userDataFor } from './test-bundle.ts';
 export const SUBNETS = ['subnet-0c0a0f1ee7000000a', 'subnet-0c0a0f1ee7000000c'] as const;
 export const VPC = 'vpc-0c0a0f1ee70000001';
 
-/** Puts the bundle into a bucket; gives the URL for the user data. */
+/** Puts the bundle into a bucket; returns the URL for the user data. */
 export async function uploadBundle({ s3 }: SandboxClients, body: string | Uint8Array = TEST_BUNDLE): Promise<string> {
   const Bucket = 'bundles';
   await s3.send(
@@ -21,12 +21,12 @@ export async function uploadBundle({ s3 }: SandboxClients, body: string | Uint8A
   return getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'bundle.tar.gz' }), { expiresIn: 600 });
 }
 
-/** What a RunInstances call needs at least, for one small instance. */
+/** The minimal input of RunInstances for one small instance. */
 export function launchInput(changes: Partial<RunInstancesCommandInput> = {}): RunInstancesCommandInput {
   return { ImageId: IMAGE, InstanceType: 't3.nano', MinCount: 1, MaxCount: 1, SubnetId: SUBNETS[0], ...changes };
 }
 
-/** Debian for x86_64, by the name that makes its id (sandbox/ec2/catalogue.ts). */
+/** Debian for x86_64; the ID is derived from the name (sandbox/ec2/catalogue.ts). */
 const IMAGE = 'ami-0c5a9500e086e5aea';
 
 export async function launch(

@@ -31,7 +31,7 @@ export function clientsFor(sandbox: Pick<TestSandbox, 'endpoint' | 'region'>): S
   };
 }
 
-/** Resolves with the first value that is not null; rejects, naming what it waited for, after 20 s. */
+/** Resolves with the first value that is not null; rejects after 20 s with what it waited for. */
 export async function eventually<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const until = performance.now() + 20_000;
   for (;;) {
@@ -42,7 +42,7 @@ export async function eventually<T>(what: string, look: () => Promise<T | null>)
   }
 }
 
-/** The error that AWS's client makes of a refused call. Throws when the call is not refused. */
+/** The error of the AWS client for a refused call. Throws when the call succeeds. */
 export async function refusal(call: Promise<unknown>): Promise<{ code: string; status: number | undefined }> {
   try {
     await call;

@@ -1,4 +1,4 @@
-/** A sandbox of a test's own, as the real process, on any free port and in a temporary folder. */
+/** A sandbox for one test, as the real process, on any free port and in a temporary folder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -17,17 +17,17 @@ export interface TestSandbox {
   region: string;
   /** Calls a control route: `control('GET', 'status')`. Rejects on any status that is not 2xx. */
   control(method: string, route: string, body?: unknown): Promise<unknown>;
-  /** SIGTERM, and the exit code. The data folder goes too, unless it was given. */
+  /** Sends SIGTERM; returns the exit code. Removes the data folder unless the caller gave one. */
   stop(): Promise<number | null>;
-  /** SIGKILL: as when the machine's memory runs out. The data folder stays. */
+  /** Sends SIGKILL, as the OOM killer would. The data folder stays. */
   kill(): Promise<void>;
 }
 
 export interface TestSandboxOptions {
-  /** SHA-256 of the bundles it may run. */
+  /** SHA-256 of the bundles the sandbox may run. */
   allowBundles?: string[];
   region?: string;
-  /** Left out: a temporary folder that `stop` removes. */
+  /** Default: a temporary folder that `stop` removes. */
   dataDir?: string;
   port?: number;
 }
@@ -35,7 +35,7 @@ export interface TestSandboxOptions {
 const MAIN = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
 const READY_LIMIT_MS = 20_000;
 
-/** Rejects with what it wrote to stderr when it does not become ready. */
+/** Rejects with the sandbox's stderr when it does not become ready. */
 export async function startSandbox(options: TestSandboxOptions = {}): Promise<TestSandbox> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'crawlfleet-sandbox-')));
   const region = options.region ?? 'ap-northeast-1';

@@ -1,13 +1,13 @@
 /**
- * A program to boot in place of the crawl API: it learns who it is from the metadata service, as the real one does, and
- * serves a few routes on the instance's address. `userDataFor` makes the user data that installs it.
+ * A program to boot in place of the crawl API: it reads its identity from the metadata service, as the real one does, and
+ * serves a few routes on the instance's address. `userDataFor` renders the user data that installs it.
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
 import { packArchive } from '../../../userdata/archive.ts';
 
-/** Where the program serves, on its instance's own address. */
+/** The port on the instance's address where the program listens. */
 export const TEST_BUNDLE_PORT = 18_080;
 
 const TEST_PROGRAM = `
@@ -41,11 +41,11 @@ export const TEST_BUNDLE_SHA256 = createHash('sha256').update(TEST_BUNDLE).diges
 export interface UserDataOptions {
   bundleUrl: string;
   sha256?: string;
-  /** Left out: in an hour. */
+  /** Default: in an hour. */
   powerOffAtMs?: number;
 }
 
-/** A user-data script as the main server makes it, base64. */
+/** A user-data script as the main server renders it, base64. */
 export function userDataFor(options: UserDataOptions): string {
   const { publicKey } = generateKeyPairSync('ed25519');
   const inAnHour = new Date(Date.now() + 3_600_000).toISOString();

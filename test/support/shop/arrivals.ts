@@ -1,11 +1,11 @@
 /**
- * The referee's notebook: when which address asked for what. Gaps are between the arrivals of two requests for pages
- * from one address, whichever pages they are: that is what a site would count. robots.txt, and the parts that a browser
- * fetches for a page, have counters of their own.
+ * The shop's request log: when each address requested what. A gap is the time between the arrivals of two page requests
+ * from one address, whichever pages they are: that is what a site would measure. robots.txt, and the parts that a browser
+ * fetches for a page, are counted separately.
  */
 import type { BanStats } from './bans.ts';
 
-/** data: what a page's script asks for; asset: pictures, fonts, films and the like. */
+/** data: requests by a page's script; asset: pictures, fonts, films and the like. */
 export type ArrivalKind = 'page' | 'robots' | 'data' | 'asset';
 
 export interface Arrival {
@@ -15,38 +15,38 @@ export interface Arrival {
   method: string;
   /** As sent: percent-encoded, with the query. */
   path: string;
-  /** Product ID, decoded; null when the path is no page of a product. */
+  /** Product ID, decoded; null when the path is not a product page. */
   id: string | null;
   userAgent: string;
-  /** Milliseconds on a monotonic clock, since the shop's start. */
+  /** Monotonic ms since the shop's start. */
   atMs: number;
   wallMs: number;
-  /** Requests of this address for pages under way, this one included. */
+  /** Page requests of this address in progress, including this one. */
   concurrency: number;
-  /** null until the answer was sent; 0 when the connection ended without one. */
+  /** null until the response was sent; 0 when the connection ended without one. */
   status: number | null;
 }
 
 interface AddressStats {
   requests: number;
-  /** null with fewer than two requests. */
+  /** null with fewer than two page requests. */
   minGapMs: number | null;
   maxConcurrency: number;
 }
 
 export interface ShopStats {
-  /** For pages. */
+  /** Page requests. */
   requests: number;
-  /** Smallest gap of any address; null when none has sent two requests. */
+  /** Smallest gap of any address; null when no address has sent two page requests. */
   minGapMs: number | null;
   addresses: Record<string, AddressStats>;
-  /** Requests for pages by path, as sent. */
+  /** Page requests by path, as sent. */
   paths: Record<string, number>;
   robotsRequests: number;
   dataRequests: number;
-  /** Requests for assets by path, as sent. */
+  /** Asset requests by path, as sent. */
   assets: Record<string, number>;
-  /** Addresses that were banned, and what they did about it. */
+  /** Bans by address, and how each address behaved. */
   bans: Record<string, BanStats>;
 }
 
@@ -54,7 +54,7 @@ export class Arrivals {
   #entries: Arrival[] = [];
   #underWay = new Map<string, number>();
 
-  /** Notes an arrival; the result is completed by `end` when the exchange is over. */
+  /** Records an arrival; `end` completes the entry when the exchange is over. */
   add(arrival: Omit<Arrival, 'seq' | 'concurrency' | 'status'>): Arrival {
     const concurrency = (this.#underWay.get(arrival.address) ?? 0) + (arrival.kind === 'page' ? 1 : 0);
     this.#underWay.set(arrival.address, concurrency);
@@ -72,12 +72,12 @@ export class Arrivals {
     return this.#entries;
   }
 
-  /** Forgets what has arrived; what is under way still counts for concurrency. */
+  /** Forgets the arrivals; requests in progress still count for concurrency. */
   clear(): void {
     this.#entries = [];
   }
 
-  /** The sums so far; bans are counted elsewhere. */
+  /** The totals so far, without bans (bans.ts). */
   stats(): Omit<ShopStats, 'bans'> {
     const addresses = new Map<string, AddressStats>();
     const lastMs = new Map<string, number>();

@@ -1,7 +1,7 @@
 /**
- * How the shop bans addresses, and what they do about it. A ban begins when a policy's limit is passed or when a test
- * says so; the request that begins it is refused already. From then on every page the address asks for is refused, and
- * counted: that count is what a crawler's manners are judged by.
+ * How the shop bans addresses, and how they react. A ban begins when an address passes a policy's limit or when a test
+ * orders it; the request that triggers it is already refused. From then on every page request of the address is refused
+ * and counted: tests judge the crawler's behaviour by that count.
  */
 import { z } from 'zod';
 import { behaviourSchema } from './behaviour-schema.ts';
@@ -11,45 +11,45 @@ const addresses = z.union([z.literal('all'), z.array(z.string().min(1)).min(1)])
 
 const banSchema = z.strictObject({
   addresses,
-  /** What a banned address gets instead of any page. */
+  /** The response to every page request of a banned address. */
   answer: behaviourSchema,
-  /** null: until `unban`. */
+  /** null: until `unban` is called. */
   forMs: z.int().positive().nullable(),
 });
 
 const banPolicySchema = z.strictObject({
   addresses: addresses.default('all'),
   when: z.union([
-    /** The so many-th request within the window. */
+    /** An address sends this many requests within the window. */
     z.strictObject({ requests: z.int().positive(), withinMs: z.int().positive() }),
-    /** A request so soon after the one before. */
+    /** The gap to the previous request is shorter than this. */
     z.strictObject({ gapMs: z.int().positive() }),
-    /** The address's request of that number, once. */
+    /** The address sends its request with this number; once per address. */
     z.strictObject({ request: z.int().positive() }),
-    /** The shop has had so many requests from everybody: each address once. */
+    /** The shop has received this many requests in total; once per address. */
     z.strictObject({ total: z.int().positive() }),
   ]),
   answer: behaviourSchema,
-  /** null: for ever. */
+  /** null: permanent. */
   coolDownMs: z.int().positive().nullable(),
-  /** A request during the ban makes it begin again. */
+  /** A request during the ban restarts it. */
   renew: z.boolean().default(false),
-  /** Bans at most so many different addresses: the first that pass the limit. */
+  /** Maximum number of different addresses to ban: the first that pass the limit. */
   atMost: z.int().positive().optional(),
 });
 
-/** As posted to the shop. */
+/** The JSON that tests post to the shop. */
 export type Ban = z.input<typeof banSchema>;
 export type BanPolicy = z.input<typeof banPolicySchema>;
 
 export interface BanStats {
   /** Bans begun. */
   bans: number;
-  /** Pages refused, those that began a ban included. */
+  /** Pages refused, including those that triggered a ban. */
   refused: number;
-  /** Most refusals in one ban: 1 is an address that stopped at once. */
+  /** Maximum number of refusals in one ban: 1 means that the address stopped immediately. */
   mostRefused: number;
-  /** When the latest ban began and the latest request was refused, on the shop's clock. */
+  /** Start of the latest ban and time of the latest refusal, on the shop's clock. */
   bannedAtMs: number | null;
   lastRefusedAtMs: number | null;
 }
@@ -57,7 +57,7 @@ export interface BanStats {
 interface ActiveBan {
   answer: Behaviour;
   untilMs: number;
-  /** null: requests do not lengthen it. */
+  /** null: requests do not extend the ban. */
   renewMs: number | null;
   refused: number;
 }
@@ -76,13 +76,13 @@ export class Bans {
   readonly #active = new Map<string, ActiveBan>();
   readonly #stats = new Map<string, BanStats>();
 
-  /** Bans addresses from now on. Throws ZodError on a ban that is none. */
+  /** Bans addresses from now on. Throws ZodError on an invalid ban. */
   ban(value: unknown, nowMs: number): void {
     const ban = banSchema.parse(value);
     this.#told.push({ ...ban, untilMs: ban.forMs === null ? Infinity : nowMs + ban.forMs, seen: new Set() });
   }
 
-  /** Replaces all policies; bans under way go on. Throws ZodError on a policy that is none. */
+  /** Replaces all policies; active bans continue. Throws ZodError on an invalid policy. */
   setPolicies(value: unknown): void {
     this.#policies = z
       .array(banPolicySchema)
@@ -112,7 +112,7 @@ export class Bans {
     this.#stats.clear();
   }
 
-  /** What this address gets instead of the page it asks for; null when it is welcome. Counts the request. */
+  /** The response to this address instead of the page; null when it is not banned. Counts the request. */
   take(address: string, nowMs: number): Behaviour | null {
     const active = this.#active.get(address);
     if (active && nowMs < active.untilMs) return this.#refuse(address, active, nowMs);
@@ -126,7 +126,7 @@ export class Bans {
     return this.#refuse(address, begun, nowMs);
   }
 
-  /** What the address would get, without counting anything: for the parts of a page. */
+  /** Like `take`, but without counting: for the parts of a page. */
   peek(address: string, nowMs: number): Behaviour | null {
     const active = this.#active.get(address);
     return active && nowMs < active.untilMs ? active.answer : null;
@@ -180,7 +180,7 @@ function concerns(ban: { addresses: 'all' | string[] }, address: string): boolea
   return ban.addresses === 'all' || ban.addresses.includes(address);
 }
 
-/** Counts the request for the policy; true when it passes the limit. */
+/** Counts the request under the policy; true when it passes the limit. */
 function passes(policy: Policy, address: string, nowMs: number): boolean {
   policy.sinceTotal++;
   if (!concerns(policy, address)) return false;

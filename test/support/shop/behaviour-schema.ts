@@ -1,4 +1,4 @@
-/** Every way to misbehave, and who answers for it. */
+/** All misbehaviours, and the function that answers for each. */
 import { z } from 'zod';
 import type { Exchange } from './behaviours/behaviour.ts';
 import { answerCharset, charsetShapes } from './behaviours/charset.ts';
@@ -25,10 +25,10 @@ export const behaviourSchema = z.discriminatedUnion('type', [
   ...outwardShapes,
 ]);
 export type Behaviour = z.output<typeof behaviourSchema>;
-/** With what has a default left out. */
+/** Input form: fields with a default are optional. */
 export type BehaviourInput = z.input<typeof behaviourSchema>;
 
-/** Answers the request as the behaviour says. */
+/** Answers the request with the given behaviour. */
 export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
   switch (behaviour.type) {
     case 'status':

@@ -1,4 +1,4 @@
-/** A server that nobody may ever visit: it counts every connection, whatever is said on it. */
+/** A server that a crawl must never visit: it counts every connection, whatever is sent on it. */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
@@ -7,12 +7,12 @@ export interface CanaryServer {
   /** Without a final slash. */
   url: string;
   port: number;
-  /** Connections so far, with the first bytes said on each. */
+  /** Connections so far, with the first bytes received on each. */
   visits(): readonly { from: string; said: string }[];
   stop(): Promise<void>;
 }
 
-/** Listens on a free port of a loopback address. It answers like a web server, so that a visitor would come again. */
+/** Listens on a free port of a loopback address. It answers like a web server, so that a visitor would return. */
 export async function startCanary(address = '127.0.0.1'): Promise<CanaryServer> {
   const visits: { from: string; said: string }[] = [];
   const sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-/** Encodes text in the charsets of old shops. Node can decode them all, so each table is the decoder's, turned round. */
+/** Encodes text in the charsets of old shops. Node can decode all of them, so each table is the inverted decoder. */
 
 export const CHARSETS = [
   'shift_jis',
@@ -16,7 +16,7 @@ export const CHARSETS = [
 ] as const;
 export type Charset = (typeof CHARSETS)[number];
 
-/** As prefixes of product IDs have them: `sjis-1`, `sjismeta-1` … (behaviours/charset.ts). */
+/** The names in prefixes of product IDs: `sjis-1`, `sjismeta-1` … (behaviours/charset.ts). */
 export const CHARSET_SHORT_NAMES = {
   sjis: 'shift_jis',
   eucjp: 'euc-jp',
@@ -32,7 +32,7 @@ export const CHARSET_SHORT_NAMES = {
   utf8: 'utf-8',
 } as const satisfies Record<string, Charset>;
 
-/** What stands in for a character that the charset does not have. */
+/** The replacement for a character that the charset lacks. */
 export type Substitute = (character: string) => string;
 
 /** The text in the charset; without a byte order mark. */
@@ -51,7 +51,7 @@ export function encodeText(text: string, charset: Charset, substitute: Substitut
   }
 }
 
-/** U+FEFF in the charset; empty where the charset has none. */
+/** U+FEFF in the charset; empty where the charset lacks it. */
 export function byteOrderMark(charset: Charset): Buffer {
   return charset.startsWith('utf-') ? encodeText('\ufeff', charset) : Buffer.alloc(0);
 }
@@ -76,7 +76,7 @@ function encodeByTable(text: string, table: Table, substitute: Substitute): Buff
   return Buffer.from(bytes);
 }
 
-/** Two-byte characters stand between two escapes, with the bytes of EUC-JP less their high bits. */
+/** Two-byte characters stand between two escapes, as EUC-JP bytes without their high bits. */
 function encodeIso2022Jp(text: string, substitute: Substitute): Buffer {
   const table = tableOf('euc-jp');
   const bytes: number[] = [];
@@ -113,12 +113,12 @@ function buildTable(charset: Charset): Table {
   const table: Table = new Map();
   const note = (character: string | undefined, bytes: number[]): void => {
     if (character === undefined || Array.from(character).length !== 1 || character === '\ufffd') return;
-    // The first is the usual one: later ones are vendors' duplicates.
+    // The first mapping is the standard one; later ones are vendor duplicates.
     if (character.charCodeAt(0) >= 0x80 && !table.has(character)) table.set(character, bytes);
   };
   for (let byte = 0x80; byte <= 0xff; byte++) note(decoder.decode(Uint8Array.of(byte)), [byte]);
   for (let lead = 0x81; lead <= 0xfe; lead++) {
-    // All pairs of one lead byte in one go, a line each: no trail byte is a line feed.
+    // Decodes all pairs of one lead byte at once, one per line: no trail byte is a line feed.
     const trails = Array.from({ length: 0xff - 0x40 }, (_, i) => 0x40 + i);
     const lines = decoder.decode(Uint8Array.from(trails.flatMap((trail) => [lead, trail, 0x0a]))).split('\n');
     for (const [index, trail] of trails.entries()) note(lines[index], [lead, trail]);

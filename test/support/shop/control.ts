@@ -1,4 +1,4 @@
-/** What tests ask and tell the shop, below `/_shop/`; these requests count for nothing. */
+/** The control API for tests, below `/_shop/`; its requests are not counted. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ export interface ShopParts {
 const canarySchema = z.strictObject({ url: z.url() });
 const unbanSchema = z.strictObject({ addresses: z.unknown() });
 
-/** Answers a control request; a wrong one with 400 and what is wrong. */
+/** Answers a control request; an invalid one with 400 and the error. */
 export async function answerControl(
   parts: ShopParts,
   request: IncomingMessage,
@@ -40,7 +40,7 @@ export async function answerControl(
   }
 }
 
-/** The answer's text, '' when there is nothing to say; null for an unknown route. */
+/** The response text, '' for an empty response; null for an unknown route. */
 function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: string, body: unknown): string | null {
   switch (route) {
     case 'GET log':

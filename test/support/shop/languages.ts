@@ -1,4 +1,4 @@
-/** The texts of products that come in another charset are in a language of it, so that a wrong decoder shows. */
+/** Products in another charset have texts in a language of that charset, so that a wrong decoder is noticed. */
 import type { Charset } from './charsets.ts';
 import { CHARSET_SHORT_NAMES } from './charsets.ts';
 
@@ -58,7 +58,7 @@ const TEXTS: Record<Exclude<Charset, 'utf-8'>, Texts> = {
 
 const CHARSET_ID = /^([a-z0-9]+?)(?:wrongmeta|meta|none|wrong|clash|bom)?-/;
 
-/** The product with its texts in the language of the charset that its ID names; any other product as it is. */
+/** The product with its texts in the language of the charset in its ID; any other product unchanged. */
 export function translate(product: ShopProduct): ShopProduct {
   const short = CHARSET_ID.exec(product.id)?.[1] ?? '';
   if (!Object.hasOwn(CHARSET_SHORT_NAMES, short)) return product;

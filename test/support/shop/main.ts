@@ -1,6 +1,6 @@
 /**
- * The demo shop as a process of its own, so that what it measures is not disturbed by the crawl it measures. Prints one
- * JSON line with its URL when it is ready; ends on SIGTERM or SIGINT, or when its stdin closes if told so.
+ * The demo shop as a separate process, so that the crawl does not disturb the shop's measurements. Prints one JSON line
+ * with its URL when it is ready; ends on SIGTERM or SIGINT, or, with --until-stdin-closes, when its stdin closes.
  */
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';

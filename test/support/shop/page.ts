@@ -1,11 +1,11 @@
-/** The page of a product: about 40 KB, built like a shop's page, the same bytes each time. */
+/** The page of a product: about 40 KB, built like a real shop's page, with the same bytes each time. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { ShopProduct } from './languages.ts';
 
 /** A part of the page that a misbehaving shop leaves out. */
 export type PageField = 'title' | 'price' | 'json-ld';
 
-/** The whole page; the fields named in `without` are missing from it. */
+/** The whole page, without the fields in `without`. */
 export function renderPage(product: ShopProduct, without: readonly PageField[] = []): string {
   const title = escapeHtml(product.title);
   return [
@@ -57,8 +57,8 @@ export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
-// Everything below is the same on every page and made once: the shop measures arrivals, and a page that takes long to
-// build would hold up the next arrival and falsify its time.
+// Everything below is the same on every page and built once: the shop measures arrivals, and a slow page build would delay
+// the next arrival and falsify its time.
 
 const WORDS =
   'light dark paper river stone 便利 quiet open 毎日 strong soft winter 春 small round simple careful warm 手作り bright'.split(

@@ -1,4 +1,4 @@
-/** Products that misbehave by the prefix of their ID: `500-a`, `hang-b`; `once-500-c` does so on its first request only. */
+/** Products that misbehave according to the prefix of their ID: `500-a`, `hang-b`; `once-500-c` only on its first request. */
 import type { Behaviour, BehaviourInput } from './behaviour-schema.ts';
 import { behaviourSchema } from './behaviour-schema.ts';
 import { CHARSET_PREFIXES } from './behaviours/charset.ts';
@@ -89,7 +89,7 @@ const PREFIXES: ReadonlyMap<string, Behaviour> = new Map([
 
 const ONCE = 'once-';
 
-/** What the prefix of the ID alone makes of the product; null when the ID has no such prefix. */
+/** The behaviour that the prefix of the ID selects; null when the ID has no such prefix. */
 export function behaviourOfPrefix(id: string): { behaviour: Behaviour; once: boolean } | null {
   const once = id.startsWith(ONCE);
   const rest = once ? id.slice(ONCE.length) : id;

@@ -1,12 +1,12 @@
 /**
- * What the demo shop sells: every product follows from the seed and its ID alone, so that a test can work out the row a
- * crawl must store without asking the shop.
+ * What the demo shop sells: every product is derived from the seed and its ID, so that a test can compute the row that a
+ * crawl must store without querying the shop.
  */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { ShopProduct } from './languages.ts';
 import { translate } from './languages.ts';
 
-/** IDs that need care in URLs, SQL and files; the shop always sells them beside its numbered products. */
+/** IDs that need care in URLs, SQL and files; the shop always sells them in addition to its numbered products. */
 export const STRANGE_IDS: readonly string[] = [
   'with space',
   'slash/and/slash',
@@ -31,7 +31,7 @@ export function productIds(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `P${String(i + 1).padStart(5, '0')}`);
 }
 
-/** The mapping that reads the shop's pages, in the short form of fleet.yaml. */
+/** The mapping for the shop's pages, in the short form of fleet.yaml. */
 export const SHOP_MAPPING = {
   fields: {
     title: { css: 'h1', required: true },
@@ -42,7 +42,7 @@ export const SHOP_MAPPING = {
   },
 } as const;
 
-/** The mapping of the products that come as JSON (`json-`). */
+/** The mapping for products served as JSON (`json-`). */
 export const JSON_MAPPING = {
   fields: {
     title: { jsonpath: '$.product.title', required: true },
@@ -53,7 +53,7 @@ export const JSON_MAPPING = {
   },
 } as const;
 
-/** The mapping of the products that come as XML (`xml-`). */
+/** The mapping for products served as XML (`xml-`). */
 export const XML_MAPPING = {
   fields: {
     title: { xpath: '/product/title', required: true },
@@ -64,7 +64,7 @@ export const XML_MAPPING = {
   },
 } as const;
 
-/** The values SHOP_MAPPING gives for the product. */
+/** The values that SHOP_MAPPING extracts for the product. */
 export interface ShopRow {
   title: string;
   price: number;
@@ -78,7 +78,7 @@ export function expectedRow(seed: number, id: string): ShopRow {
   return rowOf(expectedProduct(seed, id));
 }
 
-/** The same for a product at hand. */
+/** The same for a given product. */
 export function rowOf({ title, price, brand, rating, category }: ShopProduct): ShopRow {
   return { title, price, brand, rating, crumbs: ['Home', 'Catalogue', category] };
 }
@@ -106,7 +106,7 @@ const SENTENCES = [
   'Customers say: "better than the old one" & we agree.',
 ];
 
-/** The product of that ID. Same seed and ID, same product, on every machine. */
+/** The product with this ID. The same seed and ID give the same product on every machine. */
 export function expectedProduct(seed: number, id: string): ShopProduct {
   const random = seededRandom(hashText(`${seed}:${id}`));
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random.next() * from.length)]!;

@@ -1,10 +1,10 @@
-/** Pages that hold many records: the reviews of a product, some to a page, each page with a link to the next. */
+/** Pages with many records: the reviews of a product, several per page, each page with a link to the next. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { escapeHtml } from './page.ts';
 import { expectedProduct, hashText } from './product.ts';
 
 export interface Review {
-  /** Tells the reviews of one product apart. */
+  /** Identifies a review within its product. */
   user: string;
   stars: number;
   text: string;
@@ -14,7 +14,7 @@ export interface Review {
 
 const REVIEWS_PER_PAGE = 10;
 
-/** The mapping that reads the review pages: a row for each review, page after page. */
+/** The mapping for the review pages: one row per review, page after page. */
 export const REVIEWS_MAPPING = {
   url_parsers: ['a.next'],
   rows: { each: 'li.review', key: 'user', empty: 'p.no-reviews' },
@@ -35,7 +35,7 @@ const TEXTS = [
   'ok',
 ];
 
-/** The product's reviews in the order of the pages; up to 35, some products have none. Those are the rows to store. */
+/** The product's reviews in the order of the pages, up to 35; some products have none. A crawl must store these rows. */
 export function expectedReviews(seed: number, id: string): Review[] {
   const random = seededRandom(hashText(`reviews:${seed}:${id}`));
   const below = (limit: number): number => Math.floor(random.next() * limit);
@@ -48,12 +48,12 @@ export function expectedReviews(seed: number, id: string): Review[] {
   }));
 }
 
-/** How many pages they take; a product without reviews has one page that says so. */
+/** Number of review pages; a product without reviews has one page that says so. */
 export function reviewPages(reviews: readonly Review[]): number {
   return Math.max(1, Math.ceil(reviews.length / REVIEWS_PER_PAGE));
 }
 
-/** Page `number`, from 1; null when there is no such page. */
+/** Page `number`, counted from 1; null when there is no such page. */
 export function renderReviews(seed: number, id: string, path: string, number: number): string | null {
   const reviews = expectedReviews(seed, id);
   const pages = reviewPages(reviews);

@@ -1,4 +1,4 @@
-/** The shop's robots.txt: whatever a test says it is, and however badly it is served. */
+/** The shop's robots.txt: any text that a test sets, served well or badly. */
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 
@@ -7,13 +7,13 @@ const robotsSchema = z.strictObject({
   status: z.int().min(200).max(599).default(200),
   /** Never answers. */
   hang: z.boolean().default(false),
-  /** Comment lines before the text, up to so many bytes. */
+  /** Total length of comment lines before the text. */
   paddingBytes: z.int().min(0).default(0),
   /** For a redirect. */
   location: z.string().optional(),
 });
 
-/** As posted to the shop. */
+/** The JSON that tests post to the shop. */
 export type Robots = z.input<typeof robotsSchema>;
 
 const NONE = robotsSchema.parse({ status: 404, text: 'no such page' });
@@ -22,7 +22,7 @@ const COMMENT = '# nothing to see here, move on to the next line please\n';
 export class RobotsFile {
   #robots = NONE;
 
-  /** null: there is none. Throws ZodError on what cannot be served. */
+  /** null: no robots.txt. Throws ZodError on an invalid setting. */
   set(value: unknown): void {
     this.#robots = value === null ? NONE : robotsSchema.parse(value);
   }

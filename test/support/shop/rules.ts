@@ -1,6 +1,6 @@
 /**
- * Which products misbehave, how, and how often: the rules that a test sets come first, then what the prefix of the ID
- * says (prefixes.ts).
+ * Which products misbehave, how, and how often: rules set by a test take precedence over the prefix of the ID
+ * (prefixes.ts).
  */
 import { z } from 'zod';
 import type { Behaviour } from './behaviour-schema.ts';
@@ -12,16 +12,16 @@ export const rulesSchema = z.array(
     .strictObject({
       /** Exactly this product. */
       id: z.string().optional(),
-      /** Every product whose ID begins so; '' is every product. */
+      /** Every product whose ID starts with this; '' matches every product. */
       prefix: z.string().optional(),
-      /** Only the first so many requests that the rule applies to; without it all. */
+      /** Maximum number of requests the rule applies to; default: no limit. */
       times: z.int().positive().optional(),
       do: behaviourSchema,
     })
     .refine((rule) => (rule.id === undefined) !== (rule.prefix === undefined), 'must have one of id and prefix'),
 );
 
-/** As posted to the shop. */
+/** The JSON that tests post to the shop. */
 export type Rule = z.input<typeof rulesSchema>[number];
 
 export class Rules {
@@ -29,7 +29,7 @@ export class Rules {
   #used: number[] = [];
   readonly #misbehavedOnce = new Set<string>();
 
-  /** Replaces all rules. Throws ZodError on a rule that is none. */
+  /** Replaces all rules. Throws ZodError on an invalid rule. */
   set(rules: unknown): void {
     this.#rules = rulesSchema.parse(rules);
     this.#used = this.#rules.map(() => 0);
@@ -41,7 +41,7 @@ export class Rules {
     this.#misbehavedOnce.clear();
   }
 
-  /** How to treat this request for the product; counts it. null: as a good shop does. */
+  /** The behaviour for this request for the product; counts it. null: a normal page. */
   take(id: string): Behaviour | null {
     for (const [index, rule] of this.#rules.entries()) {
       const fits = rule.id === undefined ? id.startsWith(rule.prefix!) : rule.id === id;

@@ -1,4 +1,4 @@
-/** The demo shop's HTTP server: notes each arrival, then lets the site or the controls answer. */
+/** The demo shop's HTTP server: records each arrival, then passes the request to the site or the control API. */
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import { Arrivals } from './arrivals.ts';
@@ -9,7 +9,7 @@ import { Rules } from './rules.ts';
 import type { ShopSettings } from './site.ts';
 import { Site, placeOf } from './site.ts';
 
-/** A shop that does not listen yet. */
+/** A shop that is not yet listening. */
 export function createShopServer(settings: ShopSettings): Server {
   const arrivals = new Arrivals();
   const rules = new Rules();
@@ -18,7 +18,7 @@ export function createShopServer(settings: ShopSettings): Server {
   const site = new Site(settings, { rules, bans, robots });
 
   const server = createServer((request, response) => {
-    // First of all, before any work that could delay it: this number is what politeness is judged by.
+    // Taken before any other work, because tests judge politeness by this number.
     const atMs = performance.now();
     const url = request.url ?? '/';
     if (url.startsWith(CONTROL_PATH)) {
@@ -41,7 +41,7 @@ export function createShopServer(settings: ShopSettings): Server {
     request.resume();
     site.serve(request, response, place, address, atMs);
   });
-  // As long as common front servers keep idle connections, so that a crawl at 10 s a page can keep its own.
+  // As long as common front-end servers keep idle connections, so that a crawl at 10 s per page can keep its own.
   server.keepAliveTimeout = 75_000;
   return server;
 }

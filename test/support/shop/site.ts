@@ -1,4 +1,4 @@
-/** What the shop's visitors see: product pages, review pages, and what belongs to them. */
+/** What the shop's visitors see: product pages, review pages and their parts. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArrivalKind } from './arrivals.ts';
 import type { Bans } from './bans.ts';
@@ -18,21 +18,21 @@ import type { Rules } from './rules.ts';
 
 export interface ShopSettings {
   seed: number;
-  /** How many numbered products there are, beside STRANGE_IDS and IDs with a misbehaving prefix. */
+  /** Number of numbered products, in addition to STRANGE_IDS and IDs with a misbehaving prefix. */
   products: number;
 }
 
-/** Where a visitor wants to go. */
+/** The parsed target of a request. */
 export interface Place {
   kind: ArrivalKind;
   /** Without the query. */
   path: string;
   query: URLSearchParams;
-  /** Product ID, decoded; null when the path is no page of a product. */
+  /** Product ID, decoded; null when the path is not a product page. */
   id: string | null;
 }
 
-/** Paths of what a page is made of. */
+/** Paths of page assets. */
 const ASSETS = /^\/(?:img|font|media)\/|^\/(?:favicon\.ico|out|sw\.js)$/;
 const DATA = /^\/api\//;
 
@@ -46,7 +46,7 @@ export function placeOf(url: string): Place {
   return { kind: 'page', path, query, id: decodedId(path, '/item/') ?? decodedId(path, '/reviews/') };
 }
 
-/** A slash that is part of an ID comes as %2F. */
+/** A slash within an ID is encoded as %2F. */
 function decodedId(path: string, folder: string): string | null {
   const encoded = path.startsWith(folder) ? path.slice(folder.length) : '';
   if (encoded === '' || encoded.includes('/')) return null;
@@ -57,7 +57,7 @@ function decodedId(path: string, folder: string): string | null {
   }
 }
 
-/** Pages without a product. They are there for banned addresses too: that is where those are sent. */
+/** Pages without a product. Banned addresses get them too, because bans redirect there. */
 const PLAIN_PAGES: ReadonlyMap<string, string> = new Map([
   ['/verify', CAPTCHA_PAGE],
   ['/login', LOGIN_PAGE],
@@ -87,12 +87,12 @@ export class Site {
     for (const id of ids) this.#sold.add(id);
   }
 
-  /** Where pages lead to that tempt a visitor to leave the site. */
+  /** Target of the pages that lure a visitor off the site. */
   setCanary(url: string): void {
     this.#canaryUrl = url;
   }
 
-  /** Answers; `nowMs` is the arrival on the clock of the bans. */
+  /** Answers the request; `nowMs` is its arrival on the clock of the bans. */
   serve(request: IncomingMessage, response: ServerResponse, place: Place, address: string, nowMs: number): void {
     if (place.kind === 'robots') return this.#robots.answer(response);
     const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
@@ -140,7 +140,7 @@ export class Site {
       later: (ms, then) => {
         const end = (): void => clearTimeout(timer);
         const timer = setTimeout(() => {
-          // A slow answer asks for hundreds of timers, one after the other.
+          // A slow response sets hundreds of timers, one after the other.
           response.off('close', end);
           then();
         }, ms);
@@ -149,7 +149,7 @@ export class Site {
     };
   }
 
-  /** What scripts ask for; `/api/hang` never answers. */
+  /** Data for scripts; `/api/hang` never answers. */
   #sendData(response: ServerResponse, { path, id }: Place): void {
     if (path === '/api/hang') return;
     if (id === null || !this.#sells(id)) return sendNote(response, 404, 'no such product');
@@ -172,7 +172,7 @@ export class Site {
   }
 }
 
-/** A page that only says what is the matter. */
+/** A page with only a message. */
 export function sendNote(response: ServerResponse, status: number, note: string): void {
   sendHtml({ response }, `<!doctype html><title>${note}</title><h1>${note}</h1>`, status);
 }

@@ -1,4 +1,4 @@
-/** Starts the demo shop for a test or the demo, and speaks to it. */
+/** Starts and controls the demo shop for a test or the demo. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -31,16 +31,16 @@ export interface Shop {
   log(): Promise<Arrival[]>;
   /** Replaces the rules; see rules.ts. */
   setRules(rules: Rule[]): Promise<void>;
-  /** More IDs to sell. */
+  /** Adds product IDs. */
   addProducts(ids: string[]): Promise<void>;
-  /** What /robots.txt is from now on; null: there is none. */
+  /** Replaces /robots.txt; null: none. */
   setRobots(robots: Robots | null): Promise<void>;
   /** Bans addresses from now on; see bans.ts. */
   ban(ban: Ban): Promise<void>;
-  /** Replaces the limits that addresses are banned by. */
+  /** Replaces the ban policies. */
   setBanPolicies(policies: BanPolicy[]): Promise<void>;
   unban(addresses: 'all' | string[]): Promise<void>;
-  /** Where pages lead to that tempt a visitor to leave the site (`lure-`, `offsite-`); see canary.ts. */
+  /** Target of the pages that lure a visitor off the site (`lure-`, `offsite-`); see canary.ts. */
   setCanary(url: string): Promise<void>;
   /** Forgets arrivals, rules, bans and robots.txt. */
   reset(): Promise<void>;
@@ -50,13 +50,13 @@ export interface Shop {
 
 const START_TIMEOUT_MS = 20_000;
 
-/** Starts a shop and waits until it answers. It also ends by itself when this process does. */
+/** Starts a shop and waits until it answers. The shop also ends when this process does. */
 export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const entry = fileURLToPath(new URL('main.ts', import.meta.url));
   const child = spawn(process.execPath, [entry, '--until-stdin-closes', ...flags], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    // Its own process group: a Ctrl-C in the terminal must not end the shop before the crawl that uses it.
+    // A separate process group, so that Ctrl-C in the terminal does not end the shop before the crawl that uses it.
     detached: true,
   });
   const exited = once(child, 'exit');

@@ -1,4 +1,4 @@
-/** The sums of the benches, and the page that shows them. */
+/** The statistics of the benches, and the page that shows them. */
 import { describe, expect, it } from 'vitest';
 import { measureInTurn, median } from '../../../bench/frame.ts';
 import { renderPage } from '../../../bench/results.ts';
@@ -18,7 +18,7 @@ describe('median', () => {
 });
 
 describe('measureInTurn', () => {
-  it('measures the cases one after the other, round by round', async () => {
+  it('measures the cases in turn, round by round', async () => {
     const order: string[] = [];
     const measure = (name: string) => async () => order.push(name);
     const results = await measureInTurn({ a: measure('a'), b: measure('b') }, 2);
@@ -28,7 +28,7 @@ describe('measureInTurn', () => {
 });
 
 describe('renderPage', () => {
-  it('shows ratios with their targets, and figures of every case', () => {
+  it('shows ratios with their targets, and the figures of every case', () => {
     const page = renderPage([
       {
         name: 'x',

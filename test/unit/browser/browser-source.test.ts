@@ -1,4 +1,4 @@
-/** A browser that cannot be started again, or leaves something behind: fault rows F23 and F26. */
+/** A browser that cannot be restarted, or leaves its profile behind: fault rows F23 and F26. */
 import type * as FileSystem from 'node:fs/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BrowserSession } from '../../../crawl-api/fetch/browser/browser-session.ts';
@@ -42,7 +42,7 @@ function createSource() {
   return { source, fetch, problems, started: () => started };
 }
 
-/** A browser whose pages do not load, and that ends with a problem. */
+/** A browser whose pages do not load and whose end reports a problem. */
 function createSession(problem: string | null): BrowserSession {
   return {
     dead: never,
@@ -54,8 +54,8 @@ function createSession(problem: string | null): BrowserSession {
   } as unknown as BrowserSession;
 }
 
-describe('a browser that does not start again', () => {
-  it('fails no product: it is tried once more, then whoever runs the crawl is told', async () => {
+describe('a browser that cannot be restarted', () => {
+  it('fails no product: the start is retried once, then reported to the caller', async () => {
     const open = vi.spyOn(BrowserSession, 'open').mockRejectedValue(new Error('no memory'));
     const { source, fetch, problems, started } = createSource();
     const told = vi.fn();
@@ -70,7 +70,7 @@ describe('a browser that does not start again', () => {
     await source.close();
   });
 
-  it('is used when it starts at the second try', async () => {
+  it('is used when it starts on the second attempt', async () => {
     vi.spyOn(BrowserSession, 'open')
       .mockRejectedValueOnce(new Error('slow'))
       .mockResolvedValueOnce(createSession(null));
@@ -83,7 +83,7 @@ describe('a browser that does not start again', () => {
     await source.close();
   });
 
-  it('is nobody’s fault when it was closed meanwhile', async () => {
+  it('is not reported when the source is closed during the start', async () => {
     const opening = Promise.withResolvers<BrowserSession>();
     const open = vi.spyOn(BrowserSession, 'open').mockReturnValue(opening.promise);
     const { source, fetch } = createSource();
@@ -101,7 +101,7 @@ describe('a browser that does not start again', () => {
 });
 
 describe('a profile that cannot be removed', () => {
-  it('is told of, and costs neither this product nor the next', async () => {
+  it('is reported, and affects neither this product nor the next', async () => {
     vi.spyOn(BrowserSession, 'open').mockImplementation(async () => createSession('its profile is left'));
     const { source, fetch, problems } = createSource();
     expect(await fetch()).toMatchObject({ kind: 'failed', detail: 'it hangs' });

@@ -1,12 +1,12 @@
-/** Which documents one visit may ask for. */
+/** Which documents one visit may request. */
 import { describe, expect, it } from 'vitest';
 import { DocumentGate } from '../../../crawl-api/fetch/browser/document-gate.ts';
 
 const URL_ASKED = 'https://shop.example/item/1?a=%7e';
 const paused = (url: string, networkId: string, frameId = 'main') => ({ request: { url }, networkId, frameId });
 
-describe('the gate for documents', () => {
-  it('lets nothing through without a visit', () => {
+describe('DocumentGate', () => {
+  it('admits nothing outside a visit', () => {
     const gate = new DocumentGate();
     expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(false);
     gate.open(URL_ASKED, () => {});
@@ -14,7 +14,7 @@ describe('the gate for documents', () => {
     expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(false);
   });
 
-  it('begins with the page asked for, and tells where that leads first', () => {
+  it('admits the requested page first, and reports the first URL that it leads to', () => {
     const gate = new DocumentGate();
     const report = gate.open(`${URL_ASKED}#top`, () => {});
     expect(gate.admits(paused('https://shop.example/item/0', 'a'), 'main')).toBe(false);
@@ -25,7 +25,7 @@ describe('the gate for documents', () => {
     expect(report.move).toBe('https://shop.example/x');
   });
 
-  it('follows no redirect of the page asked for, and does not take it for a move of the page', () => {
+  it('follows no redirect of the requested page, and does not report it as a move', () => {
     const gate = new DocumentGate();
     const report = gate.open(URL_ASKED, () => {});
     expect(gate.admits(paused(URL_ASKED, 'a'), 'main')).toBe(true);
@@ -33,7 +33,7 @@ describe('the gate for documents', () => {
     expect(report.move).toBe(null);
   });
 
-  it('lets frames load twenty documents, with the page itself', () => {
+  it('admits twenty documents, including the page itself', () => {
     const gate = new DocumentGate();
     gate.open(URL_ASKED, () => {});
     gate.admits(paused(URL_ASKED, 'a'), 'main');
@@ -43,7 +43,7 @@ describe('the gate for documents', () => {
     expect(admitted.filter(Boolean)).toHaveLength(19);
   });
 
-  it('tells of a flood once', () => {
+  it('reports a flood once', () => {
     const gate = new DocumentGate();
     let floods = 0;
     gate.open(URL_ASKED, () => floods++);

@@ -7,36 +7,36 @@ const only =
     files.includes(file);
 const noPlaywright = (): string => '';
 
-describe('the browser that is used', () => {
+describe('the selected browser', () => {
   it.each([
-    [
-      'the one that is named',
-      { named: '/opt/mine', isExecutable: only('/opt/mine', '/usr/bin/chromium') },
-      '/opt/mine',
-    ],
+    ['the configured one', { named: '/opt/mine', isExecutable: only('/opt/mine', '/usr/bin/chromium') }, '/opt/mine'],
     ['the machine’s own', { isExecutable: only('/usr/bin/chromium') }, '/usr/bin/chromium'],
     [
       'the headless shell before it',
       { isExecutable: only('/usr/bin/chromium', '/usr/lib/chromium/chromium-headless-shell') },
       '/usr/lib/chromium/chromium-headless-shell',
     ],
-    ['an empty name is none', { named: '', isExecutable: only('/usr/bin/google-chrome') }, '/usr/bin/google-chrome'],
+    [
+      'an empty name counts as none',
+      { named: '', isExecutable: only('/usr/bin/google-chrome') },
+      '/usr/bin/google-chrome',
+    ],
   ])('%s', (_, search, expected) => {
     expect(findChromium({ playwrightPath: noPlaywright, ...search })).toBe(expected);
   });
 
-  it('is Playwright’s own when there is no other', () => {
+  it('is Playwright’s when there is no other', () => {
     expect(findChromium({ playwrightPath: () => '/cache/chrome', isExecutable: only('/cache/chrome') })).toBe(
       '/cache/chrome',
     );
   });
 
-  it('is not another one when the named one is not there', () => {
+  it('is no other browser when the configured one is missing', () => {
     const search = { named: '/opt/mine', playwrightPath: noPlaywright, isExecutable: only('/usr/bin/chromium') };
     expect(() => findChromium(search)).toThrow('/opt/mine is not there');
   });
 
-  it('says what to install when there is none, also where Playwright knows none', () => {
+  it('is an error that says what to install when there is none, even where Playwright has none', () => {
     const playwrightPath = (): string => {
       throw new Error('unsupported');
     };

@@ -11,7 +11,7 @@ function gateAt(first = FIRST) {
 }
 
 describe('the gate of the filter proxy', () => {
-  it('does not start a product with a request that was admitted for the last one', () => {
+  it('does not start a product with a request that was admitted for the previous one', () => {
     const { gate, starts, open } = gateAt();
     const last = open();
     expect(gate.start(last)).toBe(true);

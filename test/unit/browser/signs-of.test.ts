@@ -17,8 +17,8 @@ const page = (fields: Field[], rows: PageMapping['rows'] = null): PageMapping =>
   fields,
 });
 
-describe('what to wait for', () => {
-  it('is every required field that a selector begins', () => {
+describe('the elements to wait for', () => {
+  it('are those of every required field that starts with a selector', () => {
     const fields = [field([css('h1'), { type: 'trim' }]), field([css('.p', 'content')]), field([css('.x')], false)];
     expect(signsOf(page(fields))).toEqual({
       signs: [{ selector: 'h1' }, { selector: '.p', attribute: 'content' }],
@@ -26,17 +26,17 @@ describe('what to wait for', () => {
     });
   });
 
-  it('is not seen beforehand for other steps and for a field with a default', () => {
+  it('are unknown for other steps and for a field with a default', () => {
     const fields = [field([{ type: 'json_ld', path: 'name' }]), field([css('.a'), { type: 'default', value: 0 }])];
     expect(signsOf(page(fields))).toEqual({ signs: [], required: true });
   });
 
-  it('is only the end of loading when nothing is required', () => {
+  it('are none when nothing is required: only the end of loading counts', () => {
     expect(signsOf(page([field([css('h1')], false)]))).toEqual({ signs: [], required: false });
     expect(signsOf(null)).toEqual({ signs: [], required: false });
   });
 
-  it('is a record, or the sign that there is none', () => {
+  it('are a record, or the element that says there is none', () => {
     const each = { type: 'css', selector: 'li.review' } as const;
     const empty = { type: 'css', selector: '.none' } as const;
     expect(signsOf(page([], { each, key: 'id', empty }))).toEqual({
@@ -47,7 +47,7 @@ describe('what to wait for', () => {
   });
 });
 
-it('looks for what the mapping of the URL needs, though all have the same name', async () => {
+it('waits for what the mapping of the URL needs, even when all mappings have the same name', async () => {
   const pageOf = (pattern: string, selector: string): PageMapping => ({
     name: 'page',
     urlPatterns: [pattern],

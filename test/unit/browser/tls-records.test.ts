@@ -14,7 +14,7 @@ const HELLO = record(22, 300);
 const CIPHER = record(20, 1);
 const DATA = record(23, 40);
 
-describe('where data begins in a connection', () => {
+describe('the offset of the first application data in a connection', () => {
   it.each([
     ['a handshake', [...HELLO, ...CIPHER], false],
     ['a handshake and data', [...HELLO, ...CIPHER, ...DATA], true],
@@ -25,7 +25,7 @@ describe('where data begins in a connection', () => {
     expect(new DataDetector().scan(Uint8Array.from(bytes))).toBe(expected);
   });
 
-  it('is the same however the bytes are cut into pieces', () => {
+  it('is the same however the bytes are split', () => {
     const bytes = [...HELLO, ...CIPHER, ...DATA];
     const dataAt = HELLO.length + CIPHER.length + 4;
     fc.assert(
@@ -34,7 +34,7 @@ describe('where data begins in a connection', () => {
         const edges = [0, ...new Set(cuts), bytes.length].sort((a, b) => a - b);
         for (let i = 1; i < edges.length; i++) {
           const found = detector.scan(Uint8Array.from(bytes.slice(edges[i - 1], edges[i])));
-          // The header of the data record ends in exactly one piece.
+          // The header of the data record ends in exactly one of the pieces.
           expect(found).toBe(edges[i - 1]! <= dataAt && dataAt < edges[i]!);
         }
       }),

@@ -1,4 +1,4 @@
-/** The proofs of a canary must be able to fail: over the history of a whole run in memory, with one thing wrong each time. */
+/** The proofs of a canary run must be able to fail: the history of a whole run in memory, with one fault at a time. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { rowOf } from '../../canary/page-server.ts';
@@ -62,7 +62,7 @@ describe('proofsOf', () => {
     expect(failing(sound)).toEqual([]);
   });
 
-  it('leaves out what only our own pages can tell', () => {
+  it('leaves out the proofs that need our own pages', () => {
     expect(proofsOf({ ...sound, arrivals: null, rows: [] })).toHaveLength(6);
   });
 
@@ -83,9 +83,9 @@ describe('proofsOf', () => {
       /address of its own/,
       (e) => withReport(e, { shards: e.report.shards.map((s) => ({ ...s, address: '10.0.0.1' })) }),
     ],
-    ['verify that does not hold', /verify/, (e) => ({ ...e, verify: { exitCode: 13, text: 'no' } })],
+    ['a failing verify', /verify/, (e) => ({ ...e, verify: { exitCode: 13, text: 'no' } })],
     [
-      'an invariant that is broken',
+      'a broken invariant',
       /invariants/,
       (e) => ({ ...e, history: { ...e.history, machines: [...e.history.machines!, ...e.history.machines!] } }),
     ],
@@ -94,13 +94,13 @@ describe('proofsOf', () => {
       /more often/,
       (e) => ({ ...e, arrivals: e.arrivals!.map((a) => ({ ...a, atMs: a.atMs * 0.99 })) }),
     ],
-    ['a page nobody asked for', /more often/, (e) => ({ ...e, arrivals: e.arrivals!.slice(1) })],
+    ['a page without a recorded arrival', /more often/, (e) => ({ ...e, arrivals: e.arrivals!.slice(1) })],
     [
       'a row with another price',
       /rows/,
       (e) => ({ ...e, rows: e.rows.map((r, i) => (i === 0 ? { ...r, price: 1 } : r)) }),
     ],
-    ['an instance that is left', /left/, (e) => ({ ...e, leftovers: ['i-1 is running'] })],
+    ['a leftover instance', /left/, (e) => ({ ...e, leftovers: ['i-1 is running'] })],
     ['a price over the limit', /cost/, (e) => withReport(e, { cost: { ...e.report.cost, actual: 0.21 } })],
     [
       'a secret in the log',

@@ -21,7 +21,7 @@ const put = (text: string): string => {
 };
 
 describe('canarySettings', () => {
-  it('takes cloud and server from the configuration, and caps the run', () => {
+  it('takes cloud and server settings from the configuration, and caps the run', () => {
     const settings = canarySettings({ config: put(FLEET) });
     expect(settings).toMatchObject({ dryRun: false, region: 'eu-west-1', pages: { urlHost: '10.0.0.5', port: 8780 } });
     expect(settings.config.aws).toMatchObject({ bucket: 'crawl', owner: 'main-1' });
@@ -30,7 +30,7 @@ describe('canarySettings', () => {
     expect(settings.worstUsd).toBeLessThan(MAX_COST);
   });
 
-  it('crawls the configured site with --ids, at its own interval, never more than 20 products', () => {
+  it('crawls the configured site with --ids, at its own interval, and at most 20 products', () => {
     const ids = folder.file('ids.txt');
     writeFileSync(ids, Array.from({ length: 30 }, (_, i) => `P${i}\n`).join(''));
     const settings = canarySettings({ config: put(FLEET), ids });
@@ -39,7 +39,7 @@ describe('canarySettings', () => {
     expect(settings.config.site).toMatchObject({ interval: '10s', mapping: folder.file('maps', 'shop.yaml') });
   });
 
-  it('reads IDs of a file from Windows, and addresses as they are meant', () => {
+  it('reads IDs from a file written on Windows, and addresses as intended', () => {
     const ids = folder.file('ids.txt');
     writeFileSync(ids, 'P1\r\nP2\r\n\r\n');
     expect(canarySettings({ config: put(FLEET), ids }).ids).toEqual(['P1', 'P2']);
@@ -51,14 +51,14 @@ describe('canarySettings', () => {
   });
 
   it.each([{ instance_types: '[m7i.24xlarge]' }, { instance_types: '[t4g.nano, t3.2xlarge]' }])(
-    'refuses what could cost more than the limit: %o',
+    'refuses instance types that could cost more than the limit: %o',
     ({ instance_types: types }) => {
       const config = put(FLEET.replace('[t4g.nano]', types));
       expect(() => canarySettings({ config })).toThrow(/over \$0\.20/);
     },
   );
 
-  it('says what is missing for AWS, and takes an endpoint on this machine without it', () => {
+  it('says what is missing for AWS, and accepts an endpoint on this machine without it', () => {
     expect(() => canarySettings({})).toThrow(/--region, --bucket, --profile, --server-url/);
     expect(canarySettings({ endpoint: 'http://127.0.0.1:4566' })).toMatchObject({ dryRun: true, pages: { port: 0 } });
     expect(() => canarySettings({ endpoint: 'http://10.1.2.3:4566' })).toThrow(/--region/);

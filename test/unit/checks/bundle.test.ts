@@ -1,4 +1,4 @@
-/** The check of what instances fetch: green only where the run can have it. */
+/** The check of the bundle that instances fetch: it passes only where the run can get the bundle. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundle } from '../../../orchestrator/cli/checks/run.ts';
@@ -8,7 +8,7 @@ import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
-/** An architecture that is not this machine's: its Node can only be in the cache or with npm. */
+/** An architecture other than this machine's: its Node can only come from the cache or npm. */
 const FOREIGN = process.arch === 'x64' ? 't4g.nano' : 't3.nano';
 const PLATFORM = process.arch === 'x64' ? 'linux-arm64' : 'linux-x64';
 const { packageName, integrity } = NODE_RELEASES[PLATFORM];
@@ -35,20 +35,20 @@ function npmThatSays(text: string): void {
   process.env.PATH = `${folder.file('bin')}:/bin:/usr/bin`;
 }
 
-describe('the program of the instances', () => {
-  it('cannot be had on AWS without the Node in it', async () => {
+describe('the bundle for the instances', () => {
+  it('is unavailable on AWS without its Node', async () => {
     process.env.PATH = '/nonexistent';
     await expect(bundle.run(context('aws'))).rejects.toMatchObject({ code: 'runtime-unavailable' });
   });
 
-  it('can be had where the registry has that Node, and says that it is fetched', async () => {
+  it('is available where the registry has that Node, and the check says that the run fetches it', async () => {
     npmThatSays(integrity);
     const findings = await bundle.run(context('aws'));
     expect(findings.map((f) => f.level)).toEqual(['ok', 'ok']);
     expect(findings[1]!.text).toContain(`fetches Node ${NODE_VERSION} for ${PLATFORM}`);
   });
 
-  it('asks nobody when the cache has it, or in a dry run', async () => {
+  it('needs no request when the cache has that Node, or in a dry run', async () => {
     process.env.PATH = '/nonexistent';
     expect(await nodeToFetch(context('sandbox'))).toBeNull();
     mkdirSync(folder.file('.crawlfleet', 'cache'), { recursive: true });

@@ -1,4 +1,4 @@
-/** The rules of the checks before a run, on what AWS shows. */
+/** The rules of the checks before a run, applied to what AWS returns. */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SecurityGroup } from '../../../orchestrator/cloud/group-rules.ts';
@@ -26,18 +26,18 @@ describe('keys in the environment', () => {
   const UNTIL = Date.parse('2026-01-01T06:00:00Z');
   const keys = (ends: string) => ({ AWS_ACCESS_KEY_ID: 'a', AWS_CREDENTIAL_EXPIRATION: ends });
 
-  it('are a warning when they end before the run, and only then', () => {
+  it('are a warning when they expire before the run ends, and only then', () => {
     const early = keysEndEarly(keys('2026-01-01T05:59:00Z'), UNTIL);
     expect(early).toMatchObject({ level: 'warning' });
     expect(early!.text).toContain('2026-01-01T05:59:00.000Z');
     expect(keysEndEarly(keys('2026-01-01T06:00:00Z'), UNTIL)).toBeNull();
     expect(keysEndEarly({ AWS_ACCESS_KEY_ID: 'a' }, UNTIL)).toBeNull();
-    // A role's keys are rotated by the SDK.
+    // The SDK rotates a role's keys.
     expect(keysEndEarly({ AWS_CREDENTIAL_EXPIRATION: '2026-01-01T05:59:00Z' }, UNTIL)).toBeNull();
   });
 });
 
-describe('the way out of a subnet', () => {
+describe('the default route of a subnet', () => {
   it.each<[string, object[], string]>([
     ['an internet gateway', [everything({ GatewayId: 'igw-1' })], 'internet'],
     ['a NAT gateway', [everything({ NatGatewayId: 'nat-1' })], 'nat'],
@@ -49,16 +49,16 @@ describe('the way out of a subnet', () => {
     ['nothing', [], 'none'],
     ['S3 alone', [{ DestinationPrefixListId: 'pl-1', GatewayId: 'vpce-1', State: 'active' }], 'none'],
     [
-      'two halves of everything',
+      'the address space in two halves',
       ['0.0.0.0/1', '128.0.0.0/1'].map((DestinationCidrBlock) => ({ DestinationCidrBlock, GatewayId: 'igw-1' })),
       'other',
     ],
     ['a prefix list', [{ DestinationPrefixListId: 'pl-2', NatGatewayId: 'nat-1', State: 'active' }], 'other'],
-  ])('by %s', (_, routes, kind) => {
+  ])('through %s', (_, routes, kind) => {
     expect(wayOut([table(routes, [MAIN])], 'subnet-a').kind).toBe(kind);
   });
 
-  it('is that of its own table before that of the main one', () => {
+  it('uses the table of the subnet before the main table', () => {
     const tables = [
       table([everything({ GatewayId: 'igw-1' })], [MAIN]),
       table([everything({ NatGatewayId: 'nat-1' })], [{ SubnetId: 'subnet-b' }]),
@@ -67,7 +67,7 @@ describe('the way out of a subnet', () => {
     expect(wayOut(tables, 'subnet-b')).toEqual({ kind: 'nat', target: 'nat-1' });
   });
 
-  it('does not exist without a table', () => {
+  it('does not exist without a route table', () => {
     expect(wayOut([], 'subnet-a')).toEqual({ kind: 'none', target: null });
   });
 });
@@ -76,14 +76,14 @@ describe('subnets', () => {
   const subnet = (id: string, zone: string) => ({ id, zone, vpcId: 'vpc-1', publicAddresses: true });
   const two = [subnet('a', 'z1'), subnet('b', 'z2')];
 
-  it('are well in two zones behind an internet gateway', () => {
+  it('pass in two zones behind an internet gateway', () => {
     expect(levels(judgeSubnets(two, [table([everything({ GatewayId: 'igw-1' })], [MAIN])], true))).toEqual([
       'ok',
       'ok',
     ]);
   });
 
-  it('name those behind a NAT, and only those', () => {
+  it('fail for those behind a NAT, and only those', () => {
     const tables = [
       table([everything({ GatewayId: 'igw-1' })], [MAIN]),
       table([everything({ NatGatewayId: 'nat-1' })], [{ SubnetId: 'b' }]),
@@ -93,12 +93,12 @@ describe('subnets', () => {
     expect(found[1]!.text).toMatch(/one address.*: b \(nat-1\)$/);
   });
 
-  it('without a gateway fail on AWS and are only noted on an emulator, which needs none', () => {
+  it('without a gateway fail on AWS, and warn on an emulator, which needs none', () => {
     expect(levels(judgeSubnets(two, [table([], [MAIN])], true))).toEqual(['ok', 'failed']);
     expect(levels(judgeSubnets(two, [table([], [MAIN])], false))).toEqual(['ok', 'warning']);
   });
 
-  it('in one zone fail', () => {
+  it('fail in a single zone', () => {
     const one = [subnet('a', 'z1'), subnet('b', 'z1')];
     expect(judgeSubnets(one, [table([everything({ GatewayId: 'igw-1' })], [MAIN])], true)[0]!.level).toBe('failed');
   });
@@ -118,26 +118,20 @@ describe('security groups', () => {
 
   it.each<[string, SecurityGroup, SecurityGroup[], number, RegExp, string?]>([
     [
-      'are well when they let the balancer in',
+      'pass when they admit the balancer',
       group('sg-i', [tcp(8080, from('sg-b'))]),
       [open],
       443,
       /gets in on port 8080/,
     ],
     [
-      'are well when a range lets it in',
+      'pass when a range admits it',
       group('sg-i', [tcp(8080, { IpRanges: [{ CidrIp: '10.0.0.0/16' }] })]),
       [open],
       443,
       /gets in/,
     ],
-    [
-      'are well when any source is named for a balancer that is not known',
-      group('sg-i', [tcp(8080, from('sg-x'))]),
-      [],
-      443,
-      /gets in/,
-    ],
+    ['pass with any source for an unknown balancer', group('sg-i', [tcp(8080, from('sg-x'))]), [], 443, /gets in/],
     [
       'fail when no source is allowed',
       group('sg-i', [tcp(22, from('sg-b'))]),
@@ -147,7 +141,7 @@ describe('security groups', () => {
       'failed',
     ],
     [
-      'fail when only others get in',
+      'fail when they admit only another group',
       group('sg-i', [tcp(8080, from('sg-x'))]),
       [open],
       443,
@@ -155,7 +149,7 @@ describe('security groups', () => {
       'failed',
     ],
     [
-      'warn when everybody gets in',
+      'warn when they admit every address',
       group('sg-i', [tcp(8080, { IpRanges: anywhere })]),
       [open],
       443,
@@ -170,7 +164,7 @@ describe('security groups', () => {
       'failed',
     ],
     [
-      'fail when nothing gets out to S3',
+      'fail when they block outgoing traffic to S3',
       group('sg-i', [tcp(8080, from('sg-b'))], []),
       [open],
       443,
@@ -178,7 +172,7 @@ describe('security groups', () => {
       'failed',
     ],
     [
-      'warn when something else gets out, which may be a way to S3',
+      'warn when another outgoing rule may lead to S3',
       group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { PrefixListIds: [{ PrefixListId: 'pl-s3' }] })]),
       [open],
       443,
@@ -186,7 +180,7 @@ describe('security groups', () => {
       'warning',
     ],
     [
-      'fail when nothing gets out to the site',
+      'fail when they block outgoing traffic to the site',
       group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { IpRanges: anywhere })]),
       [open],
       8443,
@@ -197,16 +191,16 @@ describe('security groups', () => {
     const found = judgeGroups({ instances: [instances], balancer, here: [] }, sitePort);
     expect(texts(found)).toMatch(text);
     expect(levels(found).includes('failed')).toBe(level === 'failed');
-    // An emulator lets everything through.
+    // An emulator does not enforce security groups.
     const emulated = judgeGroups({ instances: [instances], balancer, here: [], isFaithful: false }, sitePort);
     expect(levels(emulated)).not.toContain('failed');
   });
 });
 
-describe('the way of this machine to the balancer', () => {
+describe('the path from this machine to the balancer', () => {
   const anywhere = [{ CidrIp: '0.0.0.0/0' }];
   const all = { IpProtocol: '-1', IpRanges: anywhere };
-  /** As every VPC has it. */
+  /** The default group of every VPC. */
   const byDefault: SecurityGroup = {
     GroupId: 'sg-d',
     IpPermissions: [{ IpProtocol: '-1', UserIdGroupPairs: [{ GroupId: 'sg-d' }] }],
@@ -221,22 +215,26 @@ describe('the way of this machine to the balancer', () => {
     );
 
   it.each<[string, SecurityGroup, string[]]>([
-    ['the default group that it is in itself', byDefault, ['sg-d']],
-    ['one that names its group', main, ['sg-ssh', 'sg-main']],
-    ['one that names a group, where its own are not known: a VPN may be behind it', main, []],
-    ['one that names addresses', letting({ IpRanges: [{ CidrIp: '203.0.113.7/32' }] }), []],
-    ['one that names addresses, from inside', letting({ IpRanges: [{ CidrIp: '10.0.0.0/16' }] }), ['sg-ssh']],
-  ])('is open by %s', (_, balancer, here) => {
+    ['the default group, which it is in', byDefault, ['sg-d']],
+    ['a group that admits one of its groups', main, ['sg-ssh', 'sg-main']],
+    ['a group that admits a group, when its own are unknown: it may connect through a VPN', main, []],
+    ['a group that admits addresses', letting({ IpRanges: [{ CidrIp: '203.0.113.7/32' }] }), []],
+    [
+      'a group that admits addresses, from inside the VPC',
+      letting({ IpRanges: [{ CidrIp: '10.0.0.0/16' }] }),
+      ['sg-ssh'],
+    ],
+  ])('is open with %s', (_, balancer, here) => {
     expect(texts(judge(balancer, here))).not.toContain('reach the balancer');
   });
 
   it.each<[string, SecurityGroup, string[], RegExp]>([
-    ['the default group, from elsewhere', byDefault, [], /--group-id sg-d .*--cidr ADDRESS/],
+    ['the default group, from outside the VPC', byDefault, [], /--group-id sg-d .*--cidr ADDRESS/],
     ['the default group, which it is not in', byDefault, ['sg-ssh'], /--group-id sg-d .*--source-group sg-ssh/],
-    ['the group of setup, which it does not carry', main, ['sg-ssh'], /groups that orchestrator setup makes/],
-  ])('is not open by %s', (_, balancer, here, remedy) => {
+    ['the group from setup, which it is not in', main, ['sg-ssh'], /groups that orchestrator setup makes/],
+  ])('is closed with %s', (_, balancer, here, remedy) => {
     const found = judge(balancer, here);
-    // Proven for a machine in the VPC, whose groups are known.
+    // A failure only for a machine in the VPC, because its groups are known.
     expect(levels(found)).toEqual([here.length > 0 ? 'failed' : 'warning']);
     expect(found[0]).toMatchObject({
       text: expect.stringContaining('lets this machine reach the balancer') as string,
@@ -245,7 +243,7 @@ describe('the way of this machine to the balancer', () => {
   });
 });
 
-describe('the addresses that reach the balancer', () => {
+describe('the addresses admitted to the balancer', () => {
   const all = { IpProtocol: '-1', IpRanges: [{ CidrIp: '0.0.0.0/0' }] };
   const instances: SecurityGroup = {
     GroupId: 'sg-i',
@@ -263,18 +261,22 @@ describe('the addresses that reach the balancer', () => {
     judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: ['sg-m'], addresses }, 443);
 
   it.each<[string, Finding[], string]>([
-    ['one that server.url has', outside(['203.0.113.0/24'], '203.0.113.7'), 'ok'],
-    ['anyone', outside(['0.0.0.0/0'], '203.0.113.7'), 'ok'],
-    ['others, where that of this machine is not known', outside(['198.51.100.7/32'], null), 'ok'],
-    ['others, where server.url has another: likely wrong', outside(['198.51.100.7/32'], '203.0.113.7'), 'warning'],
-    ['others, in the VPC', inside(['198.51.100.7/32'], ['10.0.1.5', '203.0.113.7']), 'failed'],
-    ['the private one, in the VPC', inside(['10.0.0.0/16'], ['10.0.1.5']), 'ok'],
-    ['the public one, in the VPC', inside(['203.0.113.7/32'], ['10.0.1.5', '203.0.113.7']), 'ok'],
-  ])('are %s', (_, found, level) => {
+    ['include the one in server.url', outside(['203.0.113.0/24'], '203.0.113.7'), 'ok'],
+    ['are all addresses', outside(['0.0.0.0/0'], '203.0.113.7'), 'ok'],
+    ['are others, and that of this machine is unknown', outside(['198.51.100.7/32'], null), 'ok'],
+    [
+      'are others than that in server.url, which is probably wrong',
+      outside(['198.51.100.7/32'], '203.0.113.7'),
+      'warning',
+    ],
+    ['are others, in the VPC', inside(['198.51.100.7/32'], ['10.0.1.5', '203.0.113.7']), 'failed'],
+    ['include the private one, in the VPC', inside(['10.0.0.0/16'], ['10.0.1.5']), 'ok'],
+    ['include the public one, in the VPC', inside(['203.0.113.7/32'], ['10.0.1.5', '203.0.113.7']), 'ok'],
+  ])('%s', (_, found, level) => {
     expect(levels(found)).toEqual([level]);
   });
 
-  it('are named with the remedy', () => {
+  it('are reported with the remedy', () => {
     const [finding] = outside(['198.51.100.7/32'], '203.0.113.7');
     expect(finding).toMatchObject({
       text: expect.stringContaining('lets this machine (203.0.113.7) reach') as string,
@@ -283,7 +285,7 @@ describe('the addresses that reach the balancer', () => {
   });
 });
 
-describe('the way of instances to this machine', () => {
+describe('the path from instances to this machine', () => {
   const letting = (from: object, port = 8700): SecurityGroup => ({
     GroupId: 'sg-m',
     IpPermissions: [{ IpProtocol: 'tcp', FromPort: port, ToPort: port, ...from }],
@@ -296,21 +298,26 @@ describe('the way of instances to this machine', () => {
   it.each<[string, SecurityGroup, boolean]>([
     ['their group', letting(instances), true],
     ['any address', letting(everybody), true],
-    ['any address, at the public one of this machine', letting(everybody), false],
+    ['any address, to the public address of this machine', letting(everybody), false],
   ])('is open to %s', (_, group, isPrivate) => {
     expect(judge(group, isPrivate).level).toBe('ok');
   });
 
   it.each<[string, SecurityGroup, boolean, RegExp]>([
-    ['no rule has the port', letting(instances, 22), true, /--group-id sg-m .*--port 8700 --source-group sg-i$/],
-    ['only others may come', letting({ UserIdGroupPairs: [{ GroupId: 'sg-x' }] }), true, /orchestrator setup/],
+    ['no rule allows the port', letting(instances, 22), true, /--group-id sg-m .*--port 8700 --source-group sg-i$/],
     [
-      'they come by public addresses, which no group holds for',
+      'only another group is admitted',
+      letting({ UserIdGroupPairs: [{ GroupId: 'sg-x' }] }),
+      true,
+      /orchestrator setup/,
+    ],
+    [
+      'they use public addresses, to which group rules do not apply',
       letting(instances),
       false,
       /private address.*--source-group sg-i\..*NAT gateway: .*--cidr <its address>\/32$/,
     ],
-  ])('is shut where %s', (_, group, isPrivate, remedy) => {
+  ])('is closed where %s', (_, group, isPrivate, remedy) => {
     expect(judge(group, isPrivate)).toMatchObject({
       level: 'warning',
       text: expect.stringContaining('lets instances in on port 8700') as string,
@@ -327,16 +334,16 @@ describe('the settings of the bucket', () => {
   };
   const about = { bucket: 'b', isFaithful: true };
 
-  it('are all well', () => {
+  it('all pass', () => {
     expect(levels(judgeBucket(good, about))).toEqual(['ok', 'ok', 'ok']);
   });
 
-  it('fail without encryption on AWS, and warn of it elsewhere', () => {
+  it('fail without encryption on AWS, and warn elsewhere', () => {
     expect(levels(judgeBucket({ ...good, encryption: null }, about))).toEqual(['failed', 'ok', 'ok']);
     expect(levels(judgeBucket({ ...good, encryption: null }, { ...about, isFaithful: false }))[0]).toBe('warning');
   });
 
-  it('warn of a key of your own, which the instances need a right for', () => {
+  it('warn about a customer-managed key, for which the instances need a permission', () => {
     const kmsKey = 'arn:aws:kms:eu-west-1:123456789012:key/k';
     const found = judgeBucket({ ...good, encryption: 'aws:kms', kmsKey }, about);
     expect(levels(found)).toEqual(['ok', 'warning', 'ok', 'ok']);
@@ -346,7 +353,7 @@ describe('the settings of the bucket', () => {
       expect(levels(judgeBucket({ ...good, encryption: 'aws:kms', kmsKey: own }, about))).toEqual(['ok', 'ok', 'ok']);
   });
 
-  it('do not pass for encrypted when nobody could look for the moment', () => {
+  it('do not count as encrypted while the encryption cannot be read', () => {
     const throttled = new AppError('aws-throttled', 'SlowDown');
     expect(judgeBucket({ ...good, encryption: throttled, lifecycle: throttled }, about)).toMatchObject([
       { level: 'failed', code: 'aws-throttled' },
@@ -355,7 +362,7 @@ describe('the settings of the bucket', () => {
     ]);
   });
 
-  it('warn of public access and of what is never removed', () => {
+  it('warn about public access and about objects that are never removed', () => {
     const lifecycle = { abortsUploads: true, expiresRuns: false };
     const found = judgeBucket({ ...good, publicAccessBlocked: false, lifecycle }, about);
     expect(levels(found)).toEqual(['ok', 'warning', 'warning']);
@@ -378,7 +385,7 @@ describe('rights', () => {
     expect(levels(answer(verdict))).toEqual([level]);
   });
 
-  it('are there when only the machines are not', () => {
+  it('pass when only the capacity is missing', () => {
     expect(levels(answer('pool', 'ec2:RunInstances'))).toEqual(['ok', 'warning']);
   });
 });
@@ -397,7 +404,7 @@ describe('the callback address', () => {
     expect(levels(judgeAddress('http://main:8700', addresses, tables))).toEqual(expected);
   });
 
-  it('is not said to be outside a VPC whose routes could not be read', () => {
+  it('is not reported as outside a VPC whose routes could not be read', () => {
     expect(judgeAddress('http://main:8700', ['192.168.1.5'], null)).toEqual([]);
     expect(levels(judgeAddress('http://main:8700', ['127.0.0.1'], null))).toEqual(['failed']);
   });

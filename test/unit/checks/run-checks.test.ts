@@ -1,4 +1,4 @@
-/** How checks are made and how their failures become one refusal. */
+/** How checks run and how their failures become one refusal. */
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -23,7 +23,7 @@ const says =
 const make = (...checks: Check[]) => runChecks(checks, CONTEXT, { clock: new VirtualClock() });
 
 describe('runChecks', () => {
-  it('leaves out what needs a failed check, and what needs that', async () => {
+  it('skips checks that depend on a failed check, directly or indirectly', async () => {
     const results = await make(
       check('c', says(ok('never')), { needs: ['b'] }),
       check('b', says(ok('never')), { needs: ['a'] }),
@@ -38,12 +38,12 @@ describe('runChecks', () => {
     ]);
   });
 
-  it('goes on after a warning', async () => {
+  it('continues after a warning', async () => {
     const [, second] = await make(check('a', says(warning('hm'))), check('b', says(ok('yes')), { needs: ['a'] }));
     expect(second!.findings).toEqual([ok('yes')]);
   });
 
-  it('takes what is thrown for a failure, and an endpoint without the call for a warning', async () => {
+  it('turns a thrown error into a failure, and a call that the endpoint lacks into a warning', async () => {
     const error = new AppError('aws-invalid', 'bad', { hint: 'mend it' });
     const [a, b, c] = await make(
       check('a', () => Promise.reject(error)),
@@ -55,7 +55,7 @@ describe('runChecks', () => {
     expect(c!.findings[0]).toMatchObject({ level: 'failed', code: 'internal' });
   });
 
-  it('waits for nothing longer than its limit', async () => {
+  it('waits for no check longer than its limit', async () => {
     const clock = new VirtualClock();
     const never = () => new Promise<Finding[]>(() => undefined);
     const checks = [
@@ -69,10 +69,10 @@ describe('runChecks', () => {
   });
 });
 
-describe('an answer that AWS does not give for the moment', () => {
+describe('a temporary failure of AWS', () => {
   const throttled = () => Promise.reject(new AppError('aws-throttled', 'RequestLimitExceeded'));
 
-  it('is asked for once more, and nothing is said when it comes then', async () => {
+  it('is retried once, and not mentioned when the retry succeeds', async () => {
     const clock = new VirtualClock();
     let asked = 0;
     const once = check('a', () => (++asked === 1 ? throttled() : Promise.resolve([ok('yes')])));
@@ -81,7 +81,7 @@ describe('an answer that AWS does not give for the moment', () => {
     expect((await results)[0]!.findings).toEqual([ok('yes')]);
   });
 
-  it('refuses for later, never as a fault of ours', async () => {
+  it('refuses the run for now, and never as an internal error', async () => {
     const clock = new VirtualClock();
     const inside = () => Promise.resolve([failed('aws-failed', 'ec2:RunInstances: 500')]);
     const results = runChecks([check('a', throttled), check('b', inside)], CONTEXT, { clock });
@@ -95,7 +95,7 @@ describe('an answer that AWS does not give for the moment', () => {
     expect(exitCodeOf(made)).toBe(EXIT.capacity);
   });
 
-  it('refuses, too, when it is only late, and a run waits longer for it than doctor', async () => {
+  it('also refuses when the reply is only late, and a run waits longer for it than doctor', async () => {
     const clock = new VirtualClock();
     const slow = check('a', () => clock.sleep(20_000).then(() => [ok('yes')]));
     const [short, patient] = [
@@ -108,8 +108,8 @@ describe('an answer that AWS does not give for the moment', () => {
   });
 });
 
-describe('checks that hang on each other', () => {
-  it('are made after a bad answer where any answer will do, and not without one', async () => {
+describe('checks that depend on each other', () => {
+  it('run after a bad answer where any answer will do, and are skipped without an answer', async () => {
     const [, after, , none] = await make(
       check('a', says(failed('aws-invalid', 'behind a NAT'))),
       check('b', says(failed('aws-denied', 'RunInstances')), { after: ['a'] }),
@@ -120,7 +120,7 @@ describe('checks that hang on each other', () => {
     expect(none!.findings[0]!.text).toBe('not checked, because of "title of c"');
   });
 
-  it('tell the same failure once', async () => {
+  it('report the same failure once', async () => {
     const error = new AppError('aws-invalid', 'no such group');
     const same = () => Promise.reject(error);
     const [a, b] = await make(check('a', same), check('b', same));
@@ -128,7 +128,7 @@ describe('checks that hang on each other', () => {
     expect(b!.findings).toEqual([warning('not checked, because of "title of a"')]);
   });
 
-  it('are left out where a setting is missing, which another one tells', async () => {
+  it('are skipped where a setting is missing, which another check reports', async () => {
     const [a] = await make(check('a', says(ok('never')), { lacks: () => 'aws.bucket is not set' }));
     expect(a!.findings).toEqual([warning('not checked: aws.bucket is not set')]);
   });
@@ -142,14 +142,14 @@ describe('a refusal', () => {
     expect(exitCodeOf([result(ok('a'))])).toBe(EXIT.complete);
   });
 
-  it('of one cause is the error that it came from', () => {
+  it('with one cause is the original error', () => {
     const error = new AppError('capacity', 'too few', { hint: 'ask' });
     expect(refusalOf([result({ level: 'failed', code: 'capacity', text: 'too few', remedy: 'ask', error })])).toBe(
       error,
     );
   });
 
-  it('of several lists them with their remedies, under the code that counts first', () => {
+  it('with several causes lists them with their remedies, under the code that takes precedence', () => {
     const results = [
       result(failed('capacity', 'too few', 'ask AWS')),
       result(failed('aws-denied', 'not allowed', 'a policy')),
@@ -162,7 +162,7 @@ describe('a refusal', () => {
     );
   });
 
-  it('tells the same cause once', () => {
+  it('lists the same cause once', () => {
     const refusal = refusalOf([
       result(failed('capacity', 'a'), failed('budget', 'b')),
       result(failed('capacity', 'a')),

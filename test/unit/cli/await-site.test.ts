@@ -8,7 +8,7 @@ import { ALLOW_ALL, START_MS } from '../control/builders.ts';
 const MINUTE_MS = 60_000;
 const DOWN: RobotsPolicy = { ...ALLOW_ALL, access: 'none', source: 'connect ECONNREFUSED' };
 
-/** Waits for a site that is up from `upAtMs` on, in a run of four hours; how long it took, and what was said. */
+/** Waits for a site that comes up at `upAtMs`, in a run of four hours; returns the outcome and the printed lines. */
 async function wait(options: { upAtMs?: number; dryRun?: boolean; check?: 'on' | 'off'; leaveAtMs?: number }) {
   const { upAtMs = Infinity, dryRun = false, check = 'on', leaveAtMs = Infinity } = options;
   const clock = new VirtualClock(START_MS);
@@ -31,20 +31,20 @@ async function wait(options: { upAtMs?: number; dryRun?: boolean; check?: 'on' |
 }
 
 describe('awaitSite', () => {
-  it('says nothing of a site that answers', async () => {
+  it('prints nothing for a site that answers', async () => {
     expect(await wait({ upAtMs: 0 })).toEqual({ end: { access: 'all', tookMs: 0 }, said: [] });
   });
 
-  it('waits for one that comes up, with a line that says so', async () => {
+  it('waits for a site to come up, and prints that it waits', async () => {
     const { end, said } = await wait({ upAtMs: 3 * MINUTE_MS });
     expect(end).toEqual({ access: 'all', tookMs: 3 * MINUTE_MS });
     expect(said[0]).toMatch(/ECONNREFUSED; waiting up to 10m/);
   });
 
   it.each([
-    ['for run.site_wait', {}, 10 * MINUTE_MS],
-    ['in a dry run no longer than a quarter of its deadline', { dryRun: true }, 5 * MINUTE_MS],
-  ])('waits %s, and no longer', async (_, options, tookMs) => {
+    ['run.site_wait', {}, 10 * MINUTE_MS],
+    ['a quarter of the deadline in a dry run', { dryRun: true }, 5 * MINUTE_MS],
+  ])('waits at most %s', async (_, options, tookMs) => {
     expect((await wait(options)).end).toEqual({ code: 'site-down', tookMs });
   });
 
@@ -52,7 +52,7 @@ describe('awaitSite', () => {
     expect(await wait({ check: 'off' })).toEqual({ end: { access: 'none', tookMs: 0 }, said: [] });
   });
 
-  it('can be left', async () => {
+  it('can be interrupted', async () => {
     const { end } = await wait({ leaveAtMs: MINUTE_MS });
     expect(end).toMatchObject({ code: 'interrupted' });
   });

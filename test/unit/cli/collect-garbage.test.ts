@@ -7,7 +7,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('leaves no timer behind that would keep the process after its run', async () => {
+it('leaves no timer that would keep the process alive after its run', async () => {
   vi.useFakeTimers();
   const runs = {
     get guard(): never {
@@ -19,7 +19,7 @@ it('leaves no timer behind that would keep the process after its run', async () 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-describe('what somebody who starts a run is told', () => {
+describe('the output of gc at the start of a run', () => {
   const item = (change: Partial<GcItem>): GcItem => ({
     kind: 'instance',
     id: 'i-1',
@@ -33,11 +33,11 @@ describe('what somebody who starts a run is told', () => {
   });
   const told = (...items: GcItem[]): string[] => wordsOf({ items, refused: null, owner: 'me' });
 
-  it('is nothing about instances of runs that the database knows', () => {
+  it('has no line about instances of runs that the database knows', () => {
     expect(told(item({}))).toEqual([]);
   });
 
-  it('is one line for each run that the database does not know and that is at work', () => {
+  it('has one line for each active run that the database does not know', () => {
     const lost = { unknownRun: true };
     const lines = told(
       item(lost),
@@ -50,7 +50,7 @@ describe('what somebody who starts a run is told', () => {
     ]);
   });
 
-  it('is what gc did about those that are past their time, once', () => {
+  it('names each expired instance once, with what gc did about it', () => {
     expect(told(item({ unknownRun: true, action: 'marked', detail: null }))).toEqual([
       'gc: instance i-1 of run run-1 is past its time: marked; a gc after a minute ends it',
     ]);

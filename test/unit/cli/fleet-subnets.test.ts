@@ -1,4 +1,4 @@
-/** Where a fleet may be launched: each zone of its balancer has an address that is paid for. */
+/** The subnets in which a fleet may launch: each zone of its load balancer has a public address, which costs money. */
 import { describe, expect, it } from 'vitest';
 import type { SubnetInfo } from '../../../orchestrator/cloud/compute.ts';
 import { fleetSubnets } from '../../../orchestrator/cli/fleet-subnets.ts';
@@ -12,11 +12,11 @@ const subnets = ['f', 'b', 'a', 'c', 'a'].map((zone, i): SubnetInfo => ({
 const compute = { subnets: () => Promise.resolve(subnets) };
 
 describe('fleetSubnets', () => {
-  it('takes two zones of the default VPC, with all their subnets, and always the same', async () => {
+  it('takes two zones of the default VPC with all their subnets, always the same ones', async () => {
     expect((await fleetSubnets(compute, [])).map((s) => s.id)).toEqual(['subnet-1', 'subnet-2', 'subnet-4']);
   });
 
-  it('takes every subnet that is named', async () => {
+  it('takes every configured subnet', async () => {
     expect(await fleetSubnets(compute, ['subnet-0'])).toEqual(subnets);
   });
 });

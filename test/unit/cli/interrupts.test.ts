@@ -7,7 +7,7 @@ describe('a terminal that closes', () => {
   it.each([
     [undefined, true],
     ['1', false],
-  ])('ends the work, unless nohup stands above it (%s)', (nohup, leaves) => {
+  ])('interrupts the command, unless it runs under nohup (%s)', (nohup, leaves) => {
     vi.stubEnv('CRAWLFLEET_NOHUP', nohup);
     const interrupts = watchInterrupts();
     process.emit('SIGHUP');

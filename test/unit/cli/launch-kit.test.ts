@@ -20,7 +20,7 @@ function bundle(onOpen: () => void = () => {}) {
 }
 
 describe('putBundle', () => {
-  it('sends it once, and only looks from then on', async () => {
+  it('uploads the bundle once, and afterwards only checks that it exists', async () => {
     const store = new MemoryObjectStore();
     const calls: string[] = [];
     store.onCall = (operation, key) => void calls.push(`${operation} ${key}`);
@@ -34,7 +34,7 @@ describe('putBundle', () => {
     expect(store.objects.get(key)).toEqual(Uint8Array.of(1, 2, 3));
   });
 
-  it('says which bucket it was, when that does not take it', async () => {
+  it('names the bucket that refuses the upload', async () => {
     const store = new MemoryObjectStore();
     store.onCall = () => {
       throw Object.assign(new Error('no'), { name: 'AccessDenied', $metadata: { httpStatusCode: 403 } });
@@ -55,7 +55,7 @@ describe('bundleToGoOnWith', () => {
   const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
   const noNode = (): Promise<never> => Promise.reject(new AppError('runtime-unavailable', 'there is no npm'));
 
-  it('is made anew', async () => {
+  it('is a newly built bundle', async () => {
     const given = bundle();
     const said: string[] = [];
     const made = bundleToGoOnWith(
@@ -68,7 +68,7 @@ describe('bundleToGoOnWith', () => {
     expect(said).toEqual([]);
   });
 
-  it('is that of the newest claim which is in the bucket, where Node cannot be had, and says so', async () => {
+  it('is, where Node is unavailable, the bundle of the newest claim that is in the bucket, with a message', async () => {
     const store = new MemoryObjectStore();
     await store.putIfAbsent(`bundles/${a}.tar.gz`, Uint8Array.of(1));
     const said: string[] = [];
@@ -83,7 +83,7 @@ describe('bundleToGoOnWith', () => {
 });
 
 describe('bundlesOf', () => {
-  it('names each bundle of the stored claims once, and passes over what cannot be read', () => {
+  it('names each bundle of the stored claims once, and skips unreadable user data', () => {
     const unread = { request: { userData: '#!/bin/sh' } as InstanceRecord['request'] };
     const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
     expect(bundlesOf([claim(a), claim(b), unread, claim(a)])).toEqual([a, b]);

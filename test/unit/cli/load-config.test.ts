@@ -47,7 +47,7 @@ describe('loadConfig', () => {
     expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
   });
 
-  it('reads how a site is crawled and what means a ban', () => {
+  it('reads the settings of the crawl and of ban detection', () => {
     const text = GOOD.replace(
       'interval: 200ms',
       'render: auto\n  on_ban: replace\n  ban: { statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 5m }\n  canaries: [{ id: P1, fields: { title: Teapot } }]',
@@ -66,7 +66,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('lets a flag win over the environment, and the environment over the file', () => {
+  it('prefers flags over the environment, and the environment over the file', () => {
     const path = write(GOOD);
     const flag = { path: ['run', 'deadline'], flag: '--deadline', value: '2h' };
     expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }).values.run.deadline).toBe(3_600_000);
@@ -79,7 +79,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('lists all faults at once, each with its line', () => {
+  it('lists all faults together, each with its line', () => {
     const text = faultsOf(`site:
   product_url: "https://shop.example/item"
   interval: 10
@@ -109,14 +109,14 @@ database: { url: "postgres://x" }
     ['another scheme', GOOD.replace('https:', 'ftp:'), 'must begin with http'],
     ['an interval of zero', GOOD.replace('200ms', '0s'), 'must be longer than zero'],
     [
-      'a mapping file that is not there',
+      'a missing mapping file',
       GOOD.replace('{ fields: { title: "h1" } }', 'none.yaml'),
       'cannot read the mapping none.yaml',
     ],
-    ['a selector that is not one', GOOD.replace('"h1"', '"h1[["'), 'site.mapping.fields.title'],
-    ['a field name that is no column', GOOD.replace('title:', '"a-b":'), 'a field name is a letter'],
+    ['an invalid selector', GOOD.replace('"h1"', '"h1[["'), 'site.mapping.fields.title'],
+    ['an invalid column name', GOOD.replace('title:', '"a-b":'), 'a field name is a letter'],
     [
-      'two fields alike but for case',
+      'two fields that differ only in case',
       GOOD.replace('title: "h1"', 'title: "h1", Title: "h2"'),
       'another field has this name',
     ],
@@ -126,7 +126,7 @@ database: { url: "postgres://x" }
       'line 3: site.ban.patterns.1: the pattern "(?<=x)y" cannot be used',
     ],
     [
-      'a ban pattern that fits any page',
+      'a ban pattern that matches any page',
       GOOD.replace('interval: 200ms', 'ban: { patterns: ["<"] }'),
       'site.ban.patterns.0: fits every page',
     ],
@@ -141,33 +141,33 @@ database: { url: "postgres://x" }
       'site.ban.redirects.0: is part of site.product_url',
     ],
     [
-      'a name that no header can carry',
+      'a User-Agent that is not a valid header',
       GOOD.replace('interval: 200ms', 'user_agent: "ボット/1.0 (+https://example.jp)"'),
       'site.user_agent: may have letters, digits and signs of ASCII only',
     ],
-    ['a time-out of a month', GOOD.replace('interval: 200ms', 'timeout: 30d'), 'site.timeout: must be at most 1h'],
+    ['a timeout of a month', GOOD.replace('interval: 200ms', 'timeout: 30d'), 'site.timeout: must be at most 1h'],
     [
       'a ban pattern that would ban every page',
       GOOD.replace('interval: 200ms', 'ban: { patterns: [".*"] }'),
       'site.ban.patterns.0: fits every page',
     ],
     [
-      'a canary that no URL can carry',
+      'a canary ID that no URL can contain',
       GOOD.replace('interval: 200ms', 'canaries: [{ id: "..", fields: {} }]'),
       'site.canaries.0.id: the product ID is a dot segment',
     ],
     [
-      'a canary with a field that the mapping does not have',
+      'a canary with a field that the mapping lacks',
       GOOD.replace('interval: 200ms', 'canaries: [{ id: P1, fields: { titel: Teapot } }]'),
       'site.canaries.0.fields.titel: the mapping has no field of this name',
     ],
     [
-      'fewer pages a product than one',
+      'fewer than one page per product',
       GOOD.replace('interval: 200ms', 'pages_per_product: 0.5'),
       'site.pages_per_product',
     ],
     [
-      'more instances at least than at most',
+      'min_instances above max_instances',
       GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
       'is more than run.max_instances',
     ],
@@ -175,7 +175,7 @@ database: { url: "postgres://x" }
     expect(faultsOf(text)).toContain(expected);
   });
 
-  it('names the flag or the variable that is wrong', () => {
+  it('names the flag or the variable that is invalid', () => {
     expect(faultsOf(GOOD, { FLEET_RUN_DEADLINE: 'soon' })).toContain(
       'environment FLEET_RUN_DEADLINE: must be a duration',
     );
@@ -185,11 +185,11 @@ database: { url: "postgres://x" }
     );
   });
 
-  it('says where it looked for a file that is missing', () => {
+  it('names the path of a missing file', () => {
     expect(() => loadConfig(join(folder, 'nowhere.yaml'), {})).toThrow(/cannot read the configuration .*nowhere\.yaml/);
   });
 
-  it('accepts what `orchestrator init` writes', () => {
+  it('accepts the file that `orchestrator init` writes', () => {
     writeFileSync(join(folder, 'mapping.yaml'), MAPPING_TEMPLATE);
     const { mapping } = loadConfig(write(FLEET_TEMPLATE), {});
     expect(columnsOf(mapping).map((c) => c.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);

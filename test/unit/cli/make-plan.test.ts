@@ -33,7 +33,7 @@ const plan = (robots: RobotsPolicy, site = {}, count = 2_000) =>
   makePlan(config(site), TARGET, products(count), robots);
 
 describe('the plan and the browser', () => {
-  it('counts the boot that installs Chromium, and names the remedy', () => {
+  it('plans for a boot that installs Chromium, and names the remedy', () => {
     const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
     const make = (browser: 'ready' | 'installed') =>
       makePlan(config(), target, products(2_000), ALLOW_ALL, undefined, undefined, browser);
@@ -44,11 +44,11 @@ describe('the plan and the browser', () => {
 });
 
 describe('the plan and robots.txt', () => {
-  it('says nothing when everything is allowed', () => {
+  it('adds no note when everything is allowed', () => {
     expect(plan(ALLOW_ALL).warnings).toEqual([]);
   });
 
-  it('keeps a longer Crawl-delay and says so, and no shorter one', () => {
+  it('applies a longer Crawl-delay with a note, and ignores a shorter one', () => {
     const slow = plan({ ...ALLOW_ALL, access: 'rules', crawlDelayMs: 30_000 });
     expect(slow.intervalMs).toBe(30_000);
     expect(slow.warnings.join()).toMatch(/robots.txt asks for 30 ?s.*wins over site.interval \(10 ?s\)/);
@@ -56,13 +56,13 @@ describe('the plan and robots.txt', () => {
     expect(plan({ ...ALLOW_ALL, crawlDelayMs: 1_000 })).toMatchObject({ intervalMs: 10_000, warnings: [] });
   });
 
-  it('warns when robots.txt cannot be read, and goes on', () => {
+  it('warns when robots.txt cannot be read, and continues', () => {
     const none = plan({ ...ALLOW_ALL, access: 'none', source: 'HTTP 503' });
     expect(none.verdict).toBe('feasible');
     expect(none.warnings.join()).toContain('nothing may be crawled at present: HTTP 503');
   });
 
-  it('counts the products it forbids among the first 1,000', () => {
+  it('counts the forbidden products among the first 1,000', () => {
     const rules = [{ allow: false, pattern: '/item/p1' }];
     const some = plan({ ...ALLOW_ALL, access: 'rules', rules });
     // p1, p10-p19, p100-p199 and p1000.
@@ -78,7 +78,7 @@ describe('the plan and robots.txt', () => {
     expect(() => refuseInfeasible(all)).toThrow(/robots\.txt forbids all/);
   });
 
-  it('says when it is ignored', () => {
+  it('says when robots.txt is ignored', () => {
     expect(plan(IGNORED_ROBOTS, { robots: 'ignore' }).warnings).toEqual([expect.stringContaining('is ignored')]);
   });
 });
@@ -102,7 +102,7 @@ describe('the plan and the site', () => {
     expect(makePlan(chained, TARGET, products(5), ALLOW_ALL).warnings).toEqual([]);
   });
 
-  it('takes a type with 2 GB for a browser, and warns when there is none', () => {
+  it('selects a type with 2 GB for a browser, and warns when there is none', () => {
     expect(plan(ALLOW_ALL).instanceType).toBe('t4g.nano');
     expect(plan(ALLOW_ALL, { render: 'browser' }).instanceType).toBe('t4g.small');
     expect(plan(ALLOW_ALL, { render: 'auto' }).instanceType).toBe('t4g.small');
@@ -121,21 +121,21 @@ describe('the User-Agent', () => {
     expect(() => chooseTarget(config({ user_agent: agent }, aws), false, {})).toThrow(/site\.user_agent with a link/);
   });
 
-  it('without a link is told together with what else is missing', () => {
+  it('without a link is reported together with everything else that is missing', () => {
     const both = { aws: { ...aws.aws, bucket: null }, server: aws.server };
     expect(() => chooseTarget(config({ user_agent: 'bot' }, both), false, {})).toThrow(
       /needs aws\.bucket in .*site\.user_agent with a link/,
     );
   });
 
-  it('with a link is taken on AWS; without one a dry run warns', () => {
+  it('with a link is accepted on AWS; without one a dry run warns', () => {
     expect(chooseTarget(config({}, aws), false, {})).toMatchObject({ kind: 'aws' });
     expect(chooseTarget(config({ user_agent: null }), true, {})).toMatchObject({ kind: 'sandbox' });
     expect(plan(ALLOW_ALL, { user_agent: 'bot/1' }).warnings.join()).toContain('site.user_agent has no link');
     expect(plan(ALLOW_ALL, { user_agent: null }).warnings.join()).toContain('site.user_agent is not set');
   });
 
-  it('says that a mapping without a required field cannot tell a ban page from a product', () => {
+  it('warns that a mapping without a required field cannot tell a ban page from a product', () => {
     const loose = config();
     loose.mapping.pages[0]!.name = 'mapping';
     loose.mapping.pages[0]!.fields.forEach((field) => (field.required = false));
@@ -146,7 +146,7 @@ describe('the User-Agent', () => {
 });
 
 describe('settingsOf', () => {
-  it('keeps how the site is crawled, with units', () => {
+  it('stores the settings of the crawl, with units', () => {
     const full = config({
       render: 'auto',
       robots: 'ignore',
@@ -169,7 +169,7 @@ describe('aws.recycle_every', () => {
   const rotated = (every: string, target: Target) =>
     makePlan(config({}, { aws: { recycle_every: every } }), target, products(3_000), ALLOW_ALL);
 
-  it('is refused where a fleet could not boot so fast, with the shortest that is allowed', () => {
+  it('is refused where a fleet could not boot that fast, and the message names the shortest allowed value', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
     expect(() => rotated('10m', aws)).toThrow(
       expect.objectContaining({ code: 'config-invalid', hint: expect.stringContaining('15m') }),
@@ -179,7 +179,7 @@ describe('aws.recycle_every', () => {
     expect(rotated('25s', TARGET).verdict).toBe('feasible');
   });
 
-  it('is measured by the boot that a browser takes, where instances install one', () => {
+  it('is compared with the browser boot where instances install one', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
     const full = config({}, { aws: { recycle_every: '29m' } });
     const planned = (browser: 'ready' | 'installed') =>
@@ -190,7 +190,7 @@ describe('aws.recycle_every', () => {
     );
   });
 
-  it('comes into the settings of the run, and costs instances', () => {
+  it('is part of the settings of the run, and increases the number of instances', () => {
     const full = config({}, { aws: { recycle_every: '1h' } });
     const planned = makePlan(full, TARGET, products(5), IGNORED_ROBOTS);
     expect(settingsOf(full, TARGET, planned, '1.0.0').aws.recycleEveryMs).toBe(3_600_000);
@@ -201,7 +201,7 @@ describe('aws.recycle_every', () => {
 });
 
 describe('the vCPU quota of the plan', () => {
-  it('is what is left of it, with a note', () => {
+  it('is the unused part of the quota, with a note', () => {
     const quota = { vcpus: 4, note: 'Of 64 vCPUs 60 run already' };
     const tight = makePlan(config(), TARGET, products(30_000), ALLOW_ALL, undefined, quota);
     expect(tight).toMatchObject({ verdict: 'over-quota', vcpuQuota: 4 });
@@ -210,7 +210,7 @@ describe('the vCPU quota of the plan', () => {
 });
 
 describe('a real run', () => {
-  it('takes the endpoint of its configuration for AWS: its machines are like those of AWS, and so are its times', () => {
+  it('treats the configured endpoint like AWS, with the boot times of AWS', () => {
     const real = { region: 'ap-northeast-1', bucket: 'b', instance_profile: 'p', endpoint: 'https://vpce.example' };
     const full = config(
       { user_agent: 'bot/1 (+https://example.com)' },
@@ -230,16 +230,16 @@ describe('a dry run', () => {
     'http://AKIAIOSFODNN7EXAMPLE:secret@127.0.0.1:4566',
     'http://127.0.0.1:4566/?key=ASIAIOSFODNN7EXAMPLE',
     'http://user@127.0.0.1:4566',
-  ])('takes no keys in the URL of its endpoint, and does not repeat them: %s', (endpoint) => {
+  ])('refuses keys in the URL of its endpoint, and does not print them: %s', (endpoint) => {
     expect(at(endpoint)).toThrow(expect.objectContaining({ code: 'endpoint-refused' }) as Error);
     expect(at(endpoint)).not.toThrow(/EXAMPLE|secret/);
   });
 
-  it('may go to an endpoint on this machine', () => {
+  it('may use an endpoint on this machine', () => {
     expect(at('http://127.0.0.1:4566')()).toMatchObject({ kind: 'emulator', endpoint: 'http://127.0.0.1:4566' });
   });
 
-  it('may not leave this machine', () => {
+  it('may not use an endpoint elsewhere', () => {
     expect(at('https://ec2.us-east-1.amazonaws.com')).toThrow(/endpoint on this machine/);
   });
 });

@@ -14,10 +14,10 @@ describe('readMapping refuses', () => {
     ['a text', 'h1', ': must be a mapping with `fields`'],
     ['an empty list', [], ': must have at least one mapping'],
     ['a list of texts', ['h1'], '0: must be a mapping with `fields`'],
-    ['mappings that is no list', { mappings: {} }, 'mappings: must be a list of mappings'],
+    ['mappings that are not a list', { mappings: {} }, 'mappings: must be a list of mappings'],
     ['a key beside mappings', { mappings: [field('p')], name: 'x' }, 'name: unknown key beside `mappings`'],
     ['no fields', {}, 'fields: must have at least one field'],
-    ['an empty fields', { fields: {} }, 'fields: must have at least one field'],
+    ['empty fields', { fields: {} }, 'fields: must have at least one field'],
     ['an empty list of fields', { fields: [] }, 'fields: must have at least one field'],
     ['an unknown part', { ...field('p'), row: {} }, 'row: unknown key; did you mean rows?'],
     ['a number for a field', field(5), 'fields.a: must be a CSS selector or an object'],
@@ -26,7 +26,7 @@ describe('readMapping refuses', () => {
     ['no selector', field({ integer: true }), 'fields.a: must have one of css, xpath, jsonpath, json_ld and regex'],
     ['an empty selector', field(''), 'fields.a.css: must not be empty'],
     ['attr without css', field({ xpath: '//p', attr: 'x' }), 'fields.a.attr: works only with css'],
-    ['a text for a switch', field({ css: 'p', integer: 'yes' }), 'fields.a.integer: must be true or false'],
+    ['a text for a boolean', field({ css: 'p', integer: 'yes' }), 'fields.a.integer: must be true or false'],
     ['two types', field({ css: 'p', number: true, date: true }), 'fields.a.date: number and date exclude each other'],
     [
       'lower and upper',
@@ -50,7 +50,7 @@ describe('readMapping refuses', () => {
       'fields.a.required: a field with a default',
     ],
     [
-      'an option beside then',
+      'an option next to then',
       field({ css: 'p', integer: true, then: ['trim'] }),
       'fields.a.integer: with `then` it is one of its steps',
     ],
@@ -62,22 +62,22 @@ describe('readMapping refuses', () => {
     ],
     ['a step without its parameter', field({ css: 'p', then: ['split'] }), 'fields.a.then.0: split needs by'],
     [
-      'a step with a parameter it has not',
+      'a step with an unknown parameter',
       field({ css: 'p', then: [{ trim: { by: ',' } }] }),
       'fields.a.then.0.trim.by: unknown key',
     ],
     ['a step with a wrong value', field({ css: 'p', then: [{ split: 5 }] }), 'fields.a.then.0.split: must be a text'],
     ['two steps in one', field({ css: 'p', then: [{ trim: true, lower: true }] }), 'fields.a.then.0: must be one step'],
-    ['a CSS selector that is none', field('p[['), 'fields.a.css: '],
-    ['an XPath that is none', field({ xpath: '//p[' }), 'fields.a.xpath: '],
-    ['a JSONPath that is none', field({ jsonpath: '$.[' }), 'fields.a.jsonpath: '],
-    ['a pattern that is none', field({ regex: '(' }), 'fields.a.regex: '],
-    ['a look-ahead, which RE2 has not', field({ regex: 'a(?=b)' }), 'fields.a.regex: '],
-    ['a group the pattern has not', field({ regex: { pattern: '(a)', group: 2 } }), 'fields.a.regex: '],
+    ['an invalid CSS selector', field('p[['), 'fields.a.css: '],
+    ['an invalid XPath', field({ xpath: '//p[' }), 'fields.a.xpath: '],
+    ['an invalid JSONPath', field({ jsonpath: '$.[' }), 'fields.a.jsonpath: '],
+    ['an invalid pattern', field({ regex: '(' }), 'fields.a.regex: '],
+    ['a look-ahead, which RE2 lacks', field({ regex: 'a(?=b)' }), 'fields.a.regex: '],
+    ['a group that the pattern lacks', field({ regex: { pattern: '(a)', group: 2 } }), 'fields.a.regex: '],
     ['a default of another type', field({ css: 'p', integer: true, default: 'none' }), 'fields.a'],
-    ['a name that is no column', { fields: { 'a-b': 'p' } }, 'fields.a-b: a field name is a letter'],
+    ['an invalid column name', { fields: { 'a-b': 'p' } }, 'fields.a-b: a field name is a letter'],
     ['a name that is taken', { fields: { Run_ID: 'p' } }, 'fields.Run_ID: the name is taken'],
-    ['names that differ in case only', { fields: { a: 'p', A: 'p' } }, 'fields.A: another field has this name'],
+    ['names that differ only in case', { fields: { a: 'p', A: 'p' } }, 'fields.A: another field has this name'],
     [
       'a key of the prototype',
       { fields: JSON.parse('{"__proto__": "p"}') as unknown },
@@ -88,8 +88,8 @@ describe('readMapping refuses', () => {
       chain({ type: 'constructor' }),
       'fields.0.processors.0.type: there is no processor "constructor"',
     ],
-    ['patterns that are no list', { ...field('p'), url_patterns: '/a' }, 'url_patterns: must be a list of patterns'],
-    ['a pattern for URLs that is none', { ...field('p'), url_patterns: ['/a', '('] }, 'url_patterns.1: '],
+    ['patterns that are not a list', { ...field('p'), url_patterns: '/a' }, 'url_patterns: must be a list of patterns'],
+    ['an invalid URL pattern', { ...field('p'), url_patterns: ['/a', '('] }, 'url_patterns.1: '],
     [
       'a parser that is a number',
       { ...field('p'), url_parsers: [1] },
@@ -103,7 +103,7 @@ describe('readMapping refuses', () => {
     ['rows without each', { ...field('p'), rows: { key: 'a' } }, 'rows.each: missing'],
     ['rows without a key', { ...field('p'), rows: { each: 'li' } }, 'rows.key: missing'],
     [
-      'a key that is no field',
+      'a key that is not a field',
       { ...field('p'), rows: { each: 'li', key: 'b' } },
       'rows.key: must be one of the fields: a',
     ],
@@ -135,7 +135,7 @@ describe('readMapping refuses', () => {
     ['a field without a name', { fields: [{ processors: [CSS] }] }, 'fields.0.name: missing'],
     ['a field without processors', { fields: [{ name: 'a' }] }, 'fields.0.processors: missing'],
     [
-      'processors that are no list',
+      'processors that are not a list',
       { fields: [{ name: 'a', processors: 'trim' }] },
       'fields.0.processors: must be a list',
     ],
@@ -154,7 +154,7 @@ describe('readMapping refuses', () => {
     ],
     ['a missing parameter', chain({ type: 'css' }), 'fields.0.processors.0.parameters.selector: missing'],
     [
-      'a key beside type',
+      'a key next to type',
       chain({ ...CSS, selector: 'p' }),
       'fields.0.processors.0.selector: unknown key; a processor has type and parameters',
     ],
@@ -170,7 +170,7 @@ describe('readMapping refuses', () => {
       ': field a: css finds nothing in records that are JSON',
     ],
     [
-      'two mappings of one name',
+      'two mappings with the same name',
       [
         { ...field('p'), name: 'x', url_patterns: ['/a'] },
         { ...field('p'), name: 'x' },
@@ -178,7 +178,7 @@ describe('readMapping refuses', () => {
       '1.name: another mapping is called x',
     ],
     [
-      'two fields of one name',
+      'two fields with the same name',
       {
         fields: [
           { name: 'a', processors: [CSS] },
@@ -198,12 +198,12 @@ describe('readMapping refuses', () => {
       '1: is never used: mapping 1',
     ],
     [
-      'one column of two types',
+      'one column with two types',
       [{ ...field('p'), url_patterns: ['/a'] }, field({ css: 'p', integer: true })],
       '1.fields.a: gives integer, but in mapping 1 it gives text',
     ],
     [
-      'one column of two spellings',
+      'one column with two spellings',
       [{ ...field('p'), url_patterns: ['/a'] }, { fields: { A: 'p' } }],
       '1.fields.A: is written a in mapping 1',
     ],
@@ -212,7 +212,7 @@ describe('readMapping refuses', () => {
     expect(faultsOf(value).some((fault) => fault.startsWith(expected))).toBe(true);
   });
 
-  it('lists every fault of both forms at once', () => {
+  it('lists all faults of both forms together', () => {
     const faults = faultsOf([
       {
         url_patterns: ['('],
@@ -236,7 +236,7 @@ describe('readMapping refuses', () => {
     ]);
   });
 
-  it('does not call a default of the right type a fault', () => {
+  it('accepts a default of the right type', () => {
     const options = [
       { css: 'p', integer: true, default: 0 },
       { css: 'p', number: true, default: 0.5 },

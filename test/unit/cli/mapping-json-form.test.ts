@@ -5,7 +5,7 @@ import type { Step } from '../../../shared/domain/mapping.ts';
 const CSS = { type: 'css', parameters: { selector: 'p' } };
 
 describe('the JSON form', () => {
-  it('reads every processor with its parameters, and adds nothing', () => {
+  it('reads every processor with its parameters, without additions', () => {
     const processors = [
       { type: 'css', parameters: { selector: '.price', attribute: 'data-value' } },
       { type: 'xpath', parameters: { expression: '//b' } },
@@ -93,7 +93,7 @@ describe('a file', () => {
   it.each([
     ['a list', [short, long]],
     ['mappings:', { mappings: [short, long] }],
-  ])('holds several mappings as %s, in both forms', (_name, file) => {
+  ])('may contain several mappings as %s, in both forms', (_name, file) => {
     const { mapping, faults } = readMapping(file);
     expect(faults).toEqual([]);
     expect(mapping.pages.map((page) => page.name)).toEqual(['a', 'b']);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
 
-/** The chain that this field is read into; throws when it has faults. */
+/** The steps that this field is parsed into; throws when the field has faults. */
 function chainOf(field: unknown): Step[] {
   const { mapping, faults } = readMapping({ fields: { value: field } });
   if (faults.length > 0) throw new Error(faults.map((f) => `${f.path.join('.')}: ${f.message}`).join('\n'));
@@ -37,7 +37,7 @@ describe('a field in the short form', () => {
       [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: ',' }],
     ],
     [
-      'number with auto, which is what it does anyway',
+      'number with auto, the default',
       { css: 'b', number: { decimal: 'auto' } },
       [{ type: 'css', selector: 'b' }, TRIM, { type: 'number' }],
     ],
@@ -88,7 +88,7 @@ describe('a field in the short form', () => {
     expect(chainOf(field)).toEqual(steps);
   });
 
-  it('puts options into their fixed order, whatever the order in the file', () => {
+  it('orders the options the same way whatever their order in the file', () => {
     const field = {
       default: 'none',
       join: '/',
@@ -111,7 +111,7 @@ describe('a field in the short form', () => {
     ]);
   });
 
-  it('takes `then` as it stands, without a trim of its own', () => {
+  it('takes `then` unchanged, without adding a trim', () => {
     const then = [
       'trim',
       { split: ',' },
@@ -131,14 +131,14 @@ describe('a field in the short form', () => {
     ]);
   });
 
-  it('lets `then` begin with the selector', () => {
+  it('allows the selector in `then`', () => {
     expect(chainOf({ then: [{ css: { selector: 'a', attribute: 'href' } }, 'url'] })).toEqual([
       { type: 'css', selector: 'a', attribute: 'href' },
       { type: 'url' },
     ]);
   });
 
-  it('reads steps of `then` that say true', () => {
+  it('reads steps of `then` with the value true', () => {
     expect(chainOf({ css: 'p', then: [{ trim: true }, { date: true }] }).slice(1)).toEqual([
       TRIM,
       { type: 'date', format: null, locale: null },
@@ -146,7 +146,7 @@ describe('a field in the short form', () => {
   });
 });
 
-describe('the parts beside the fields', () => {
+describe('the parts other than the fields', () => {
   it('are read', () => {
     const { mapping, faults } = readMapping({
       name: 'reviews',
@@ -194,7 +194,7 @@ describe('a price in the short form', () => {
     return mapping.pages[0]!.fields;
   };
 
-  it('is two fields: the amount, and its currency as a code of three letters', () => {
+  it('becomes two fields: the amount, and its currency as a three-letter code', () => {
     const select: Step = { type: 'css', selector: 'b' };
     const options = { currency: 'CAD', decimal: '.' };
     expect(fieldsOf({ css: 'b', price: options, required: true })).toEqual([
@@ -203,7 +203,7 @@ describe('a price in the short form', () => {
     ]);
   });
 
-  it('takes the currency that stands beside it in JSON-LD', () => {
+  it('takes the currency next to it in JSON-LD', () => {
     const paths = fieldsOf({ json_ld: 'offers.price', price: true }).map(({ steps }) => steps[0]);
     expect(paths).toEqual([
       { type: 'json_ld', path: 'offers.price' },
@@ -215,7 +215,7 @@ describe('a price in the short form', () => {
     [{ cost: { css: 'p[[', price: true } }, ['fields.cost.css']],
     [{ cost: { css: 'p', price: { currency: 'XYZ' } } }, ['fields.cost.price']],
     [{ cost: { css: 'p', price: true }, cost_currency: 'i' }, ['fields.cost_currency']],
-  ])('has its faults named once: %j', (fields, paths) => {
+  ])('has each fault reported once: %j', (fields, paths) => {
     expect(readMapping({ fields }).faults.map(({ path }) => path.join('.'))).toEqual(paths);
   });
 });

@@ -12,7 +12,7 @@ const examples = readdirSync(EXAMPLES)
   .filter((name) => name.endsWith('.yaml') || name === 'product.json')
   .map((name) => [name, readFileSync(new URL(name, EXAMPLES), 'utf8')] as const);
 
-/** Turns every commented-out example into a real one; sentences stay comments. */
+/** Uncomments every example; prose stays commented out. */
 const uncommented = MAPPING_TEMPLATE.replaceAll(
   /^( *)# ((?:  )?(?:[a-z_]+: *[{[]|[a-z_]+: +#|css: |then: ).*)$/gm,
   '$1$2',
@@ -24,13 +24,13 @@ function read(text: string) {
 }
 
 describe('the mapping of `orchestrator init`', () => {
-  it('can be used as it is', () => {
+  it('is valid as it is', () => {
     const { value, faults } = read(MAPPING_TEMPLATE);
     expect(faults).toEqual([]);
     expect(Object.keys(readMapping(value).mapping.pages[0]!.fields)).toHaveLength(5);
   });
 
-  it('can be used with every example in it switched on, but for a key that none of them is', () => {
+  it('is valid with every example enabled, except for a key, which none of them is', () => {
     const { value, faults } = read(uncommented);
     expect(faults).toEqual([
       { path: ['rows', 'key'], message: expect.stringContaining('must be one of the fields') as string },
@@ -60,7 +60,7 @@ describe('docs/mapping.schema.json', () => {
     ['an unknown step', { fields: { a: { css: 'p', then: ['trin'] } } }],
     ['a missing parameter', { fields: [{ name: 'a', processors: [{ type: 'css', parameters: {} }] }] }],
     ['no fields', { name: 'a' }],
-    ['a field name that is no column', { fields: { 'a-b': 'p' } }],
+    ['an invalid column name', { fields: { 'a-b': 'p' } }],
   ])('refuses %s', (_name, value) => {
     expect(schema.safeParse(value).success).toBe(false);
   });

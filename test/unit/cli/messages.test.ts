@@ -1,4 +1,4 @@
-/** What a newcomer meets first: help texts, and what a wrong file is answered with. */
+/** What a new user sees first: help texts, and the errors for an invalid file. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -14,7 +14,7 @@ import { tempDir } from '../../support/temp-dir.ts';
 const commands = (): readonly Command[] => createProgram().commands;
 
 describe('help', () => {
-  it('has examples and a page to read on for every command, and for no other', () => {
+  it('has examples and a link to a page for every command, and for no other', () => {
     expect(Object.keys(HELP_NOTES).sort()).toEqual(
       commands()
         .map((command) => command.name())
@@ -25,7 +25,7 @@ describe('help', () => {
   });
 
   it.each(Object.values(HELP_NOTES).flatMap(({ examples }) => examples))(
-    'gives an example that parses: %s',
+    'has an example that parses: %s',
     (example) => {
       const [name = '', ...words] = example.replace(/ > .*$/, '').split(' ');
       const command = commands().find((one) => one.name() === name)!;
@@ -77,18 +77,14 @@ describe('a wrong configuration', () => {
   it.each<[string, (fleet: typeof FLEET) => void, string]>([
     ['a misspelt key', ({ site }) => (site.intervall = '3s'), 'site.intervall: unknown key; did you mean interval?'],
     [
-      'a misspelt key deeper down',
+      'a misspelt nested key',
       ({ site }) => (site.ban = { statuse: [] }),
       'site.ban.statuse: unknown key; did you mean statuses?',
     ],
     ['a number below its bound', ({ run }) => (run.min_instances = 0), 'run.min_instances: must be at least 1'],
     ['a text for a number', ({ run }) => (run.max_cost = 'abc'), 'run.max_cost: must be a number'],
-    [
-      'a word that is no choice',
-      ({ site }) => (site.render = 'brwser'),
-      'site.render: must be one of http, browser, auto',
-    ],
-    ['a list that is none', ({ site }) => (site.canaries = 3), 'site.canaries: must be a list'],
+    ['an unknown choice', ({ site }) => (site.render = 'brwser'), 'site.render: must be one of http, browser, auto'],
+    ['a value that is not a list', ({ site }) => (site.canaries = 3), 'site.canaries: must be a list'],
     ['a missing key', ({ products }) => delete products.query, 'products.query: missing'],
     ['a deadline of years', ({ run }) => (run.deadline = '999999h'), 'run.deadline: must be at most 720h'],
     [
@@ -96,14 +92,14 @@ describe('a wrong configuration', () => {
       ({ database }) => (database.url = '${DATABASE_URL}'),
       'leave the key out and set FLEET_DATABASE_URL',
     ],
-  ])('says in plain words what is wrong with %s', (_, change, expected) => {
+  ])('explains what is wrong with %s', (_, change, expected) => {
     const { message, hint } = refusalOfFleet(change);
     expect(message).toContain(expected);
     expect(message).toContain('fleet.yaml has a fault:');
     expect(hint).toContain('docs/configuration.md');
   });
 
-  it('blames a field with an unknown key once, and names the page about mappings', () => {
+  it('reports a field with an unknown key once, and names the page about mappings', () => {
     const { message, hint } = refusalOfFleet(
       ({ site }) => (site.mapping = { fields: { title: { css: 'h1', requird: true } } }),
     );
@@ -114,7 +110,7 @@ describe('a wrong configuration', () => {
     expect(hint).toBe('Described in the mapping: docs/mapping.md');
   });
 
-  it('refuses a file that is not text in one line', () => {
+  it('refuses a binary file with a one-line error', () => {
     const { message } = refusalOf(Uint8Array.from({ length: 5_000 }, (_, i) => i % 256));
     expect(message).toMatch(/fleet\.yaml is not a text file in UTF-8/);
     expect(message.length).toBeLessThan(300);
@@ -132,7 +128,7 @@ describe('a wrong configuration', () => {
 describe('init', () => {
   const output: Output = { json: false, line: () => {}, document: () => {} };
 
-  it('refuses a path that is a file, and a place where no folder can be made', () => {
+  it('refuses a path that is a file, and a path where no folder can be created', () => {
     using folder = tempDir();
     const file = join(folder.path, 'file');
     writeFileSync(file, '');

@@ -1,10 +1,10 @@
-/** What comes from a site, an instance or AWS says nothing to the terminal, and no line of it passes for one of ours. */
+/** Text from a site, an instance or AWS cannot control the terminal or imitate our own lines. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createOutput, printError, renderTable } from '../../../orchestrator/cli/output.ts';
 import { findingsOf } from '../../../orchestrator/cli/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 
-/** Clears the screen, sets the title (by a C1 control, too), turns text around, goes back to the line's beginning. */
+/** Clears the screen, sets the title (also with a C1 control), reverses text, returns to the start of the line. */
 const HOSTILE = '\u001b[2J\u009d0;owned\u0007\u202eabc\r! all is well';
 const WRITTEN_OUT = '\\u{1b}[2J\\u{9d}0;owned\\u{7}\\u{202e}abc\\u{d}! all is well';
 
@@ -23,14 +23,14 @@ describe('text on the terminal', () => {
     return text;
   }
 
-  it('has its control characters written out, whatever is printed', () => {
+  it('has its control characters escaped, whatever is printed', () => {
     expect(written(() => createOutput(false).line(`! ${HOSTILE}\nnext`))).toBe(`! ${WRITTEN_OUT}\nnext\n`);
     expect(written(() => createOutput(true).line(HOSTILE))).toBe(`${WRITTEN_OUT}\n`);
     const error = new AppError('internal', HOSTILE, { hint: HOSTILE });
     expect(written(() => printError(error, false))).toBe(`orchestrator: ${WRITTEN_OUT}\n  ${WRITTEN_OUT}\n`);
   });
 
-  it('forges no line of a table, or of what robots.txt answers', () => {
+  it('cannot forge a line of a table, or of the robots.txt output', () => {
     expect(renderTable(['url'], [['a\nb']]).split('\n')).toEqual(['url', 'a\\u{a}b']);
     const none = { version: '1', access: 'none' as const, rules: [], crawlDelayMs: null, source: 'x\nOK' };
     const { warnings } = findingsOf(none, { productUrl: 'https://s.example/{id}', intervalMs: 1 }, ['1']);

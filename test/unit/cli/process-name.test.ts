@@ -1,4 +1,4 @@
-/** Which main servers count as dead: those of which it can be proved, where `/proc` tells it and where it does not. */
+/** A main server counts as dead only when that can be proved, with a readable `/proc` and without one. */
 import { spawnSync } from 'node:child_process';
 import type * as Fs from 'node:fs';
 import { hostname } from 'node:os';
@@ -10,7 +10,7 @@ vi.mock('node:fs', async (original) => {
   const fs = await original<typeof Fs>();
   const readFileSync = (path: string, encoding: BufferEncoding): string => {
     if (path.startsWith('/proc/') && proc.stat !== null) return proc.stat;
-    // As on macOS, and as `hidepid` shows the processes of others.
+    // As on macOS, and for processes of other users under `hidepid`.
     if (path.startsWith('/proc/') && !proc.isReadable)
       throw Object.assign(new Error('ENOENT: no such file or directory'), { code: 'ENOENT' });
     return fs.readFileSync(path, encoding);
@@ -23,7 +23,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A process that has ended and been waited for: its number is nobody's for the time of a test. */
+/** A process that has been reaped: its PID stays unused for the duration of a test. */
 const ended = (): number => spawnSync(process.execPath, ['-e', '']).pid;
 const named = (pid: number, start: number | string = 1): string => `${hostname()}:${pid}:${start}`;
 
@@ -31,14 +31,14 @@ describe.each([
   ['with /proc', true],
   ['without a readable /proc', false],
 ])('%s', (_, isReadable) => {
-  it('takes a process that lives for alive, and one that has ended for dead', () => {
+  it('treats a running process as alive, and one that has ended as dead', () => {
     proc.isReadable = isReadable;
     expect(isDeadHere(ownName())).toBe(false);
     expect(isDeadHere(processName(process.ppid))).toBe(false);
     expect(isDeadHere(named(ended()))).toBe(true);
   });
 
-  it('takes one of another user, which no signal may be sent to, for alive', () => {
+  it('treats a process of another user, which it may not signal, as alive', () => {
     proc.isReadable = false;
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' });
@@ -46,30 +46,30 @@ describe.each([
     expect(isDeadHere(named(1))).toBe(false);
   });
 
-  it('knows nothing of other hosts, nor of names that are not ours', () => {
+  it('makes no statement about other hosts or foreign names', () => {
     proc.isReadable = isReadable;
     expect(isDeadHere(`elsewhere-${hostname()}:1:1`)).toBe(false);
     expect(isDeadHere('somebody')).toBe(false);
   });
 
-  it('takes a process that could not even be started for dead', () => {
+  it('treats a process that could not be started as dead', () => {
     proc.isReadable = isReadable;
     expect(isDeadHere(processName(0))).toBe(true);
   });
 });
 
-describe('a process that lives under this number', () => {
-  it('is another one when it began at another time, and dead when only its exit code is left', () => {
+describe('a running process with this PID', () => {
+  it('is a different one when its start time differs, and dead when it is a zombie', () => {
     expect(isDeadHere(named(process.pid, 1))).toBe(true);
     proc.stat = `${process.pid} (a (b) c) Z ${'0 '.repeat(18)}77 0`;
     expect(isDeadHere(named(process.pid, 77))).toBe(true);
-    // One that ended before it was named.
+    // A process that ended before it was named.
     expect(isDeadHere(processName(process.pid))).toBe(true);
     proc.stat = proc.stat.replace(') Z ', ') S ');
     expect(isDeadHere(named(process.pid, 77))).toBe(false);
   });
 
-  it('is surely the one that is meant only where its beginning can be seen', () => {
+  it('is certainly the named one only where its start time is readable', () => {
     expect(isSurelyAlive(ownName())).toBe(true);
     expect(isSurelyAlive(named(process.pid, 1))).toBe(false);
     proc.isReadable = false;

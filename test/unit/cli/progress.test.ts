@@ -6,8 +6,8 @@ import { aRun, aWorld, anInstance } from '../control/builders.ts';
 const crawling = (pending: number) =>
   anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });
 
-describe('the line of progress', () => {
-  it('counts no more products than there are, when a lost instance had crawled what another one crawls again', () => {
+describe('the progress line', () => {
+  it('counts no product twice when another instance crawls those of a lost one again', () => {
     const shown = (stored: number) => ({
       ...anInstance(0).progress!,
       stored,
@@ -24,12 +24,12 @@ describe('the line of progress', () => {
     expect(renderProgress(world)).toMatch(/ 150\/150 {2}148 stored {2}2 failed /);
   });
 
-  it('has no estimate while nothing is handed out', () => {
+  it('has no estimate while nothing is granted', () => {
     expect(renderProgress(aWorld({}))).not.toContain('ETA');
     expect(renderProgress(aWorld({ instances: [crawling(10)] }))).toContain('ETA');
   });
 
-  it('has none either when all that is left waits for something else', () => {
+  it('has no estimate when the rest waits for something other than the crawl', () => {
     expect(renderProgress(aWorld({ instances: [crawling(0)] }))).not.toContain('ETA');
   });
 

@@ -5,7 +5,7 @@ import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { aRun } from '../control/builders.ts';
 
-describe('a run on AWS that is taken up', () => {
+describe('a resumed run on AWS', () => {
   const folder = tempDir();
   const path = process.env.PATH;
   afterEach(() => {
@@ -13,7 +13,7 @@ describe('a run on AWS that is taken up', () => {
     folder.remove();
   });
 
-  it('asks for neither npm nor its cache before something is launched', async () => {
+  it('needs neither npm nor its cache until it launches something', async () => {
     process.env.PATH = '/nonexistent';
     const { settings } = aRun();
     const listen = '127.0.0.1:0';

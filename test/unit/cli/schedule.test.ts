@@ -1,4 +1,4 @@
-/** What `orchestrator schedule` prints: unit file, crontab, due times; and what it refuses in the configuration. */
+/** What `orchestrator schedule` prints (unit file, crontab, due times), and which configurations it refuses. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -52,8 +52,8 @@ const options = (configPath: string) => ({
   carryOut: null,
 });
 
-describe('the section schedule', () => {
-  it('is a nightly run in UTC when it says nothing', () => {
+describe('the schedule section', () => {
+  it('defaults to a nightly run in UTC', () => {
     expect(loadConfig(configure(''), {}).values.schedule).toEqual({
       cron: '0 2 * * *',
       timezone: 'UTC',
@@ -77,14 +77,14 @@ describe('the section schedule', () => {
     expect(() => loadConfig(configure(text), {})).toThrow(fault);
   });
 
-  it('can be switched off from making up, and comes from the environment too', () => {
+  it('can switch off catching up on missed runs, also through the environment', () => {
     const { schedule } = loadConfig(configure('catch_up: 0s'), { FLEET_SCHEDULE_CRON: '@hourly' }).values;
     expect(schedule).toMatchObject({ catch_up: 0, cron: '@hourly' });
   });
 });
 
 describe('schedule --next', () => {
-  it('prints due times and nothing else happens', async () => {
+  it('prints due times and does nothing else', async () => {
     const configPath = configure('timezone: Asia/Tokyo');
     expect(await scheduleCommand({ ...options(configPath), next: 3 }, output)).toBe(0);
     const [document] = documents as { next: string[] }[];
@@ -93,14 +93,14 @@ describe('schedule --next', () => {
     expect(lines[0]).toContain('02:00:00 Asia/Tokyo');
   });
 
-  it('is one of three, not two at a time', async () => {
+  it('excludes the other two modes', async () => {
     const both = { ...options(configure('')), next: 1, printCrontab: true };
     await expect(scheduleCommand(both, output)).rejects.toMatchObject({ code: 'usage' });
   });
 });
 
-describe('npm, which some runs fetch the Node of their instances with', () => {
-  /** As it is printed by somebody who has npm in these folders. */
+describe('npm, with which some runs fetch the Node of their instances', () => {
+  /** The output for a user who has npm in these folders. */
   async function pathLine(kind: 'printCrontab' | 'printSystemd', path: string): Promise<string> {
     const printing = { ...options(configure('')), processEnvironment: { PATH: path }, [kind]: true };
     expect(await scheduleCommand(printing, output)).toBe(0);
@@ -114,7 +114,7 @@ describe('npm, which some runs fetch the Node of their instances with', () => {
     return folder.file(name);
   }
 
-  it.each(['printCrontab', 'printSystemd'] as const)('is found without a shell, too: %s', async (kind) => {
+  it.each(['printCrontab', 'printSystemd'] as const)('is also found without a shell: %s', async (kind) => {
     const first = npmIn('nvm');
     const path = [folder.file('nowhere'), 'relative', '', npmIn('no-program', 0o644), first, npmIn('other')].join(':');
     const printed = await pathLine(kind, path);
@@ -123,7 +123,7 @@ describe('npm, which some runs fetch the Node of their instances with', () => {
     expect(printed).not.toMatch(/^# No npm/m);
   });
 
-  it.each(['printCrontab', 'printSystemd'] as const)('is said to be missing where it is: %s', async (kind) => {
+  it.each(['printCrontab', 'printSystemd'] as const)('is reported when it is missing: %s', async (kind) => {
     const printed = await pathLine(kind, folder.file('nowhere'));
     expect(printed).toMatch(/^# No npm is on your PATH/m);
     expect(printed).toMatch(new RegExp(`^(Environment=)?PATH=${dirname(process.execPath)}:/usr/local/sbin:`, 'm'));
@@ -141,7 +141,7 @@ const PLACE = {
 const analyze = await findProgram('systemd-analyze');
 
 describe('schedule --print-systemd', () => {
-  it('names everything absolutely and escapes what systemd would read', () => {
+  it('uses absolute paths and escapes what systemd would interpret', () => {
     const unit = systemdUnit({
       ...PLACE,
       folders: [PLACE.workingDirectory],
@@ -156,12 +156,12 @@ describe('schedule --print-systemd', () => {
     expect(unit).toContain(`ReadWritePaths="/srv/100%% shop's/$HOME"\n`);
     expect(unitName('my_shop')).toBe('crawlfleet-my_shop.service');
     expect(unit).toContain('KillMode=process\n');
-    // A program that a run starts is found and can keep its files: /opt and the home folder cannot be written to.
+    // A program that a run starts must be found and have a place for its files: /opt and the home folder are read-only.
     expect(unit).toContain(`Environment="PATH=/opt/node 24/bin:/usr/local/sbin:`);
     expect(unit).toContain(`Environment="npm_config_cache=/srv/100%% shop's/$HOME/.crawlfleet/npm"\n`);
   });
 
-  it('has a file name of its own for each schedule', () => {
+  it('has a different file name for each schedule', () => {
     const units = ['my shop', 'my-shop', 'my/shop', '商品', '価格'].map((name) => unitName(name));
     expect(new Set(units).size).toBe(units.length);
     for (const name of units) expect(name).toMatch(/^crawlfleet-[A-Za-z0-9_-]+\.service$/);
@@ -172,13 +172,13 @@ describe('schedule --print-systemd', () => {
     expect(envs[0]).not.toBe(envs[1]);
   });
 
-  it.skipIf(analyze === null)('is a unit that systemd-analyze accepts', async () => {
+  it.skipIf(analyze === null)('passes systemd-analyze', async () => {
     const configPath = configure('');
     expect(await scheduleCommand({ ...options(configPath), printSystemd: true }, output)).toBe(0);
     const [{ unit }] = documents as [{ unit: string }];
     mkdirSync(folder.file('units'));
     const file = folder.file('units', 'crawlfleet-test.service');
-    // It looks for the files that a unit names.
+    // systemd-analyze checks that the files named in a unit exist.
     writeFileSync(file, unit.replace('/opt/crawlfleet/bin/orchestrator.js', process.execPath));
     const checked = spawnSync(analyze!, ['verify', '--man=no', '--recursive-errors=no', file], { encoding: 'utf8' });
     expect(checked.stderr.split('\n').filter((line) => line.includes('crawlfleet-test'))).toEqual([]);
@@ -191,13 +191,13 @@ describe('schedule --print-systemd', () => {
 describe('schedule --print-crontab', () => {
   const crontab = (cron: string): string => crontabLines({ ...PLACE, cron, timezone: 'Asia/Tokyo', dryRun: false });
 
-  it('is two lines that cron and the shell read as they are meant', () => {
+  it('prints two lines that cron and the shell interpret as intended', () => {
     const printed = crontab('0 2 * * *')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));
     expect(printed.slice(0, 2)).toEqual(['CRON_TZ=Asia/Tokyo', `PATH=${PLACE.programs.path}`]);
     expect(printed).toHaveLength(4);
-    // cron turns \% into % and hands the rest to the shell.
+    // cron turns \% into % and passes the rest to the shell.
     const command = printed[2]!.slice('0 2 * * * '.length).replaceAll('\\%', '%');
     expect(printed[2]!.replaceAll('\\%', '')).not.toContain('%');
     const shown = command.replace(/^cd (.*?) && mkdir -p \.crawlfleet && /, '').replace(/ >>.*$/, '');
@@ -207,12 +207,12 @@ describe('schedule --print-crontab', () => {
     expect(printed[3]).toMatch(/^@reboot .* resume --json /);
   });
 
-  it.each(['0 2 * * MON-FRI', '@daily', '*/15 1-5 * JAN,JUL *'])('takes %s', (cron) => {
+  it.each(['0 2 * * MON-FRI', '@daily', '*/15 1-5 * JAN,JUL *'])('accepts %s', (cron) => {
     expect(crontab(cron)).toContain(`\n${cron} cd `);
   });
 
   it.each(['*/5 * * * * *', '0 2 L * *', '0 2 15W * *', '0 2 l * *', '0 2 * * 5l', '0 2 * * MON#2'])(
-    'refuses %s, which cron does not know',
+    'refuses %s, which cron does not support',
     (cron) => {
       expect(() => crontab(cron)).toThrow('cron does not understand schedule.cron');
     },

@@ -28,7 +28,7 @@ function configOf(sections: string): ConfigValues {
 }
 
 describe('setupValues', () => {
-  it('takes flags before the configuration, and that before the defaults', () => {
+  it('prefers flags over the configuration, and the configuration over the defaults', () => {
     const config = configOf(
       ', render: auto }\naws: { region: eu-west-1, bucket: other, owner: o, instance_profile: crawl-instance, subnets: [subnet-0a] }\nserver: { listen: "0.0.0.0:9000" }',
     );
@@ -50,18 +50,18 @@ describe('setupValues', () => {
     ['http://10.0.0.5:8700', { kind: 'vpc' }],
     ['http://172.20.1.1:8700', { kind: 'vpc' }],
     ['http://main.internal:8700', { kind: 'vpc' }],
-  ])('takes a main server at %s for %o', (url, mainServer) => {
+  ])('interprets a main server at %s as %o', (url, mainServer) => {
     expect(values({}, configOf(` }\nserver: { url: "${url}" }`)).mainServer).toEqual(mainServer);
   });
 
-  it('lists everything that is missing or wrong at once', () => {
+  it('lists everything that is missing or invalid together', () => {
     const wrong = () =>
       setupValues({ bucket: 'No_Bucket', owner: 'a b', vpc: '$(x)', mainServer: '10.0.0.0/99' }, null, {});
     expect(wrong).toThrow(/--region .*missing.*--bucket must.*--owner must.*--vpc must.*--main-server must/s);
   });
 
   it.each(['"; rm -rf /', '${file("/etc/passwd")}', "it's", 'a`b`', 'x\ny'])(
-    'refuses the name %j wherever it is put',
+    'refuses the name %j for any resource',
     (text) => {
       for (const flag of ['region', 'bucket', 'owner', 'name', 'vpc', 'mainServer', 'controllerUser'] as const)
         expect(() => values({ [flag]: text }), flag).toThrow();
@@ -74,11 +74,14 @@ describe('setupValues', () => {
 });
 
 describe('the texts', () => {
-  it.each(['controller', 'image', 'instance', 'instanceTrust'] as PolicyName[])('fill every name into %s', (name) => {
-    const text = policyText(name, values(), '111122223333');
-    expect(text).not.toContain('${');
-    expect(() => JSON.parse(text) as unknown).not.toThrow();
-  });
+  it.each(['controller', 'image', 'instance', 'instanceTrust'] as PolicyName[])(
+    'have every name filled in: %s',
+    (name) => {
+      const text = policyText(name, values(), '111122223333');
+      expect(text).not.toContain('${');
+      expect(() => JSON.parse(text) as unknown).not.toThrow();
+    },
+  );
 
   it.each([['terraform', terraformText] as const, ['aws-cli', awsCliText] as const])(
     'name every resource in %s',
@@ -90,13 +93,13 @@ describe('the texts', () => {
     },
   );
 
-  it('put the regions apart into their own partition', () => {
+  it('use the partition of the region', () => {
     expect(policyText('instance', values({ region: 'cn-north-1' }), '1')).toContain(
       'arn:aws-cn:s3:::example-crawl/runs/*',
     );
   });
 
-  it('end with lines that fleet.yaml takes', () => {
+  it('end with lines that are valid in fleet.yaml', () => {
     const config = configOf(` }\n${fleetLines(values({ mainServer: '203.0.113.7' }))}`);
     expect(config.aws).toMatchObject({
       bucket: 'example-crawl',
@@ -109,7 +112,7 @@ describe('the texts', () => {
 });
 
 describe('the lines for fleet.yaml', () => {
-  it('name the subnets that only you can say where the groups go into another VPC, and are refused until you have', () => {
+  it('contain placeholders for subnets when the groups are in another VPC, and are refused until these are filled in', () => {
     const asked = values({ vpc: 'vpc-0a1b2c', mainServer: '203.0.113.7' });
     const config = configOf(` }\n${fleetLines(asked)}`);
     expect(config.aws.subnets).toEqual(['SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE', 'SUBNET-OF-vpc-0a1b2c-IN-ANOTHER-ZONE']);
@@ -118,13 +121,13 @@ describe('the lines for fleet.yaml', () => {
       expect(write(asked)).toContain('subnets: [SUBNET-OF-vpc-0a1b2c-IN');
   });
 
-  it('leave them out where the default VPC is meant, and keep those that are known', () => {
+  it('omit subnets for the default VPC, and keep the configured ones', () => {
     expect(fleetLines(values())).not.toContain('subnets');
     const config = configOf(' }\naws: { subnets: [subnet-0a, subnet-0b] }');
     expect(fleetLines(values({ vpc: 'vpc-0a1b2c' }, config))).toContain('subnets: [subnet-0a, subnet-0b]');
   });
 
-  it('open the port that instances call, also where something stands before the listener', () => {
+  it('open the port that instances call, also behind a proxy in front of the listener', () => {
     const config = configOf(' }\nserver: { listen: "0.0.0.0:9000", url: "http://10.0.0.5" }');
     expect(values({}, config)).toMatchObject({ listenPort: 9000, callbackPort: 80 });
     const proxied = configOf(' }\nserver: { listen: "0.0.0.0:9000", url: "http://10.0.0.5:8080" }');
@@ -144,14 +147,14 @@ describe('setupCommand --out', () => {
     return lines.join('\n');
   };
 
-  it('prints the line that works from where it is given', () => {
+  it('prints a command that works from the current folder', () => {
     using folder = tempDir();
     expect(run(folder.file('fleet.yaml'), folder.file('new folder'))).toContain(
       `terraform -chdir='${folder.file('new folder')}' init && terraform -chdir='${folder.file('new folder')}' apply`,
     );
   });
 
-  it('says so when the folder cannot be used', () => {
+  it('reports a folder that cannot be used', () => {
     using folder = tempDir();
     writeFileSync(folder.file('a-file'), '');
     for (const out of ['a-file', 'not/there', 'a-file/below'])

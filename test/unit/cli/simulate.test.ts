@@ -1,4 +1,4 @@
-/** The command as a user meets it, without a configuration: what it prints, what it returns, what it refuses. */
+/** The command without a configuration: its output, exit codes and refusals. */
 import { describe, expect, it } from 'vitest';
 import type { SimulateOptions } from '../../../orchestrator/cli/commands/simulate.ts';
 import { simulateCommand } from '../../../orchestrator/cli/commands/simulate.ts';
@@ -33,7 +33,7 @@ async function run(change: Partial<SimulateOptions>) {
 }
 
 describe('orchestrator simulate', () => {
-  it('tells what the runs have in common', async () => {
+  it('summarizes the runs', async () => {
     const { exitCode, text, document } = await run({});
     expect(exitCode).toBe(0);
     expect(text).toMatch(/^runs +3; all end with exit code 0$/m);
@@ -42,7 +42,7 @@ describe('orchestrator simulate', () => {
     expect(document).not.toHaveProperty('timeline');
   });
 
-  it('tells the story of a single run in the order of time', async () => {
+  it('prints the timeline of a single run', async () => {
     const { text, document } = await run({ runs: 1, chances: { loss: 1 } });
     expect(text).toMatch(/^0:00:00 {2}launching begins$/m);
     expect(text).toMatch(/fell silent|ec2-terminated/);
@@ -50,25 +50,25 @@ describe('orchestrator simulate', () => {
     expect(timeline.map((t) => t.atMs)).toEqual(timeline.map((t) => t.atMs).sort((a, b) => a - b));
   });
 
-  it('gives the same for the same seed', async () => {
+  it('gives the same output for the same seed', async () => {
     const chances = { loss: 0.3, slow: 0.3, bootFailure: 0.1 };
     expect((await run({ chances })).document).toEqual((await run({ chances })).document);
     expect((await run({ chances, seed: 2 })).document).not.toEqual((await run({ chances })).document);
   });
 
-  it('refuses what the plan refuses, with its reasons', async () => {
+  it('refuses what the plan refuses, with the same reasons', async () => {
     const { exitCode, text } = await run({ products: 10, intervalMs: 3_600_000, deadlineMs: 60_000, dryRun: false });
     expect(exitCode).toBe(16);
     expect(text).toContain('This cannot be done');
   });
 
-  it('plays with too few instances when told to, and ends as that run would', async () => {
+  it('simulates too few instances on request, and exits as that run would', async () => {
     const { exitCode, document } = await run({ products: 1_000, instances: 1, runs: 1 });
     expect(document).toMatchObject({ instances: { planned: 1 } });
     expect([0, 15]).toContain(exitCode);
   });
 
-  it('names a configuration that is not there', async () => {
+  it('names a missing configuration file', async () => {
     await expect(run({ configPath: '/nonexistent/fleet.yaml' })).rejects.toMatchObject({ code: 'config-missing' });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { classifyAwsError, launchFailure, toAppError } from '../../../orchestrator/cloud/aws-errors.ts';
 
-/** As the SDK throws it. */
+/** An error as the SDK throws it. */
 function sdkError(code: string | null, status?: number, message = 'what AWS says'): Error {
   const error = new Error(message);
   error.name = code ?? 'Unknown';
@@ -34,7 +34,7 @@ describe('classifyAwsError', () => {
     ['InvalidAction', 400, 'capability-missing'],
     ['InternalFailure', 501, 'capability-missing'],
     ['SomethingNew', 500, 'failed'],
-  ])('takes %s (%i) for %s', (code, status, kind) => {
+  ])('classifies %s (%i) as %s', (code, status, kind) => {
     expect(classifyAwsError(sdkError(code, status))).toMatchObject({ kind, code });
   });
 
@@ -46,16 +46,16 @@ describe('classifyAwsError', () => {
     [404, 'not-found'],
     [503, 'throttled'],
     [502, 'failed'],
-  ])('goes by the status %i where the reply has no code', (status, kind) => {
+  ])('uses the status %i where the reply has no code', (status, kind) => {
     expect(classifyAwsError(sdkError(null, status))).toMatchObject({ kind, code: '', status });
   });
 
-  it('knows the names that the ELBv2 SDK gives to codes', () => {
+  it('recognizes the error names of the ELBv2 SDK', () => {
     const error = Object.assign(new Error('gone'), { name: 'TargetGroupNotFoundException' });
     expect(classifyAwsError(error)).toMatchObject({ kind: 'not-found', code: 'TargetGroupNotFound' });
   });
 
-  it.each([[null], [undefined], ['text'], [new TypeError('odd')], [{}]])('takes anything thrown: %s', (thrown) => {
+  it.each([[null], [undefined], ['text'], [new TypeError('odd')], [{}]])('accepts any thrown value: %s', (thrown) => {
     expect(classifyAwsError(thrown).kind).toBe('failed');
   });
 });
@@ -74,7 +74,7 @@ describe('launchFailure', () => {
       'denied',
     ],
     ['InvalidParameterValue', 'Invalid availability zone', 'invalid'],
-  ])('tells the causes of %s apart by its words: %s', (code, message, cause) => {
+  ])('tells the causes of %s apart by the message: %s', (code, message, cause) => {
     expect(launchFailure(sdkError(code, 400, message))).toMatchObject({ kind: 'refused', cause });
   });
 
@@ -88,30 +88,30 @@ describe('launchFailure', () => {
     ['InvalidParameterCombination', 400, 'invalid'],
     ['InvalidAction', 400, 'invalid'],
     ['IdempotentInstanceTerminated', 400, 'spent'],
-  ])('takes %s for refused: %s %s', (code, status, cause) => {
+  ])('treats %s as refused: %s %s', (code, status, cause) => {
     expect(launchFailure(sdkError(code, status))).toMatchObject({ kind: 'refused', cause });
   });
 
   it.each([
     ['a reset connection', Object.assign(new Error('socket hang up'), { name: 'TimeoutError', code: 'ECONNRESET' })],
-    ['a time-out', Object.assign(new Error('too long'), { name: 'TimeoutError' })],
+    ['a timeout', Object.assign(new Error('too long'), { name: 'TimeoutError' })],
     ['an internal error', sdkError('InternalError', 500)],
     ['a service that is unavailable', sdkError('ServiceUnavailable', 503)],
     ['a 500 without a code', sdkError(null, 500)],
     ['a 502 without a code', sdkError(null, 502)],
     ['a token used for another request', sdkError('IdempotentParameterMismatch', 400)],
-  ])('does not know after %s', (_, error) => {
+  ])('treats the launch as unknown after %s', (_, error) => {
     expect(launchFailure(error).kind).toBe('unknown');
   });
 
-  it('F9: says of a token used for another request that asking again is no use', () => {
+  it('F9: marks a token used for another request, so that the launch is not retried', () => {
     expect(launchFailure(sdkError('IdempotentParameterMismatch', 400))).toMatchObject({ tokenUsed: true });
     expect(launchFailure(sdkError('InternalError', 500))).not.toHaveProperty('tokenUsed');
   });
 });
 
 describe('toAppError', () => {
-  it('says what was called, where, and what AWS said, in one line', () => {
+  it('names the call, the place and the message of AWS in one line', () => {
     const error = toAppError(
       sdkError('UnauthorizedOperation', 403, 'You are not authorized\n  Deserialization error: …'),
       'DescribeImages',
@@ -129,11 +129,11 @@ describe('toAppError', () => {
     ['VcpuLimitExceeded', 400, 'capacity'],
     ['Throttling', 400, 'aws-throttled'],
     ['InvalidInstanceID.NotFound', 400, 'aws-not-found'],
-  ])('gives %s (%i) the code %s', (code, status, expected) => {
+  ])('maps %s (%i) to the code %s', (code, status, expected) => {
     expect(toAppError(sdkError(code, status), 'Call', null).code).toBe(expected);
   });
 
-  it('leaves our own errors as they are', () => {
+  it('leaves our own errors unchanged', () => {
     const own = toAppError(sdkError('Throttling', 400), 'Call', null);
     expect(toAppError(own, 'Other', null)).toBe(own);
   });

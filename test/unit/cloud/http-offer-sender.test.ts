@@ -14,11 +14,11 @@ describe('HttpOfferSender', () => {
   it.each([
     ['nothing listens', 'http://127.0.0.1:1'],
     ['the name is not in DNS (yet)', 'http://balancer.invalid'],
-  ])('says that nothing was delivered when %s', async (_, url) => {
+  ])('reports that nothing was delivered when %s', async (_, url) => {
     expect(await sender.send(url, RUN, OFFER)).toMatchObject({ kind: 'unreachable' });
   });
 
-  it('does not know whether it was delivered when a connection that stood is cut', async () => {
+  it('reports an unknown delivery when an established connection is cut', async () => {
     const server = createServer((request) => request.socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -42,9 +42,9 @@ describe('isFromBeforeConnection', () => {
     ['no route to the network', { code: 'ENETUNREACH' }, true],
     ['a connect that times out', { code: 'ETIMEDOUT', syscall: 'connect' }, true],
     ['every address of a name', { errors: [error({ code: 'ECONNREFUSED' }), error({ code: 'ENETUNREACH' })] }, true],
-    ['a time-out after the connection', { code: 'ETIMEDOUT', syscall: 'read' }, false],
+    ['a timeout after the connection', { code: 'ETIMEDOUT', syscall: 'read' }, false],
     ['a reset', { code: 'ECONNRESET' }, false],
-    ['no head in time', { code: 'UND_ERR_HEADERS_TIMEOUT' }, false],
+    ['no response head in time', { code: 'UND_ERR_HEADERS_TIMEOUT' }, false],
   ])('judges %s', (_, fields, expected) => {
     expect(isFromBeforeConnection(error(fields))).toBe(expected);
   });

@@ -12,8 +12,8 @@ const profile = (change: Partial<EndpointProfile>): EndpointProfile => ({
   ...change,
 });
 
-describe('who plays which part', () => {
-  it('names the sandbox for all of it', () => {
+describe('which endpoint serves which part', () => {
+  it('names the sandbox for every part', () => {
     const sandbox = profile({ name: 'sandbox', instances: 'real', balancer: 'real' });
     expect(renderParts(sandbox)).toEqual([`The sandbox at ${endpoint} provides EC2, ELBv2 and S3.`]);
     expect(needsStandIn(sandbox)).toBe(false);
@@ -28,7 +28,7 @@ describe('who plays which part', () => {
     expect(needsStandIn(profile({}))).toBe(true);
   });
 
-  it('says that an endpoint has no balancer at all', () => {
+  it('says that an endpoint has no balancer', () => {
     const lines = renderParts(profile({ name: 'localstack', version: '4.14.0', balancer: 'missing' }));
     expect(lines[0]).toBe(`EC2 and S3: LocalStack 4.14.0 at ${endpoint}.`);
     expect(lines[2]).toBe("ELBv2: the sandbox's balancer; LocalStack has none.");

@@ -28,7 +28,7 @@ describe('S3ObjectStore', () => {
     return store;
   }
 
-  it('signs a URL for seven days at most, which is all that S3 takes', async () => {
+  it('signs a URL for at most seven days, the maximum of S3', async () => {
     const store = new S3ObjectStore({ region: 'eu-west-1', bucket: 'b', endpoint: null, credentials });
     stores.push(store);
     const lifeS = async (ms: number): Promise<string | null> =>
@@ -38,8 +38,8 @@ describe('S3ObjectStore', () => {
   });
 
   it.each([
-    ['says how long it is', { 'content-length': '900000000' }],
-    ['does not say how long it is', {}],
+    ['declares its length', { 'content-length': '900000000' }],
+    ['does not declare its length', {}],
   ])('stops reading an object that is too large and %s', async (_, headers) => {
     let sentBytes = 0;
     const store = await storeOn((_request, response) => {
@@ -54,11 +54,11 @@ describe('S3ObjectStore', () => {
       send();
     });
     await expect(store.get('k', 1_000_000)).rejects.toMatchObject({ code: 'object-corrupt' });
-    // What is on the way between two sockets is all that goes beyond the limit.
+    // Only data in transit between the two sockets exceeds the limit.
     expect(sentBytes).toBeLessThan(100_000_000);
   });
 
-  it('ends an upload with what kept its source from being read, and does not try again', async () => {
+  it('fails an upload with the read error of its source, without a retry', async () => {
     const store = await storeOn((request) => void request.resume().on('error', () => {}));
     let opened = 0;
     const source = {
@@ -74,7 +74,7 @@ describe('S3ObjectStore', () => {
     expect(opened).toBe(1);
   });
 
-  it('takes an object for missing when its key is, and not when its bucket is', async () => {
+  it('treats a missing key as a missing object, but not a missing bucket', async () => {
     let code = 'NoSuchKey';
     const store = await storeOn((_, response) => {
       response.writeHead(404, { 'content-type': 'application/xml' });
@@ -85,7 +85,7 @@ describe('S3ObjectStore', () => {
     await expect(store.get('k')).rejects.toMatchObject({ name: 'NoSuchBucket' });
   });
 
-  it('pauses before each further attempt', async () => {
+  it('pauses before each retry', async () => {
     const pauses: number[] = [];
     let calls = 0;
     const store = await storeOn((request, response) => {

@@ -18,7 +18,7 @@ function stage() {
   return { watched, heard, list, fail, mend };
 }
 
-it('tells once that the bucket is gone, by its name, and once that it is there again', async () => {
+it('reports once that the named bucket is gone, and once that it is back', async () => {
   const { watched, heard, list, fail, mend } = stage();
   fail('NoSuchBucket');
   await expect(list()).rejects.toThrow('made up');
@@ -29,7 +29,7 @@ it('tells once that the bucket is gone, by its name, and once that it is there a
   expect(heard).toEqual([expect.stringMatching(/^bucket my-bucket \(list\): .*NoSuchBucket/), null]);
 });
 
-it('takes a right that is gone for what it is: another kind of call says nothing about it', async () => {
+it('does not clear a missing permission after a call of another kind', async () => {
   const { watched, heard, list, fail, mend } = stage();
   fail('AccessDenied', ['list']);
   await expect(list()).rejects.toThrow('made up');
@@ -40,7 +40,7 @@ it('takes a right that is gone for what it is: another kind of call says nothing
   expect(heard.at(-1)).toBeNull();
 });
 
-it('says nothing of a bucket that is slow or throttles', async () => {
+it('does not report a bucket that is slow or throttles', async () => {
   const { heard, list, fail } = stage();
   for (const name of ['SlowDown', 'TimeoutError', 'InternalError']) {
     fail(name);

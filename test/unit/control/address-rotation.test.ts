@@ -23,7 +23,7 @@ function crawling(slot: number, change: Partial<InstanceRecord> = {}): InstanceR
   return anInstance(slot, { phase: 'crawling', progress, ...change });
 }
 
-/** Ten instances that crawl, an hour after their launch, rotated every hour. */
+/** Ten crawling instances an hour after their launch, with hourly rotation. */
 function hourOld(change: { nowMs?: number; instances?: InstanceRecord[] } & Partial<World> = {}): World {
   const nowMs = change.nowMs ?? START_MS + HOUR;
   const base = aRun();
@@ -41,7 +41,7 @@ function hourOld(change: { nowMs?: number; instances?: InstanceRecord[] } & Part
 const slotsOf = (world: World): number[] => rotations(world).flatMap((a) => (a.kind === 'rotate' ? [a.slot] : []));
 
 describe('an address that is old enough', () => {
-  it('is rotated a fifth of the fleet at a time, the one that is due longest first', () => {
+  it('is rotated a fifth of the fleet at a time, the longest overdue first', () => {
     expect(slotsOf(hourOld())).toEqual([0, 5]);
   });
 
@@ -51,7 +51,7 @@ describe('an address that is old enough', () => {
     expect(at(12)).toEqual([0, 5]);
   });
 
-  it('is rotated a whole interval after its own launch from then on', () => {
+  it('is afterwards rotated a whole interval after its own launch', () => {
     const second = (launchedAtMs: number) =>
       Array.from({ length: FLEET }, (_, slot) => [
         anInstance(slot, { phase: 'terminated', manifestKey: 'm', reason: LOSS_REASON.rotated }),
@@ -65,12 +65,15 @@ describe('an address that is old enough', () => {
 
   it.each<[string, (world: World) => World]>([
     ['without the setting', (w) => ({ ...w, run: aRun({ plan: w.run.plan }) })],
-    ['when everybody drains', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 10_000 })],
-    ['when somebody has asked the run to stop', (w) => ({ ...w, run: { ...w.run, request: 'stop' } })],
+    ['when the run drains', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 10_000 })],
+    ['after a stop request', (w) => ({ ...w, run: { ...w.run, request: 'stop' } })],
     ['when a boot would come too late', (w) => ({ ...w, nowMs: w.run.deadlineAtMs - 5 * MINUTE })],
-    ['before anybody has reckoned when the fleet is through', (w) => ({ ...w, forecast: null })],
-    ['when the run is late as it is', (w) => late(w)],
-    ['when EC2 has refused for good', (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } })],
+    ['before the first forecast', (w) => ({ ...w, forecast: null })],
+    ['when the run is already late', (w) => late(w)],
+    [
+      'when EC2 has refused permanently',
+      (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } }),
+    ],
     ['while a ban is fresh', (w) => with0(w, { incident: aTrouble({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
     ['while an address is suspicious', (w) => with0(w, { incident: aTrouble({ verdict: 'suspect', atMs: 0 }) })],
   ])('stays %s', (_, change) => {
@@ -90,14 +93,14 @@ describe('an address that is old enough', () => {
     ['has nothing to crawl', { progress: { ...NO_PROGRESS, assigned: 100 } }],
     ['has less to crawl than a rotation takes', { progress: { ...NO_PROGRESS, assigned: 100, pending: 15 } }],
     ['is sealed', { sealed: true }],
-    ['is asked already', { rotateAtMs: START_MS }],
+    ['is already rotating', { rotateAtMs: START_MS }],
     ['boots', { phase: 'booting', publicKey: null, progress: null }],
   ])('stays when its instance %s', (_, change) => {
     const instances = Array.from({ length: FLEET }, (_x, i) => crawling(i, i === 0 ? change : {}));
     expect(slotsOf(hourOld({ instances }))).not.toContain(0);
   });
 
-  it('waits while slots are without an instance for another reason', () => {
+  it('waits while slots have no instance for another reason', () => {
     const booting = { phase: 'booting', publicKey: null, progress: null } as const;
     const fleet = (missing: number) =>
       Array.from({ length: FLEET }, (_, i) => crawling(i, i >= FLEET - missing ? { ...booting } : {}));
@@ -107,7 +110,7 @@ describe('an address that is old enough', () => {
 });
 
 describe('a rotation that would make the run late', () => {
-  /** A boot and an upload: two minutes and one. */
+  /** A boot of two minutes and an upload of one. */
   const COST = 3 * MINUTE;
   const endingBefore = (ms: number): World => {
     const world = hourOld();
@@ -116,7 +119,7 @@ describe('a rotation that would make the run late', () => {
     return { ...world, forecast: { ...world.forecast!, end: { ...end, p95Ms } } };
   };
 
-  it('is left out: what it costs comes on top of the projected end', () => {
+  it('is skipped: its cost is added to the forecast end', () => {
     expect(slotsOf(endingBefore(1_000))).toEqual([]);
     expect(slotsOf(endingBefore(COST - 1_000))).toEqual([]);
     expect(slotsOf(endingBefore(COST))).toEqual([0, 5]);
@@ -140,7 +143,7 @@ describe('after a refusal for the quota', () => {
   const others = Array.from({ length: FLEET - 1 }, (_, i) => crawling(i));
   const SINCE = START_MS + 10 * MINUTE;
 
-  it('addresses are rotated one at a time once EC2 has given one again', () => {
+  it('addresses are rotated one at a time once EC2 grants an instance again', () => {
     const full = [...others, refused(START_MS + 5 * MINUTE), given(SINCE)];
     expect(slotsOf(hourOld({ instances: full }))).toEqual([0]);
     expect(slotsOf(hourOld({ instances: full, nowMs: START_MS + 2 * HOUR }))).toHaveLength(1);
@@ -152,7 +155,7 @@ describe('after a refusal for the quota', () => {
     expect(slotsOf(hourOld({ instances: booting }))).toEqual([]);
   });
 
-  it('those that are due wait while launches are held, and the user is told once', () => {
+  it('due rotations wait while launches are held, and the user is notified once', () => {
     const held = hourOld({ instances: [...others, refused(START_MS + HOUR - MINUTE)] });
     expect(rotations(held)).toEqual([
       { kind: 'note', alarm: true, note: expect.objectContaining({ event: 'decision', key: 'rotations wait' }) },
@@ -174,7 +177,7 @@ describe('after a refusal for the quota', () => {
     expect(chunkLimit({ ...open, run })).toBe(Math.floor(54 / FLEET));
   });
 
-  it('the share of a rotated slot waits for its successor, whose place in the quota it has left', () => {
+  it('the share of a rotated slot waits for its successor, which takes over its vCPUs in the quota', () => {
     const gone = (change: Partial<InstanceRecord> = {}): InstanceRecord =>
       crawling(0, {
         phase: 'terminating',
@@ -205,7 +208,7 @@ describe('after a refusal for the quota', () => {
   });
 });
 
-describe('an instance that makes room', () => {
+describe('an instance whose address is rotated', () => {
   const leaving = crawling(0, { rotateAtMs: START_MS + HOUR });
   const world = (record: InstanceRecord, more: Partial<World> = {}) =>
     hourOld({
@@ -214,7 +217,7 @@ describe('an instance that makes room', () => {
       ...more,
     });
 
-  it('is told to stop, upload and go, and the others are not', () => {
+  it('is ordered to stop and upload, and the other instances are not', () => {
     const now = world(leaving);
     const orders = (record: InstanceRecord) => {
       const heartbeat = {
@@ -248,7 +251,7 @@ describe('an instance that makes room', () => {
     expect(orders(now.instances[1]!)).toMatchObject({ drain: false, sealed: false });
   });
 
-  it('is a place that boots, and what it has not crawled waits', () => {
+  it('counts as a booting worker, and its uncrawled products wait', () => {
     const { workers, unassigned } = workersOf(world(leaving));
     expect(unassigned).toBe(60);
     expect(workers.find((p) => p.slot === 0)).toMatchObject({ isUp: false, canTake: true, pending: 0 });
@@ -272,7 +275,7 @@ describe('an instance that makes room', () => {
   const waiting = { work: { chunks: 60, waiting: 6, granted: 54, bySlot: [] } };
   const claims = (w: World) => decide(w).filter((a) => a.kind === 'claim');
 
-  it('is followed by the next epoch once EC2 shows it going, however often that was', () => {
+  it('is followed by the next epoch once EC2 shows it shutting down, without a limit on the number of rotations', () => {
     expect(claims(world(done({ cloudState: 'running' }), waiting))).toEqual([]);
     const gone = done({ cloudState: 'shutting-down' });
     expect(claims(world(gone, waiting))).toMatchObject([{ slot: 0, epoch: 2 }]);
@@ -281,12 +284,12 @@ describe('an instance that makes room', () => {
     expect(claims(world(gone, { ...waiting, instances: [...many, ...others] }))).toMatchObject([{ slot: 0, epoch: 7 }]);
   });
 
-  it('is not followed when nothing waits', () => {
+  it('has no successor when no products wait', () => {
     expect(claims(world(done({ cloudState: 'terminated' })))).toEqual([]);
   });
 });
 
-describe('the sums of rotations', () => {
+describe('the timing of rotations', () => {
   it.each([
     [1, 1, 1],
     [2, 2, 1],
@@ -298,14 +301,14 @@ describe('the sums of rotations', () => {
     expect(rotationWaves(instances)).toEqual({ waves, atOnce });
   });
 
-  it('never leave an address in use for longer than the interval', () => {
+  it('never leaves an address in use for longer than the interval', () => {
     for (const slot of [0, 1, 2, 3, 4, 21]) {
       expect(rotationDueMs(HOUR, 5, slot, true)).toBeLessThanOrEqual(HOUR);
       expect(rotationDueMs(HOUR, 5, slot, true)).toBeGreaterThanOrEqual(HOUR / 5);
     }
   });
 
-  it('grow with the crawl', () => {
+  it('allows more rotations in a longer crawl', () => {
     const of = (crawlMs: number) => rotationsDuring(crawlMs, { everyMs: HOUR, costMs: 3 * MINUTE, instances: 22 });
     expect([of(0), of(9 * MINUTE), of(10 * MINUTE), of(66 * MINUTE), of(67 * MINUTE)]).toEqual([0, 0, 1, 1, 2]);
   });

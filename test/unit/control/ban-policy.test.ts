@@ -14,7 +14,7 @@ import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 
-/** Ten minutes in: every address has had time for right pages. */
+/** Ten minutes after the start: every address has had time for right pages. */
 const NOW = START_MS + 600_000;
 const SINCE = NOW - 10_000;
 
@@ -34,7 +34,7 @@ type Shape =
   | 'lost'
   | 'done';
 
-/** An instance as a word. Those that crawl got their last right page just before the incident, `right-since` after it. */
+/** Builds an instance. Crawling ones got their last right page just before the incident, `right-since` after it. */
 function of(shape: Shape, slot: number): InstanceRecord {
   const progress = { ...NO_PROGRESS, assigned: 10, pending: 5, okAgoMs: shape === 'right-since' ? 1_000 : 12_000 };
   const base = { lastHeartbeatAtMs: NOW, progress, phase: 'crawling' as const };
@@ -95,13 +95,13 @@ function world(
 
 describe('haltReason', () => {
   it.each<[string, Shape[], 'cool-down' | 'replace' | 'stop', 'banned' | 'site-changed' | null]>([
-    ['nobody with an open incident', ['fine', 'fine'], 'cool-down', null],
+    ['no open incident', ['fine', 'fine'], 'cool-down', null],
     ['one of two banned', ['banned', 'fine'], 'cool-down', null],
-    ['one of two banned, which is to stop the run', ['banned', 'fine'], 'stop', 'banned'],
+    ['one of two banned, with on_ban: stop', ['banned', 'fine'], 'stop', 'banned'],
     ['all banned', ['banned', 'banned'], 'cool-down', 'banned'],
     ['all banned, to be replaced', ['banned', 'banned'], 'replace', 'banned'],
     ['the only one banned, to be replaced', ['banned'], 'replace', null],
-    ['the only one banned, which can rest', ['banned'], 'cool-down', null],
+    ['the only one banned, which can cool down', ['banned'], 'cool-down', null],
     ['the only one banned until the end', ['banned-long'], 'cool-down', 'banned'],
     ['two of five banned', ['banned', 'banned', 'fine', 'fine', 'fine'], 'cool-down', 'banned'],
     ['two of five banned, both to be replaced', ['banned', 'banned', 'fine', 'fine', 'fine'], 'replace', 'banned'],
@@ -111,24 +111,24 @@ describe('haltReason', () => {
     ['two of five banned, one long ago', ['banned', 'long-over', 'fine', 'fine', 'fine'], 'cool-down', null],
     ['one of two banned, and the other one a few minutes before', ['banned', 'over'], 'cool-down', 'banned'],
     ['all banned, another one booting', ['banned', 'booting'], 'cool-down', null],
-    ['all banned, another one being asked for', ['banned', 'claimed'], 'cool-down', null],
-    ['all banned, another one that EC2 puts off', ['banned', 'throttled'], 'cool-down', null],
-    ['all banned, another one that EC2 refuses', ['banned', 'banned', 'refused'], 'cool-down', 'banned'],
+    ['all banned, another one claimed', ['banned', 'claimed'], 'cool-down', null],
+    ['all banned, another one throttled by EC2', ['banned', 'throttled'], 'cool-down', null],
+    ['all banned, another one refused by EC2', ['banned', 'banned', 'refused'], 'cool-down', 'banned'],
     ['all banned, a lost one about to be replaced', ['banned', 'lost'], 'cool-down', null],
-    ['the last one banned, which can rest', ['banned', 'done'], 'cool-down', null],
+    ['the last one banned, which can cool down', ['banned', 'done'], 'cool-down', null],
     ['the last two banned', ['banned', 'banned', 'done'], 'cool-down', 'banned'],
     ['the last one suspect', ['suspect', 'done'], 'cool-down', null],
     ['one suspect, one fine', ['suspect', 'fine'], 'cool-down', null],
     ['all suspect', ['suspect', 'suspect'], 'cool-down', 'site-changed'],
     ['the only one suspect', ['suspect'], 'cool-down', 'site-changed'],
-    ['suspect or banned, all of them', ['suspect', 'banned'], 'cool-down', null],
+    ['all suspect or banned', ['suspect', 'banned'], 'cool-down', null],
     ['all suspect, another one booting', ['suspect', 'booting'], 'cool-down', null],
-    ['nobody', [], 'cool-down', null],
+    ['no instance', [], 'cool-down', null],
   ])('%s', (_name, shapes, onBan, expected) => {
     expect(haltReason(world(shapes, onBan))).toBe(expected);
   });
 
-  it('F6: does not wait for a claim that the quota holds back', () => {
+  it('F6: does not wait for a claim that the quota blocks', () => {
     const refused = {
       ...of('done', 2),
       instanceId: null,
@@ -144,18 +144,18 @@ describe('haltReason', () => {
     );
   });
 
-  it('is none for a run that ends anyway', () => {
+  it('is null for a run that is already ending', () => {
     const stopped = world(['banned'], 'cool-down');
     expect(haltReason({ ...stopped, run: { ...stopped.run, request: 'stop' } })).toBeNull();
   });
 
-  it('is none when everything is crawled', () => {
+  it('is null when everything is crawled', () => {
     const idle = world(['banned'], 'cool-down', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
     idle.instances[0]!.progress!.pending = 0;
     expect(haltReason(idle)).toBeNull();
   });
 
-  it('stops launching, offering and everything else that would lead to a request', () => {
+  it('stops launches, offers and everything else that would lead to a request', () => {
     const actions = decide(world(['banned', 'banned']));
     expect(actions).toContainEqual({ kind: 'halt', reason: 'banned' });
     expect(actions.map((a) => a.kind)).not.toContain('offer');
@@ -165,34 +165,34 @@ describe('haltReason', () => {
 
 describe('judgeSuspicion', () => {
   it.each<[string, Shape[], 'banned' | null]>([
-    ['another address got a right page since', ['suspect', 'right-since'], 'banned'],
-    ['the others got theirs before', ['suspect', 'fine'], null],
+    ['another address has had a right page since', ['suspect', 'right-since'], 'banned'],
+    ['the other addresses had theirs before', ['suspect', 'fine'], null],
     ['all are suspect', ['suspect', 'suspect'], null],
-    ['the others are banned', ['suspect', 'banned', 'banned'], 'banned'],
-    ['the others have finished', ['suspect', 'done'], 'banned'],
+    ['the other addresses are banned', ['suspect', 'banned', 'banned'], 'banned'],
+    ['the other instances have finished', ['suspect', 'done'], 'banned'],
     ['another one is booting', ['suspect', 'booting'], null],
     ['it is the only one', ['suspect'], null],
-    ['no suspicion', ['fine', 'right-since'], null],
-    ['a right page of one that is given up', ['suspect', 'lost'], null],
+    ['there is no suspicion', ['fine', 'right-since'], null],
+    ['the right page is of an instance given up', ['suspect', 'lost'], null],
   ])('when %s', (_name, shapes, expected) => {
     const seen = world(shapes);
     expect(judgeSuspicion(seen, seen.instances[0]!)).toBe(expected);
   });
 
-  it('is a ban when nobody could tell for as long as silence is borne', () => {
+  it('becomes a ban when no other address gave evidence within the heartbeat limit', () => {
     const seen = world(['suspect', 'fine']);
     const late = { ...seen, nowMs: SINCE + seen.limits.lostMs + 1 };
     expect(judgeSuspicion(late, late.instances[0]!)).toBe('banned');
-    // A main server that has just taken the run up has not heard the others yet.
+    // A main server that has just resumed the run has no heartbeats of the other instances yet.
     expect(judgeSuspicion({ ...late, loopStartedAtMs: late.nowMs - 1 }, late.instances[0]!)).toBeNull();
   });
 });
 
-describe('giving back', () => {
+describe('returning products', () => {
   const banned = (change: Partial<InstanceRecord> = {}) => ({ ...of('banned', 0), ...change });
   const none = { ...NO_PROGRESS, assigned: 5, pending: 0 };
 
-  it('is asked of a banned address once, and not of one that is replaced', () => {
+  it('is ordered once for a banned address, and not for one that is replaced', () => {
     const released = banned({ incident: aTrouble({ returnedAtMs: NOW }) });
     expect(mustReturnProducts(world(['banned', 'fine']), banned())).toBe(true);
     expect(mustReturnProducts(world(['banned', 'fine']), released)).toBe(false);
@@ -200,12 +200,12 @@ describe('giving back', () => {
     expect(mustReturnProducts(world(['suspect', 'fine']), of('suspect', 0))).toBe(false);
   });
 
-  it('is done when the instance says that it has forgotten them', () => {
+  it('is complete when the instance reports that it holds none', () => {
     expect(canReassign(world(['banned', 'fine']), banned())).toBe(false);
     expect(canReassign(world(['banned', 'fine']), banned({ progress: none }))).toBe(true);
   });
 
-  it('keeps the others from going home', () => {
+  it('keeps the other instances from finishing', () => {
     expect(isReturnExpected(world(['fine', 'fine']))).toBe(false);
     expect(isReturnExpected(world(['suspect', 'done']))).toBe(true);
     const quiet = world(['banned', 'done']);
@@ -215,11 +215,11 @@ describe('giving back', () => {
     expect(isReturnExpected(quiet)).toBe(false);
   });
 
-  it('keeps idle addresses as a reserve while others crawl on a site that bans', () => {
+  it('keeps idle addresses in reserve while others crawl on a site that bans', () => {
     expect(isReturnExpected(world(['over', 'done']))).toBe(true);
   });
 
-  it('may be overtaken by the end of the cool-down: kept products are believed in after a while', () => {
+  it('may not happen before the end of the cool-down: after a while the instance keeps its products', () => {
     const seen = world(['banned', 'fine']);
     const over = aTrouble({ atMs: SINCE, overAtMs: NOW });
     expect(isBanOver(seen, banned({ incident: over, progress: none }))).toBe(false);
@@ -241,7 +241,7 @@ describe('replacing', () => {
     expect(mustReturnProducts(worn, last)).toBe(true);
   });
 
-  it('waits until EC2 shows the banned machine going', () => {
+  it('waits until EC2 shows the banned machine shutting down', () => {
     const seen = world(['fine', 'fine'], 'replace');
     const gone = (change: Partial<InstanceRecord>) => ({
       ...seen,
@@ -255,7 +255,7 @@ describe('replacing', () => {
 });
 
 describe('shares', () => {
-  it('leave out an address that may not crawl, but not one that is being replaced', () => {
+  it('exclude an address that may not crawl, but not one that is being replaced', () => {
     const work = { chunks: 60, waiting: 60, granted: 0, bySlot: [] };
     expect(chunkLimit(world(['fine', 'fine', 'fine'], 'cool-down', { work }))).toBe(20);
     expect(chunkLimit(world(['banned', 'fine', 'fine'], 'cool-down', { work }))).toBe(30);
@@ -265,7 +265,7 @@ describe('shares', () => {
 });
 
 describe('an instance with an open incident', () => {
-  it('moves to banned and back, with what spoke in the event', () => {
+  it('moves to banned and back, with the rule in the event', () => {
     const seen = world(['banned', 'over']);
     seen.instances[0]!.phase = 'crawling';
     seen.instances[1]!.phase = 'banned';
@@ -281,7 +281,7 @@ describe('an instance with an open incident', () => {
     ]);
   });
 
-  it('is given up when it does not give its products back', () => {
+  it('is given up when it does not return its products', () => {
     const seen = world(['banned', 'fine']);
     const nowMs = SINCE + seen.limits.uploadMs + seen.limits.lostMs + 1;
     seen.instances.forEach((i) => (i.lastHeartbeatAtMs = nowMs));

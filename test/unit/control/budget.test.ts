@@ -23,14 +23,14 @@ const world = (maxCost: number | null, instances: InstanceRecord[], atMs = 0, ch
 const three = (change: Partial<InstanceRecord> = {}): InstanceRecord[] => [0, 1, 2].map((s) => anInstance(s, change));
 
 describe('spending', () => {
-  it('F45: counts what is alive, and one more, until deadline and grace', () => {
+  it('F45: counts the running instances, and one more, until the end of the grace period', () => {
     const hours = 4 + 1 / 6;
     const { committed, each } = spendingOf(world(1, three()));
     expect(each).toBeCloseTo(hours * NANO_HOUR, 2);
     expect(committed).toBeCloseTo(3 * hours * NANO_HOUR + 5 * (0.0243 + 0.02 * 0.008), 2);
   });
 
-  it('counts the public addresses of the balancer until then, once', () => {
+  it('counts the public addresses of the balancer until that time, once', () => {
     const internal = spendingOf(world(1, three()));
     const run = runWith(1);
     const aws = { ...run.settings.aws, balancerScheme: 'internet-facing' as const };
@@ -39,7 +39,7 @@ describe('spending', () => {
     expect(facing.committed - internal.committed).toBeCloseTo(2 * (4 + 1 / 6) * 0.005, 4);
   });
 
-  it('counts what has ended by its own time, and a claim as if it were alive', () => {
+  it('counts an ended instance by its real lifetime, and a claim as a running instance', () => {
     const ended = { phase: 'terminated' as const, terminatedAtMs: START_MS + HOUR_MS };
     const claimed = anInstance(1, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });
     const refused = anInstance(2, {
@@ -53,7 +53,7 @@ describe('spending', () => {
     expect(spendingOf(world(1, [refused])).committed).toBe(base.committed);
   });
 
-  it('counts a launch without an answer until it is known to be none', () => {
+  it('counts an unanswered launch until it is known to have failed', () => {
     const unanswered = {
       phase: 'lost' as const,
       instanceId: null,
@@ -67,7 +67,7 @@ describe('spending', () => {
     );
   });
 
-  it('is cheaper the later an instance is launched, and dearer for a larger type', () => {
+  it('is lower for a later launch, and higher for a larger type', () => {
     const early = spendingOf(world(1, []));
     expect(spendingOf(world(1, [], 2 * HOUR_MS)).each).toBeLessThan(early.each * 0.6);
     expect(spendingOf(world(1, []), 't4g.small').each).toBeGreaterThan(early.each);
@@ -84,7 +84,7 @@ describe('canAfford', () => {
     expect(canAfford(world(cap, three()), 2, 't4g.medium')).toBe(false);
   });
 
-  it('I5: whatever is launched while it says yes, the bill never passes the cap', () => {
+  it('I5: the bill never exceeds the cap, whatever is launched while it returns true', () => {
     const steps = fc.array(
       fc.record({ waitMs: fc.integer({ min: 0, max: HOUR_MS }), lifeMs: fc.integer({ min: 1, max: 6 * HOUR_MS }) }),
       { maxLength: 30 },
@@ -131,7 +131,7 @@ describe('isShortOfMoney', () => {
     return committed + each / 2;
   };
 
-  it('F45: says at the end that a lost slot could not be paid for when it became free', () => {
+  it('F45: reports at the end that a lost slot could not be afforded when it became free', () => {
     const run = { plan: { ...aRun().plan, instances: 2 } };
     const end = (maxCost: number | null): World => {
       const base = world(maxCost, [anInstance(0), lost(1)], atEnd);
@@ -142,7 +142,7 @@ describe('isShortOfMoney', () => {
     expect(isShortOfMoney(end(null))).toBe(false);
   });
 
-  it('does not blame money for a slot that was lost when it was too late, nor for one that nobody needed', () => {
+  it('does not blame the budget for a slot that was lost too late, nor for one that was not needed', () => {
     const cap = capBelowOneMore();
     const late = drainAtMs(aRun()) - 1_000;
     const run = { ...runWith(cap), plan: { ...aRun().plan, instances: 1 } };

@@ -1,4 +1,4 @@
-/** Builds worlds for tests of the control core: a small run in good health, to be bent as the test needs. */
+/** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
@@ -20,7 +20,7 @@ export const ALLOW_ALL: RobotsPolicy = {
   source: 'no robots.txt (HTTP 404)',
 };
 
-/** An incident that is open, one minute in. */
+/** An open incident one minute after the start. */
 export function aTrouble(change: Partial<AddressIncident> = {}): AddressIncident {
   return {
     verdict: 'banned',
@@ -135,7 +135,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
   };
 }
 
-/** A ready, registered instance that spoke just now. */
+/** A ready, registered instance with a recent heartbeat. */
 export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord {
   return {
     slot,
@@ -195,10 +195,10 @@ export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInst
   };
 }
 
-/** One type in two zones; what `anInstance` was launched in is none of them. */
+/** One type in two zones; none of them is the pool of `anInstance`. */
 const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
 
-/** Three ready instances, one minute in, all chunks waiting, EC2 showing what the rows say. */
+/** Three ready instances one minute after the start; all chunks wait, and EC2 agrees with the rows. */
 export function aWorld(change: Partial<World> = {}): World {
   const run = change.run ?? aRun();
   const nowMs = change.nowMs ?? START_MS + 60_000;

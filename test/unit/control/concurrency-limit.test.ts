@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConcurrencyLimit } from '../../../orchestrator/control/results/concurrency-limit.ts';
 
-/** Work that ends when it is told to. */
+/** Work that ends on request. */
 function pieces(count: number) {
   const begun: number[] = [];
   const ends = Array.from({ length: count }, () => Promise.withResolvers<void>());
@@ -14,8 +14,8 @@ function pieces(count: number) {
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe('Lanes', () => {
-  it('has never more than a few under way, and begins the next as one ends', async () => {
+describe('ConcurrencyLimit', () => {
+  it('never runs more than its limit, and starts the next task when one ends', async () => {
     const { begun, ends, work } = pieces(3);
     const lanes = new ConcurrencyLimit(2);
     await lanes.enter(work[0]!);
@@ -31,7 +31,7 @@ describe('Lanes', () => {
     await lanes.end();
   });
 
-  it('throws the first failure, when all that had begun have ended', async () => {
+  it('throws the first failure once all started tasks have ended', async () => {
     const { begun, ends, work } = pieces(3);
     const lanes = new ConcurrencyLimit(2);
     await lanes.enter(work[0]!);

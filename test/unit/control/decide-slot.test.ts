@@ -73,7 +73,7 @@ describe('a claim', () => {
       { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
       'launch-refused',
     ],
-  ])('%s is not asked for again; after a minute without tags it is given up', (_, answer, reason) => {
+  ])('%s is not retried; after a minute without tags it is given up', (_, answer, reason) => {
     const used = claimed(0, { attempts: 2, answer, launchedAtMs: START_MS });
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: { instances: [], seenAtMs } }));
@@ -81,7 +81,7 @@ describe('a claim', () => {
     expect(at(START_MS + MINUTE + 1)).toEqual([`0.1 claimed>lost ${reason}`]);
   });
 
-  it('F7: is throttled for as long as there is time, others are given up after twelve calls', () => {
+  it('F7: is retried while there is time when it is throttled; others are given up after twelve calls', () => {
     const run = aRun();
     const THROTTLED: LaunchFailure = { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
     const late = (answer: LaunchFailure, nowMs: number): string[] => {
@@ -96,9 +96,9 @@ describe('a claim', () => {
 
   it.each<[string, Partial<World>]>([
     ['the run ends', { run: aRun({ request: 'cancel' }) }],
-    ['nothing waits any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
-    ['EC2 has said never to another', { instances: [refusedFor('type', 1, NOW)] }],
-  ])('F7: that is throttled is given up when %s, after a look at the cloud', (_, change) => {
+    ['no products wait any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
+    ['EC2 has refused another one permanently', { instances: [refusedFor('type', 1, NOW)] }],
+  ])('F7: that is throttled is given up when %s, after EC2 was polled', (_, change) => {
     const record = claimed(0, {
       attempts: 40,
       answer: { kind: 'refused', cause: 'throttled', message: 'no' },
@@ -111,7 +111,7 @@ describe('a claim', () => {
     expect(at(NOW - MINUTE)).toEqual([]);
   });
 
-  it('whose instance is stored is taken in again until it is pending, whatever state EC2 shows', () => {
+  it('with a stored instance is adopted again until it is pending, whatever state EC2 shows', () => {
     const half = claimed(0, { attempts: 1, launchedAtMs: NOW, instanceId: 'i-0-1', cloudState: 'running' });
     expect(of(aWorld({ instances: [half], nowMs: NOW }))).toEqual(['adopt 0.1']);
     const pending = { ...half, phase: 'pending' } as const;
@@ -122,21 +122,18 @@ describe('a claim', () => {
     { kind: 'unknown', message: 'timeout' },
     { kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true },
     { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
-  ])(
-    'does not keep the results back when EC2 has not shown by 30 s after the deadline what became of it: $message',
-    (answer) => {
-      const run = aRun();
-      const at = (ms: number): string[] => {
-        const nowMs = run.deadlineAtMs + ms;
-        const record = claimed(0, { attempts: 2, answer, launchedAtMs: drainAtMs(run) - 1 });
-        return of(aWorld({ run, instances: [record], nowMs, cloud: null }));
-      };
-      expect(at(30_000)).toEqual([]);
-      expect(at(30_001)).toEqual(['0.1 claimed>lost not-needed']);
-    },
-  );
+  ])('does not delay the results when its fate is unknown 30 s after the deadline: $message', (answer) => {
+    const run = aRun();
+    const at = (ms: number): string[] => {
+      const nowMs = run.deadlineAtMs + ms;
+      const record = claimed(0, { attempts: 2, answer, launchedAtMs: drainAtMs(run) - 1 });
+      return of(aWorld({ run, instances: [record], nowMs, cloud: null }));
+    };
+    expect(at(30_000)).toEqual([]);
+    expect(at(30_001)).toEqual(['0.1 claimed>lost not-needed']);
+  });
 
-  it('that may have launched is not asked for again when the run ends', () => {
+  it('that may have launched is not retried when the run ends', () => {
     const record = claimed(0, {
       attempts: 2,
       answer: { kind: 'unknown', message: 'timeout' },
@@ -146,7 +143,7 @@ describe('a claim', () => {
     expect(of(aWorld({ run, instances: [record], nowMs: NOW }))).toEqual(['0.1 claimed>lost not-needed']);
   });
 
-  it('F7: waits longer each time, and slots do not call in step', () => {
+  it('F7: waits longer before each retry, with a different delay per slot', () => {
     const waits = (slot: number): number[] =>
       [1, 2, 3, 4, 5, 6].map((attempts) => {
         const record = claimed(slot, {
@@ -170,7 +167,7 @@ describe('a claim', () => {
     expect(zero).not.toEqual(one);
   });
 
-  it('F6: that the quota puts off is made anew after ten minutes, with a fresh address of the bundle', () => {
+  it('F6: that the quota delays is replaced after ten minutes, with a fresh bundle URL', () => {
     const refused = refusedFor('quota', 1, START_MS);
     const at = (ms: number): string[] => {
       const instances = [claimed(0, { claimedAtMs: START_MS }), refused];
@@ -188,7 +185,7 @@ describe('a claim', () => {
     expect(at(180 * MINUTE)).toEqual(['0.1 claimed>lost not-needed']);
   });
 
-  it('that an earlier main server left unsent is made anew when it is old; one that this loop has queued is not', () => {
+  it('left unsent by an earlier main server is replaced when it is old; one queued by this loop is not', () => {
     const run = aRun({ deadlineAtMs: START_MS + 480 * MINUTE });
     const at = (loopStartedAtMs: number): string[] =>
       of(
@@ -203,13 +200,13 @@ describe('a claim', () => {
     expect(at(START_MS)).toEqual(['launch 0.1']);
   });
 
-  it('F5: that was not asked for leaves a pool that has gone dry meanwhile', () => {
+  it('F5: that was not sent yet leaves a pool that has become dry', () => {
     const instances = [claimed(0), refusedFor('pool', 1, NOW - 1_000)];
     expect(of(aWorld({ instances }))).toEqual(['0.1 claimed>lost pool-dry']);
     expect(of(aWorld({ instances, nowMs: NOW + 5 * MINUTE }))).toEqual(['launch 0.1']);
   });
 
-  it('is not made in a slot when EC2 says never, nor while every pool is dry', () => {
+  it('is not made after a permanent refusal, nor while every pool is dry', () => {
     const first = (instances: InstanceRecord[]): string[] => of(aWorld({ instances }));
     expect(first([])).toEqual(['claim 0.1']);
     expect(first([refusedFor('type', 1, NOW - 1_000)])).toEqual([]);
@@ -227,7 +224,7 @@ describe('F6: after a refusal for the quota', () => {
   const pauseMs = aWorld().limits.quotaPauseMs;
   const gate = (instances: InstanceRecord[], nowMs: number): string => quotaGate(aWorld({ instances, nowMs }));
 
-  it('holds launches until an instance has ended or ten minutes are over', () => {
+  it('holds launches until an instance has ended or ten minutes have passed', () => {
     const alive = anInstance(0);
     const ended = anInstance(0, { phase: 'terminated', terminatedAtMs: NOW + 10 });
     expect(gate([alive], NOW)).toBe('open');
@@ -237,7 +234,7 @@ describe('F6: after a refusal for the quota', () => {
     expect(gate([ended, refused, refusedFor('quota', 2, NOW + 15)], NOW + 20)).toBe('held');
   });
 
-  it('lets one launch go at a time, the claimed ones first', () => {
+  it('admits one launch at a time, claimed ones first', () => {
     const world = aWorld({ instances: [refused, claimed(2), claimed(0)], nowMs: NOW + pauseMs });
     const wishes: Action[] = [
       { kind: 'claim', slot: 1, epoch: 2, pool: null },
@@ -254,26 +251,26 @@ describe('F6: after a refusal for the quota', () => {
     expect(said(admitLaunches(asked, [{ kind: 'launch', slot: 3, epoch: 1 }]))).toEqual(['launch 3.1']);
   });
 
-  it('gives up a claim that nobody waits for, and keeps one that somebody does', () => {
+  it('gives up a claim that no products wait for, and keeps one that is needed', () => {
     const instances = [claimed(0), refused];
     const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
     expect(of(aWorld({ instances, nowMs: NOW + 1 }))).toEqual([]);
     expect(of(aWorld({ instances, nowMs: NOW + 1, work }))).toEqual(['0.1 claimed>lost not-needed']);
-    // Also when one launch may go again: nobody would have anything for it to do.
+    // Also when one launch is allowed again: there would be no products for it.
     const later = NOW + pauseMs;
     expect(of(aWorld({ instances, nowMs: later, work }))).toEqual(['0.1 claimed>lost not-needed']);
     const fresh = [claimed(0, { claimedAtMs: NOW }), refused];
     expect(of(aWorld({ instances: fresh, nowMs: later }))).toEqual(['launch 0.1']);
   });
 
-  it('shares the products out among those that are there', () => {
+  it('distributes the products among the existing instances', () => {
     const instances = [anInstance(0), refused, claimed(2)];
     expect(chunkLimit(aWorld({ instances, nowMs: NOW + 1 }))).toBe(60);
   });
 });
 
 describe('F5: after refusals by dry pools', () => {
-  it('hope ends by time, not by number', () => {
+  it('attempts are limited by time, not by number', () => {
     const epochs = Array.from({ length: 30 }, (_, i) => refusedFor('pool', 0, START_MS + i * MINUTE, { epoch: i + 1 }));
     const run = aRun();
     const world = aWorld({ run, instances: epochs, nowMs: START_MS + 60 * MINUTE });
@@ -281,7 +278,7 @@ describe('F5: after refusals by dry pools', () => {
     expect(hasAttemptsLeft({ ...world, nowMs: drainAtMs(run) - world.limits.bootMs }, 0)).toBe(false);
   });
 
-  it('one slot tries a pool that was dry, the others wait for its answer', () => {
+  it('one slot retries a dry pool, the other slots wait for the result', () => {
     const record = refusedFor('pool', 0, NOW);
     const instances = [{ ...record, request: { ...record.request, subnetId: 'subnet-a' } }];
     const pool = { subnetId: 'subnet-a', instanceType: 't4g.nano' };
@@ -292,7 +289,7 @@ describe('F5: after refusals by dry pools', () => {
 });
 
 describe('F45: the cap', () => {
-  it('lets through as many claims as it pays for, and says why not more', () => {
+  it('admits only the claims that it can pay for, and says why not more', () => {
     const run = aRun();
     const capped = { ...run, settings: { ...run.settings, run: { ...run.settings.run, maxCost: 0.25 } } };
     const wishes = [0, 1, 2, 3].map((slot): Action => ({ kind: 'claim', slot, epoch: 1, pool: null }));
@@ -322,18 +319,21 @@ describe('F13: a target that is never healthy', () => {
     });
   };
 
-  it.each(['unhealthy', 'unused'] as const)('is given up when it was %s for too long while others crawl', (own) => {
-    expect(of(world(own))).toContain('0.1 ready>lost never-healthy');
-    expect(of(world(own, { nowMs: START_MS + limit }))).not.toContain('0.1 ready>lost never-healthy');
-  });
+  it.each(['unhealthy', 'unused'] as const)(
+    'is given up when it was %s for too long while other instances crawl',
+    (own) => {
+      expect(of(world(own))).toContain('0.1 ready>lost never-healthy');
+      expect(of(world(own, { nowMs: START_MS + limit }))).not.toContain('0.1 ready>lost never-healthy');
+    },
+  );
 
-  it('is not given up while no other is healthy, nor for what ELBv2 has not said', () => {
+  it('is not given up while no other target is healthy, nor for a health that ELBv2 has not reported', () => {
     expect(of(world('unhealthy', {}, { phase: 'ready' }))).not.toContain('0.1 ready>lost never-healthy');
     expect(of(world('initial'))).not.toContain('0.1 ready>lost never-healthy');
     expect(of(world('unhealthy', { loopStartedAtMs: START_MS + 10 }))).not.toContain('0.1 ready>lost never-healthy');
   });
 
-  it('is not one that was healthy before: it flaps, and speaks', () => {
+  it('is not one that was healthy before: that one flaps and still sends heartbeats', () => {
     const flapping = world('unhealthy', { onceHealthy: new Set(['i-0-1']) });
     expect(of(flapping)).not.toContain('0.1 ready>lost never-healthy');
   });
@@ -347,7 +347,7 @@ describe('F13: a target that is never healthy', () => {
 });
 
 describe('F34: an instance that shares an address', () => {
-  it('is given up, in boot already', () => {
+  it('is given up even during boot', () => {
     const instances = [anInstance(0), anInstance(1, { phase: 'booting', publicKey: null, address: '127.1.0.1' })];
     const moves = decide(aWorld({ instances })).filter((a) => a.kind === 'move-instance');
     expect(said(moves)).toEqual(['1.1 booting>lost shared-address']);
@@ -359,13 +359,13 @@ describe('F8, F43: an instance that EC2 does not show', () => {
   const gone = (record: InstanceRecord, nowMs: number): string[] =>
     of(aWorld({ instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs } }));
 
-  it('is not gone in its first minute, whatever the main server has seen of it', () => {
+  it('is not treated as gone in its first minute, whatever the main server has received from it', () => {
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, phaseAtMs: START_MS + 2_000 });
     expect(gone(record, START_MS + 59_000)).toEqual([]);
     expect(gone(record, START_MS + 61_000)).toEqual(['0.1 crawling>lost ec2-gone']);
   });
 
-  it('has not ended because it is missing just after it was told to', () => {
+  it('is not treated as ended when it is missing just after TerminateInstances', () => {
     const { terminateMs } = aWorld().limits;
     const told = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: START_MS + 10 * MINUTE });
     expect(gone(told, told.phaseAtMs + 1_000)).toEqual([]);
@@ -382,12 +382,12 @@ describe('F12: a heartbeat from the future', () => {
   const heardAt = (atMs: number): string[] =>
     of(aWorld({ nowMs, instances: [anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: atMs })] }));
 
-  it('is one of now when the clock was set back by a little', () => {
+  it('counts as current when the clock was set back slightly', () => {
     expect(heardAt(nowMs + 500)).toEqual([]);
     expect(heardAt(nowMs + heartbeatMs)).toEqual([]);
   });
 
-  it('says nothing when the clock was set back by more', () => {
+  it('is ignored when the clock was set back further', () => {
     expect(heardAt(nowMs + heartbeatMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
   });
 });
@@ -400,13 +400,13 @@ describe('F43: an instance that is to end', () => {
   };
   const shownAs = (record: InstanceRecord) => aCloudInstance(record, { state: record.cloudState ?? 'running' });
 
-  it('is told again when EC2 shows it running after it was told', () => {
+  it('is terminated again when EC2 still shows it running after the call', () => {
     expect(at(NOW + 1)).toEqual(['terminate 0.1']);
     expect(at(NOW)).toEqual([]);
     expect(at(NOW + 1, { cloudState: 'shutting-down' })).toEqual([]);
   });
 
-  it('does not keep the results back longer than it is waited for', () => {
+  it('does not delay the results beyond the time limit of its termination', () => {
     const { terminateMs } = aWorld().limits;
     const released = (afterMs: number): boolean =>
       decide(aWorld({ run: aRun({ phase: 'releasing' }), instances: [told], nowMs: NOW + afterMs })).some(
@@ -430,7 +430,7 @@ describe('F8: a launch without an answer', () => {
   it.each<LaunchFailure>([
     { kind: 'unknown', message: 'timeout' },
     { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
-  ])('is over when a look has not shown it, not when nobody has looked: $message', (answer) => {
+  ])('is over once a later poll does not show it, not before a poll: $message', (answer) => {
     const at = (nowMs: number, seenAtMs: number): string[] =>
       of(aWorld({ instances: [{ ...lost, answer }], nowMs, cloud: { instances: [], seenAtMs } }));
     const late = NOW + 2 * MINUTE;
@@ -442,7 +442,7 @@ describe('F8: a launch without an answer', () => {
     expect(at(off + 1, NOW)).toEqual(['0.1 lost>terminated']);
   });
 
-  it('is ended when it turns up after all', () => {
+  it('is terminated when its instance appears after all', () => {
     const world = (state: 'running' | 'shutting-down', instanceId: string | null): World => {
       const record = { ...lost, phase: 'terminated' as const, instanceId, cloudState: state };
       return aWorld({

@@ -23,12 +23,12 @@ const closed: Partial<InstanceRecord> = {
 };
 
 describe('launching', () => {
-  it('claims every slot and makes the balancer first of all', () => {
+  it('claims every slot and creates the balancer first', () => {
     const world = aWorld({ run: aRun({ phase: 'launching', balancer: null }), instances: [] });
     expect(kinds(decide(world))).toEqual(['ensure-balancer', 'claim 0.1', 'claim 1.1', 'claim 2.1']);
   });
 
-  it('asks EC2 for a claimed instance', () => {
+  it('launches a claimed instance', () => {
     const claimed = anInstance(0, {
       phase: 'claimed',
       attempts: 0,
@@ -58,7 +58,7 @@ describe('launching', () => {
     expect(kinds(actions)).not.toContain('launch 0.1');
   });
 
-  it('does not repeat an unanswered launch before EC2 was asked what the first one did', () => {
+  it('does not retry an unanswered launch before EC2 was polled for the first one', () => {
     const claimed = anInstance(0, {
       phase: 'claimed',
       attempts: 1,
@@ -74,7 +74,7 @@ describe('launching', () => {
     expect(kinds(decide(world))).toContain('launch 0.1');
   });
 
-  it('goes to the next pool after a refusal, under a new epoch', () => {
+  it('uses the next pool after a refusal, under a new epoch', () => {
     const refused = anInstance(0, {
       ...closed,
       instanceId: null,
@@ -90,7 +90,7 @@ describe('launching', () => {
     });
   });
 
-  it('stops launching when EC2 refuses the last type that is allowed', () => {
+  it('stops launching when EC2 refuses the last allowed type', () => {
     const denied = anInstance(0, {
       ...closed,
       instanceId: null,
@@ -111,12 +111,12 @@ describe('boot', () => {
     lastHeartbeatAtMs: null,
   };
 
-  it('notes that EC2 says running', () => {
+  it('records that EC2 shows the instance running', () => {
     const world = aWorld({ instances: three({ ...booting, phase: 'pending' }) });
     expect(moves(decide(world))).toContain('0.1 pending>booting');
   });
 
-  it('waits for the hello until the boot limit, then gives the instance up', () => {
+  it('waits for the hello until the boot limit, then gives up the instance', () => {
     const record = anInstance(0, booting);
     const limit = aWorld().limits.bootMs;
     expect(moves(decide(aWorld({ nowMs: START_MS + limit, instances: [record] })))).toEqual([]);
@@ -125,14 +125,14 @@ describe('boot', () => {
     ]);
   });
 
-  it('replaces an instance that never said hello once, not twice', () => {
+  it('replaces an instance without a hello once, not twice', () => {
     const first = anInstance(0, { ...closed, reason: LOSS.noHello });
     expect(kinds(decide(aWorld({ instances: [first] })))).toContain('claim 0.2');
     const second = anInstance(0, { ...closed, epoch: 2, reason: LOSS.noHello });
     expect(kinds(decide(aWorld({ instances: [first, second] })))).not.toContain('claim 0.3');
   });
 
-  it('does not replace what nobody waits for', () => {
+  it('does not replace an instance that no products wait for', () => {
     const first = anInstance(0, { ...closed, reason: LOSS.noHello });
     const world = aWorld({ instances: [first], work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
     expect(kinds(decide(world))).not.toContain('claim 0.2');
@@ -148,10 +148,10 @@ describe('serving', () => {
   });
 
   it.each([
-    ['that the balancer finds unhealthy', 'unhealthy', 1],
-    ['that the balancer does not know', undefined, 1],
-    ['that the balancer finds healthy', 'healthy', 2],
-  ] as const)('gives a silent, running instance up after its time, %s', (_name, health, times) => {
+    ['which the balancer finds unhealthy', 'unhealthy', 1],
+    ['which the balancer does not know', undefined, 1],
+    ['which the balancer finds healthy', 'healthy', 2],
+  ] as const)('gives up a silent, running instance after its time limit, %s', (_name, health, times) => {
     const silentMs = aWorld().limits.lostMs * times;
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW });
     const at = (ms: number) => {
@@ -162,28 +162,28 @@ describe('serving', () => {
     expect(at(silentMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
   });
 
-  it('counts silence from its own start when it took the run up again', () => {
+  it('counts silence from its own start when it has resumed the run', () => {
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: START_MS });
     const later = START_MS + 3_600_000;
     expect(moves(decide(aWorld({ nowMs: later, loopStartedAtMs: later - 1_000, instances: [record] })))).toEqual([]);
   });
 
   it.each(['stopping', 'stopped', 'shutting-down', 'terminated'] as const)(
-    'gives an instance up that EC2 shows as %s',
+    'gives up an instance that EC2 shows as %s',
     (state) => {
       const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, cloudState: state });
       expect(moves(decide(aWorld({ instances: [record] })))).toContain(`0.1 crawling>lost ec2-${state}`);
     },
   );
 
-  it('does not take a young instance for gone that EC2 does not show yet', () => {
+  it('does not treat a young instance as gone while EC2 does not show it yet', () => {
     const record = anInstance(0, { phase: 'pending', cloudState: null, launchedAtMs: NOW - 30_000 });
     const world = aWorld({ instances: [record] });
     world.cloud = { seenAtMs: NOW, instances: [] };
     expect(moves(decide(world))).toEqual([]);
   });
 
-  it('does not believe a look that began before EC2 had answered the launch', () => {
+  it('ignores a poll that began before EC2 had answered the launch', () => {
     const record = anInstance(0, {
       phase: 'pending',
       cloudState: 'pending',
@@ -193,7 +193,7 @@ describe('serving', () => {
     const world = aWorld({ instances: [record] });
     world.cloud = { seenAtMs: NOW - 500, instances: [] };
     expect(moves(decide(world))).toEqual([]);
-    // From after it, but within the minute in which EC2 may not show what it has launched.
+    // After the answer, but within the minute in which EC2 may not show a new instance.
     world.cloud = { seenAtMs: NOW - 50, instances: [] };
     expect(moves(decide(world))).toEqual([]);
     world.nowMs = NOW + 60_000;
@@ -201,7 +201,7 @@ describe('serving', () => {
     expect(moves(decide(world))).toEqual(['0.1 pending>lost ec2-gone']);
   });
 
-  it('checks the manifest of an instance that reported one', () => {
+  it('checks the manifest that an instance has reported', () => {
     const record = anInstance(0, { phase: 'uploading', manifestKey: 'm', lastHeartbeatAtMs: NOW });
     expect(kinds(decide(aWorld({ instances: [record] })))).toContain('confirm 0.1');
   });
@@ -215,7 +215,7 @@ describe('winding up', () => {
     );
   });
 
-  it('terminates an instance as soon as it is done, while others crawl', () => {
+  it('terminates an instance as soon as it is done, while other instances crawl', () => {
     const world = aWorld({
       instances: [
         anInstance(0, { phase: 'done', manifestKey: 'm' }),
@@ -225,7 +225,7 @@ describe('winding up', () => {
     expect(kinds(decide(world))).toContain('terminate 0.1');
   });
 
-  it('asks again after the time limit also when EC2 has not been seen since', () => {
+  it('retries TerminateInstances after the time limit, even without a poll of EC2 since', () => {
     const record = anInstance(0, {
       phase: 'terminating',
       manifestKey: 'm',
@@ -239,7 +239,7 @@ describe('winding up', () => {
     expect(at(START_MS + terminateMs + 1)).toContain('terminate 0.1');
   });
 
-  it('goes on to loading when every instance is seen leaving', () => {
+  it('moves to loading when EC2 shows every instance shutting down', () => {
     const leaving = three({ phase: 'terminating', cloudState: 'shutting-down', manifestKey: 'm' });
     const world = aWorld({ run: aRun({ phase: 'releasing' }), instances: leaving });
     expect(decide(world)).toContainEqual(expect.objectContaining({ kind: 'move-run', to: 'loading' }));
@@ -250,7 +250,7 @@ describe('winding up', () => {
     expect(decide(staying)).not.toContainEqual(expect.objectContaining({ kind: 'move-run' }));
   });
 
-  it('waits long after its time for epochs that nobody could close, but not for ever', () => {
+  it('waits a limited time past its end for epochs that could not be closed', () => {
     const run = aRun({ request: 'cancel' });
     const nowMs = powerOffAtMs(run) + 36_000_000;
     const instances = [
@@ -278,7 +278,7 @@ describe('winding up', () => {
     );
   });
 
-  it('F42: loads first when it is taken up long after its time', () => {
+  it('F42: loads first when it is resumed long after its end', () => {
     const run = aRun({ phase: 'loading' });
     const nowMs = powerOffAtMs(run) + 36_000_000;
     const totals = { stored: 1, gone: 0, failed: 0, seen: 2, loaded: 1 };
@@ -292,11 +292,11 @@ describe('winding up', () => {
       });
     expect(kinds(decide(world(1_000)))).toContain('load');
     expect(kinds(decide(world(1_000)))).not.toContain('publish');
-    // What cannot be loaded must not keep the rest back for ever.
+    // Parts that cannot be loaded must not block the rest forever.
     expect(kinds(decide(world(3_600_000)))).toContain('publish');
   });
 
-  it('ends the crawl with the reason for what was left', () => {
+  it('ends the crawl with the reason for the uncrawled products', () => {
     const work = { chunks: 60, waiting: 4, granted: 56, bySlot: [] };
     const run = aRun();
     const late = aWorld({ run, nowMs: drainAtMs(run) + 1, instances: three({ ...closed }), work });
@@ -310,7 +310,7 @@ describe('winding up', () => {
     });
   });
 
-  it('removes the balancer and watches the last instances even after the end', () => {
+  it('removes the balancer and tracks the last instances even after the end', () => {
     const world = aWorld({
       run: aRun({ phase: 'completed' }),
       instances: [anInstance(0, { phase: 'terminating', manifestKey: 'm', cloudState: 'terminated' })],
@@ -320,7 +320,7 @@ describe('winding up', () => {
 });
 
 describe('near the deadline', () => {
-  it('launches, offers and replaces nothing any more', () => {
+  it('no longer launches, offers or replaces', () => {
     const run = aRun();
     const nowMs = drainAtMs(run) + 1;
     const lost = anInstance(2, { ...closed, reason: LOSS.silent });
@@ -337,7 +337,7 @@ describe('near the deadline', () => {
     expect(moves(decide(aWorld({ run, nowMs, instances: [record] })))).toEqual(['0.1 uploading>lost overdue']);
   });
 
-  it('does not wait for EC2 to show that what was never launched is not there', () => {
+  it('does not wait for EC2 to confirm the absence of an instance that was never launched', () => {
     const run = aRun();
     const never = { instanceId: null, cloudState: null, publicKey: null, registered: false, attempts: 2 } as const;
     const lost = anInstance(1, { ...never, phase: 'lost', reason: LOSS.notNeeded, manifestKey: 'm' });
@@ -354,19 +354,19 @@ describe('near the deadline', () => {
 describe('chunkLimit', () => {
   const granted = (chunks: number[]) => chunks.map((n, slot) => ({ slot, epoch: 1, chunks: n, products: n * 5 }));
 
-  it('lets no slot take more than its floor share while others have less', () => {
+  it('allows no slot more than its floor share while other slots have less', () => {
     expect(chunkLimit(aWorld({ work: { chunks: 61, waiting: 41, granted: 20, bySlot: granted([20, 0, 0]) } }))).toBe(
       20,
     );
   });
 
-  it('lets every slot take one more when all floors are full', () => {
+  it('allows every slot one more chunk when all floors are full', () => {
     expect(chunkLimit(aWorld({ work: { chunks: 61, waiting: 1, granted: 60, bySlot: granted([20, 20, 20]) } }))).toBe(
       21,
     );
   });
 
-  it('shares what a dead slot leaves among the others', () => {
+  it('distributes the share of a dead slot among the other slots', () => {
     const dead = anInstance(2, { ...closed, reason: LOSS.noHello });
     const deadAgain = anInstance(2, { ...closed, epoch: 2, reason: LOSS.noHello });
     const instances = [anInstance(0), anInstance(1), dead, deadAgain];

@@ -8,7 +8,7 @@ import { START_MS, aPlan, aRun } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 const HEARTBEAT_MS = 500;
-/** What an offered chunk is held back for: two heartbeats and five seconds. */
+/** How long an offered chunk is withheld: two heartbeats and five seconds. */
 const HOLD_MS = 6_000;
 const TARGETS = 3;
 const CONCURRENCY = 8;
@@ -23,7 +23,7 @@ const notReady: OfferResult = { kind: 'not-ready', message: 'HTTP 503' };
 const unreachable: OfferResult = { kind: 'unreachable', message: 'ENOTFOUND' };
 const invalid: OfferResult = { kind: 'invalid', message: 'HTTP 400' };
 
-/** Chunks `1-1`, `2-1` … that wait until they are taken from `waiting`. */
+/** Chunks `1-1`, `2-1` … that wait until the test removes them from `waiting`. */
 function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<OfferResult> = taken) {
   const clock = new VirtualClock(START_MS);
   const waiting = Array.from({ length: chunks }, (_, i) => `${i + 1}-1`);
@@ -57,7 +57,7 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
   const abort = new AbortController();
   const pump = (limitChunks = 4): Promise<void> =>
     dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, HEARTBEAT_MS, TARGETS, abort.signal);
-  /** Pumps once and says which chunks went out. */
+  /** Pumps once and returns the offered chunks. */
   const pumped = async (): Promise<string[]> => {
     const before = offers.length;
     await pump();
@@ -67,7 +67,7 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
 }
 
 describe('Dispatcher', () => {
-  it('offers every waiting chunk once, in order, with the share one slot is due', async () => {
+  it('offers every waiting chunk once, in order, with the share of one slot', async () => {
     const { pump, offers, core } = stage(200);
     await pump(4);
     expect(offers.map((o) => o.chunk)).toEqual(Array.from({ length: 200 }, (_, i) => `${i + 1}-1`));
@@ -78,11 +78,11 @@ describe('Dispatcher', () => {
   it.each([
     ['refuses', refused],
     ['is not ready', notReady],
-    ['calls them invalid', invalid],
-  ])('stops soon when everybody %s, and tries again the next time', async (_what, result) => {
+    ['rejects the offer as invalid', invalid],
+  ])('stops soon when every instance %s, and tries again in the next round', async (_what, result) => {
     const { pump, offers } = stage(200, () => result);
     await pump();
-    // Each target was asked, and no more than the calls already on their way beside that.
+    // Every target received an offer; beyond that only calls already in flight.
     expect(offers.length).toBeGreaterThanOrEqual(TARGETS);
     expect(offers.length).toBeLessThan(TARGETS + 2 * CONCURRENCY);
     const first = offers.length;
@@ -90,7 +90,7 @@ describe('Dispatcher', () => {
     expect(offers.length).toBeGreaterThan(first);
   });
 
-  it('offers no second chunk when the balancer cannot be reached, keeps since when, and offers the same again', async () => {
+  it('stops when the balancer is unreachable, records since when, and retries the same chunks', async () => {
     let answer: OfferResult = unreachable;
     const { clock, pumped, core } = stage(200, () => answer);
     const first = await pumped();
@@ -108,7 +108,7 @@ describe('Dispatcher', () => {
     expect(core.processState.unansweredOffers).toBeNull();
   });
 
-  it('logs unanswered offers when the words change and at each doubling', async () => {
+  it('logs unanswered offers when the message changes and at each doubling of their number', async () => {
     const { clock, pump, core } = stage(1, () => unreachable);
     let lines = 0;
     core.log.warn = () => void lines++;
@@ -119,15 +119,15 @@ describe('Dispatcher', () => {
     expect(lines).toBe(7);
   });
 
-  it('asks every target again after somebody took one', async () => {
-    // Three of four say no: in a row never as many as it takes to stop.
+  it('tries every target again after an offer was taken', async () => {
+    // Three of four refuse: never enough in a row to stop.
     let calls = 0;
     const { pump, offers } = stage(40, (chunk) => (++calls % 4 === 0 ? taken(chunk) : refused));
     await pump();
     expect(new Set(offers.map((o) => o.chunk)).size).toBe(40);
   });
 
-  it('raises an alarm when an instance calls an offer invalid', async () => {
+  it('raises an alarm when an instance rejects an offer as invalid', async () => {
     const { pump, core } = stage(1, () => invalid);
     await pump();
     expect(core.alarms[0]).toContain('1-1');
@@ -136,7 +136,7 @@ describe('Dispatcher', () => {
   it.each([
     ['was taken', taken],
     ['got no answer', () => unknown],
-  ])('does not offer again what %s until the hold has run out', async (_what, answer) => {
+  ])('does not offer a chunk again that %s until the hold has expired', async (_what, answer) => {
     const { clock, pumped } = stage(3, answer);
     expect(await pumped()).toEqual(['1-1', '2-1', '3-1']);
     expect(await pumped()).toEqual([]);
@@ -146,24 +146,24 @@ describe('Dispatcher', () => {
     expect(await pumped()).toEqual(['1-1', '2-1', '3-1']);
   });
 
-  it('offers the next generation of a chunk although the one before is held back', async () => {
+  it('offers the next generation of a chunk while the previous one is withheld', async () => {
     const { waiting, pumped } = stage(1);
     expect(await pumped()).toEqual(['1-1']);
     waiting[0] = '1-2';
     expect(await pumped()).toEqual(['1-2']);
   });
 
-  it('offers again at once what an instance was told to drop', async () => {
+  it('immediately offers a chunk again that an instance was ordered to drop', async () => {
     const { dispatcher, pumped } = stage(3);
     await pumped();
     dispatcher.release(['2-1', 'never-offered']);
     expect(await pumped()).toEqual(['2-1']);
   });
 
-  it('offers again at once what was dropped before the answer to its offer came', async () => {
+  it('immediately offers a chunk again that was dropped before the reply to its offer arrived', async () => {
     let dropped = false;
     const { dispatcher, pumped } = stage(3, (chunk) => {
-      // The instance heartbeats before its 202 has come through the balancer.
+      // The heartbeat arrives before the 202 has passed through the balancer.
       if (chunk === '2-1' && !dropped) dispatcher.release([chunk]);
       dropped ||= chunk === '2-1';
       return taken(chunk);
@@ -172,7 +172,7 @@ describe('Dispatcher', () => {
     expect(await pumped()).toEqual([]);
   });
 
-  it('comes to an end when what is taken is dropped again every time', async () => {
+  it('ends even when every taken chunk is dropped again', async () => {
     const { dispatcher, pumped } = stage(3, (chunk) => {
       dispatcher.release([chunk]);
       return taken(chunk);
@@ -180,7 +180,7 @@ describe('Dispatcher', () => {
     expect((await pumped()).length).toBeLessThanOrEqual(3 + TARGETS + 2 * CONCURRENCY);
   });
 
-  it('never has more than eight offers on their way', async () => {
+  it('never has more than eight offers in flight', async () => {
     const { clock, pump, flow, offers } = stage(100, async (chunk) => {
       await clock.sleep(chunk.length * 3);
       return taken(chunk);
@@ -192,7 +192,7 @@ describe('Dispatcher', () => {
     expect(offers).toHaveLength(100);
   });
 
-  it('starts no further offer after the abort, and ends when those on their way have', async () => {
+  it('starts no offer after the abort, and ends when those in flight have ended', async () => {
     const { clock, pump, offers, abort } = stage(100, async (chunk) => {
       await clock.sleep(10);
       return taken(chunk);

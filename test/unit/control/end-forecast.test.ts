@@ -23,7 +23,7 @@ interface Shape {
   request?: 'stop' | null;
 }
 
-/** Instances with so much left, so long after the start of four hours. */
+/** Instances with `pending` products each, `gone` ms after the start of a four-hour run. */
 function world({
   pending,
   gone,
@@ -50,8 +50,8 @@ function world({
   return { ...w, forecast: forecastRun(w, new Set()) };
 }
 
-describe('project', () => {
-  it('takes each instance by its own pace, and the fleet by the last one', () => {
+describe('forecastEnd', () => {
+  it('forecasts each instance at its own pace, and the fleet by the last one', () => {
     const { workers, p50Ms, p95Ms } = forecastEnd(world({ pending: [100, 105], gone: HOUR_MS }));
     const now = START_MS + HOUR_MS;
     expect(workers.map((p) => p.p50Ms - now)).toEqual([100 * PACE_MS, 105 * PACE_MS]);
@@ -59,20 +59,20 @@ describe('project', () => {
     expect(p95Ms! - p50Ms!).toBeCloseTo(spreadMs({ paceMs: PACE_MS, isSlow: false }, 105 * PACE_MS), -1);
   });
 
-  it('counts what waits for those who are through first', () => {
+  it('assigns waiting products to the instances that finish first', () => {
     const end = (waiting: number): number => forecastEnd(world({ pending: [100, 50], gone: HOUR_MS, waiting })).p50Ms!;
     expect(end(10)).toBe(end(0));
     expect(end(30) - START_MS - HOUR_MS).toBeCloseTo(150 * PACE_MS);
   });
 
-  it('expects what one holds to be shared when it would be late with it alone', () => {
+  it('assumes a transfer when an instance would be late with all its products', () => {
     const { p50Ms } = forecastEnd(world({ pending: [1_200, 0], gone: HOUR_MS }));
     expect(p50Ms! - START_MS - HOUR_MS).toBeLessThan(620 * PACE_MS);
     const inTime = forecastEnd(world({ pending: [600, 0], gone: HOUR_MS }));
     expect(inTime.p50Ms! - START_MS - HOUR_MS).toBeCloseTo(600 * PACE_MS);
   });
 
-  it('does not know the end when nobody is there', () => {
+  it('has no end without instances', () => {
     const w = world({ pending: [], gone: HOUR_MS, waiting: 3 });
     expect(forecastEnd({ ...w, run: aRun({ plan: aPlan({ instances: 0 }) }) })).toMatchObject({
       p50Ms: null,
@@ -80,24 +80,24 @@ describe('project', () => {
     });
   });
 
-  /** What the loss of one instance adds to the end on a bad day, `gone` milliseconds after the start. */
+  /** How far the loss of one instance moves the p95 end, `gone` ms after the start. */
   function lossCostMs(gone: number, pending: number): number {
     const w = world({ pending: [pending, pending], gone });
     const lost = anInstance(0, { epoch: 0, phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm' });
     return forecastEnd({ ...w, instances: [lost, ...w.instances] }).p95Ms! - forecastEnd(w).p95Ms!;
   }
 
-  it('leaves more time on a day on which instances are lost', () => {
+  it('allows more time when instances have been lost', () => {
     expect(lossCostMs(HOUR_MS, 100)).toBeGreaterThan(20_000);
   });
 
-  it('does not take one loss in the first minutes for the rate of the whole night', () => {
+  it('does not extrapolate one loss in the first minutes to the whole run', () => {
     const shard = Math.floor((3.5 * HOUR_MS) / PACE_MS);
     expect(lossCostMs(120_000, shard)).toBeGreaterThan(60_000);
     expect(lossCostMs(120_000, shard)).toBeLessThan(HOUR_MS);
   });
 
-  it('gives page times that vary more room than a pace that does not', () => {
+  it('gives varying page times more spread than a constant pace', () => {
     expect(spreadMs({ paceMs: 20_000, isSlow: true }, 2_000_000)).toBeGreaterThan(100_000);
     expect(spreadMs({ paceMs: 20_000, isSlow: false }, 2_000_000)).toBe(20_000);
   });
@@ -109,7 +109,7 @@ const TOO_MANY = Math.ceil((LEFT_MS / PACE_MS) * 1.5);
 describe('lateNotes', () => {
   const keys = (w: World): string[] => lateNotes(w).flatMap((a) => (a.kind === 'note' ? [a.note.key] : []));
 
-  it('says once at each mark that the run will be late', () => {
+  it('reports once at each mark that the run will be late', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     expect(keys(late)).toEqual(['late 50%']);
     expect(keys({ ...late, notedKeys: new Set(['late 50%']) })).toEqual([]);
@@ -118,7 +118,7 @@ describe('lateNotes', () => {
     expect(keys({ ...later, nowMs: START_MS + 3.7 * HOUR_MS })).toEqual(['late 90%']);
   });
 
-  it('says nothing early, in time, or when the run ends anyway', () => {
+  it('reports nothing early, on time, or when the run is already ending', () => {
     expect(keys(world({ pending: [TOO_MANY * 2], gone: HOUR_MS }))).toEqual([]);
     expect(keys(world({ pending: [100], gone: 2 * HOUR_MS }))).toEqual([]);
     expect(keys(world({ pending: [TOO_MANY], gone: 2 * HOUR_MS, request: 'stop' }))).toEqual([]);
@@ -131,7 +131,7 @@ describe('extraLaunches', () => {
       a.kind === 'claim' ? a.slot : -1,
     );
 
-  it('claims the fewest slots beside the plan that bring the end forward enough', () => {
+  it('claims the fewest slots beyond the plan that bring the end forward enough', () => {
     const slots = claims({});
     expect(slots[0]).toBe(2);
     expect(slots.length).toBeGreaterThanOrEqual(1);
@@ -142,8 +142,8 @@ describe('extraLaunches', () => {
   });
 
   it.each<[string, Partial<Shape>]>([
-    ['all end in time', { pending: [100, 100] }],
-    ['run.max_instances are there', { maxInstances: 2 }],
+    ['all finish on time', { pending: [100, 100] }],
+    ['run.max_instances is reached', { maxInstances: 2 }],
     ['site.max_rate allows no more addresses', { maxRate: 0.2 }],
     ['run.max_cost does not allow it', { maxCost: 0.000_1 }],
     ['it would boot too late', { gone: 3.9 * HOUR_MS }],
@@ -153,7 +153,7 @@ describe('extraLaunches', () => {
     expect(claims(shape)).toEqual([]);
   });
 
-  it('do not run after a lateness of seconds', () => {
+  it('ignores a delay of seconds', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     const latestMs = drainAtMs(late.run);
     const lateBy = (ms: number): number => {
@@ -169,13 +169,13 @@ describe('extraLaunches', () => {
   });
 
   it.each<[string, 'cool-down' | 'stop' | 'replace', Partial<AddressIncident>, boolean]>([
-    ['rests', 'cool-down', {}, false],
-    ['is to stop the run', 'stop', {}, false],
+    ['is cooling down', 'cool-down', {}, false],
+    ['stops the run', 'stop', {}, false],
     ['is replaced anyway', 'replace', {}, true],
     ['was banned a few minutes ago', 'cool-down', { overAtMs: START_MS + 2 * HOUR_MS - 1_000 }, false],
     ['was banned an hour ago', 'cool-down', { atMs: START_MS + HOUR_MS, overAtMs: START_MS + 1.5 * HOUR_MS }, true],
     ['is suspected', 'cool-down', { verdict: 'suspect', untilMs: null }, true],
-  ])('do not stand in for an address that the site has banned: one that %s', (_, onBan, change, may) => {
+  ])('does not replace an address that the site has banned: one that %s', (_, onBan, change, may) => {
     const late = world({ pending: [TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     late.run.settings.site.onBan = onBan;
     const incident = aTrouble({
@@ -188,7 +188,7 @@ describe('extraLaunches', () => {
     expect(extraLaunches({ ...late, instances }).length > 0).toBe(may);
   });
 
-  it('are part of what is decided, and are filled and watched like planned ones', () => {
+  it('is part of decide, and its slots are launched and tracked like planned ones', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     expect(decide(late)).toContainEqual(expect.objectContaining({ kind: 'claim', slot: 2, epoch: 1 }));
     const booted = anInstance(2, { phase: 'claimed', instanceId: null, attempts: 0, publicKey: null, progress: null });
@@ -196,7 +196,7 @@ describe('extraLaunches', () => {
     expect(decide(next)).toContainEqual({ kind: 'launch', slot: 2, epoch: 1 });
   });
 
-  it('stop when EC2 has refused the last one for good', () => {
+  it('stops when EC2 has refused the last one permanently', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     const refused = anInstance(2, {
       phase: 'terminated',
@@ -211,23 +211,23 @@ describe('extraLaunches', () => {
   });
 });
 
-describe('the moments around the deadline', () => {
+describe('the times around the deadline', () => {
   const run = aRun();
   const limits = { uploadMs: 300_000, lostMs: 180_000 };
 
-  it('stop the crawl earlier where uploading and loading were slow, but never by more than a tenth of the run', () => {
+  it('end the crawl earlier after slow uploads and loads, by at most a tenth of the run', () => {
     expect(run.deadlineAtMs - drainAtMs(run)).toBe(60_000);
     expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 1_000 })).toBe(60_000);
     expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 200_000 })).toBe(200_000);
     expect(run.deadlineAtMs - drainAtMs({ ...run, measuredTailMs: 9_999_999 })).toBe(1_440_000);
   });
 
-  it('give an upload up that hangs past the deadline, and publish within a minute of it', () => {
+  it('abandon an upload that hangs past the deadline, and publish within a minute of it', () => {
     expect(uploadEndMs({ run, limits, loopStartedAtMs: START_MS }, drainAtMs(run))).toBe(run.deadlineAtMs + 15_000);
     expect(releaseEndMs(run)).toBeLessThan(run.deadlineAtMs + 60_000);
   });
 
-  it('are patient with what a person has stopped early, and with what a new main server has not heard yet', () => {
+  it('allow more time after an early stop request, and for heartbeats to a new main server', () => {
     const stoppedMs = START_MS + 60_000;
     expect(uploadEndMs({ run, limits, loopStartedAtMs: START_MS }, stoppedMs)).toBe(stoppedMs + 480_000);
     const backMs = run.deadlineAtMs + 100_000;

@@ -61,7 +61,7 @@ describe('endOf', () => {
     ['rows held, products left', { suspicion: 'blank', reasons: { deadline: 1 } }, 'held', 13],
     ['rows held, before failures', { suspicion: 'blank', failed: 50 }, 'held', 13],
     ['rows held of a run that was stopped', { suspicion: 'blank', request: 'stop' }, 'held', 13],
-    ['a cancelled run, which publishes nothing anyway', { suspicion: 'blank', request: 'cancel' }, 'cancelled', 11],
+    ['a cancelled run, which publishes nothing', { suspicion: 'blank', request: 'cancel' }, 'cancelled', 11],
     [
       'banned before held',
       { suspicion: 'blank', request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } },
@@ -71,7 +71,7 @@ describe('endOf', () => {
     ['the budget before held', { suspicion: 'blank', uncrawledReason: 'budget', reasons: { budget: 1 } }, 'held', 14],
     ['stopped by a person, before everything else', { request: 'stop', onTime: false }, 'cancelled', 11],
     [
-      'EC2 gave nothing',
+      'EC2 provided no instance',
       {
         stored: 0,
         gone: 0,
@@ -95,12 +95,12 @@ describe('endOf', () => {
       4,
     ],
     [
-      'the site down until the run ended for it',
+      'the site down until it ended the run',
       { request: 'site-down', uncrawledReason: 'network', reasons: { network: 50 }, failed: 52 },
       'failed',
       17,
     ],
-    ['the same, with nothing left after all', { request: 'site-down', uncrawledReason: 'network' }, 'completed', 0],
+    ['the site down, but no products left', { request: 'site-down', uncrawledReason: 'network' }, 'completed', 0],
     [
       'the bucket lost',
       { request: 'lost-bucket', uncrawledReason: 'upload', reasons: { upload: 50 }, failed: 52 },
@@ -108,7 +108,7 @@ describe('endOf', () => {
       4,
     ],
     [
-      'the balancer out of reach, and no product crawled',
+      'the balancer unreachable, and no product crawled',
       {
         request: 'unreachable',
         uncrawledReason: 'lost-instance',
@@ -121,7 +121,7 @@ describe('endOf', () => {
       4,
     ],
     [
-      'nothing came in, for no known cause',
+      'no progress, for no known cause',
       { request: 'no-progress', uncrawledReason: 'lost-instance', reasons: { 'lost-instance': 9 } },
       'failed',
       12,
@@ -136,7 +136,7 @@ describe('endOf', () => {
       'banned',
       18,
     ],
-    ['nobody ever crawled', { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } }, 'failed', 12],
+    ['no instance ever crawled', { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } }, 'failed', 12],
   ])('%s', (_name, change, state, exitCode) => {
     expect(endOf({ ...fine, ...change })).toMatchObject({ state, exitCode });
   });

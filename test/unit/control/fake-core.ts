@@ -1,4 +1,4 @@
-/** Parts of a Core for unit tests; what a test does not name must not be touched. */
+/** A partial Core for unit tests; access to a member that the test did not provide throws. */
 import { pino } from 'pino';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';

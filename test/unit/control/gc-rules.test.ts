@@ -76,7 +76,7 @@ const ensure = (tags: Record<string, string> = {}) =>
     tags: { [TAG.owner]: 'me', [TAG.run]: 'run-1', [TAG.expiresAt]: new Date(START + HOUR).toISOString(), ...tags },
   });
 
-/** As an endpoint that ignores filters. */
+/** Like an endpoint that ignores filters. */
 function withoutFilter(): MemoryCompute {
   const list = () => Promise.resolve(compute.all());
   return new Proxy(compute, { get: (of, key) => (key === 'list' ? list : Reflect.get(of, key)) });
@@ -89,7 +89,7 @@ const pass = (ms: number) => clock.advance(ms);
 const actions = async (more: Partial<GcOptions> = {}) => (await gc(more)).items.map((i) => i.action);
 
 describe('F44 gc', () => {
-  it('ends an instance and a balancer past their time on the second sighting, a minute after the first', async () => {
+  it('ends an expired instance and balancer one minute after marking them', async () => {
     await launch();
     await ensure();
     expect(await actions()).toEqual(['kept', 'kept']);
@@ -103,7 +103,7 @@ describe('F44 gc', () => {
     expect(balancers.names()).toEqual([]);
   });
 
-  it('never touches what is of another owner, untagged, of no known time, or going', async () => {
+  it('never touches resources of another owner, without tags, with an unreadable expiry, or already ending', async () => {
     const kept = [
       await launch({ [TAG.owner]: 'other' }),
       await launch({ [TAG.run]: '' }),
@@ -119,7 +119,7 @@ describe('F44 gc', () => {
     expect(compute.calls.filter((c) => c.name === 'terminate')).toEqual([]);
   });
 
-  it('says which instances may be crawling for a run that this database does not know', async () => {
+  it('lists instances that may be crawling for a run that this database does not know', async () => {
     const crawls = { [TAG.slot]: '0' };
     const ids = {
       unknown: await launch(crawls),
@@ -135,7 +135,7 @@ describe('F44 gc', () => {
     expect(items.filter((i) => i.unknownRun).map((i) => i.id)).toEqual([ids.unknown]);
   });
 
-  it('checks owner and tags again on its own side, for an endpoint that ignores the filter', async () => {
+  it('checks owner and tags itself, for an endpoint that ignores the filter', async () => {
     await launch({ [TAG.owner]: 'other' });
     await pass(2 * HOUR);
     expect((await gc({ compute: withoutFilter() })).items).toMatchObject([
@@ -143,7 +143,7 @@ describe('F44 gc', () => {
     ]);
   });
 
-  it('leaves a young instance alone, whatever its tag says', async () => {
+  it('keeps a young instance, whatever its expiry tag', async () => {
     await launch({ [TAG.expiresAt]: new Date(START - HOUR).toISOString() });
     await pass(MINUTE - 1);
     expect((await gc()).items[0]).toMatchObject({ action: 'kept', detail: 'it is younger than a minute' });
@@ -151,14 +151,14 @@ describe('F44 gc', () => {
     expect(await actions()).toEqual(['marked']);
   });
 
-  it('leaves alone what belongs to a run of this database that is not over, or that a main server works on', async () => {
+  it('keeps resources of a run in this database that is not over, or that a main server works on', async () => {
     await launch();
     await pass(HOUR + 1);
     runs.set('run-1', aRun('crawling', START + 2 * HOUR));
     expect((await gc()).items[0]).toMatchObject({ action: 'kept', detail: 'its run is not over' });
     await pass(2 * HOUR);
     expect((await gc({ workedOn: 'run-1' })).items[0]).toMatchObject({ action: 'kept' });
-    // F42: its main server is gone for good.
+    // F42: the main server is gone permanently.
     expect(await actions()).toEqual(['marked']);
     await pass(MINUTE);
     expect(await actions()).toEqual(['terminated']);
@@ -168,7 +168,7 @@ describe('F44 gc', () => {
   it.each([
     ['an hour ahead', -HOUR, 'ahead of'],
     ['an hour behind', HOUR, 'behind'],
-  ])('does nothing when its clock is %s of the cloud’s', async (_, skew, word) => {
+  ])('does nothing when its clock is %s of that of the cloud', async (_, skew, word) => {
     await launch();
     await pass(3 * HOUR);
     skewMs = skew;
@@ -178,7 +178,7 @@ describe('F44 gc', () => {
     expect(sightings.size).toBe(0);
   });
 
-  it('goes by the cloud’s clock within the five minutes it allows', async () => {
+  it('uses the clock of the cloud within the five minutes of tolerance', async () => {
     await launch();
     await pass(HOUR + 2 * MINUTE);
     skewMs = -4 * MINUTE;
@@ -187,7 +187,7 @@ describe('F44 gc', () => {
     expect((await gc()).refused).toContain('does not send its time');
   });
 
-  it('looks again right before it ends something', async () => {
+  it('checks again immediately before it ends a resource', async () => {
     const id = await launch();
     await pass(HOUR + 1);
     await gc();
@@ -200,7 +200,7 @@ describe('F44 gc', () => {
     expect(compute.alive()).toHaveLength(1);
   });
 
-  it('can die between marking and ending: the next one ends it', async () => {
+  it('may fail between marking and ending: the next gc ends the resource', async () => {
     await launch();
     await pass(HOUR + 1);
     await gc();
@@ -214,7 +214,7 @@ describe('F44 gc', () => {
     expect(compute.alive()).toEqual([]);
   });
 
-  it('shows in a dry run what it would do, and does nothing', async () => {
+  it('reports in a dry run what it would do, and changes nothing', async () => {
     await launch();
     await pass(HOUR + 1);
     expect(await actions({ dryRun: true })).toEqual(['marked']);
@@ -225,7 +225,7 @@ describe('F44 gc', () => {
     expect(compute.alive()).toHaveLength(1);
   });
 
-  it('forgets a mark when the thing is fine or gone', async () => {
+  it('drops a mark when the resource is fine or gone', async () => {
     const id = await launch();
     await pass(HOUR + 1);
     await gc();
@@ -235,7 +235,7 @@ describe('F44 gc', () => {
     expect(sightings.size).toBe(0);
   });
 
-  it('takes a mark from the future for none', async () => {
+  it('ignores a mark from the future', async () => {
     const id = await launch();
     await pass(HOUR + 1);
     sightings.set(`instance ${id}`, { kind: 'instance', id, firstSeenAtMs: clock.now() + HOUR });

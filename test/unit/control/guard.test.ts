@@ -7,12 +7,12 @@ const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ 
 describe('storedShare', () => {
   const outcomes = { stored: 60, gone: 10, failed: 30, reasons: {} };
 
-  it('is the share of the crawled products', () => {
+  it('is the stored share of the crawled products', () => {
     expect(storedShare({ ...outcomes, reasons: { parse: 30 } })).toBe(0.6);
   });
 
   it.each(['deadline', 'cancelled', 'lost-instance', 'budget', 'banned', 'upload', 'robots', 'site-changed'] as const)(
-    'leaves out products that were not crawled (%s): they say nothing about the site',
+    'excludes products that were not crawled (%s), which are no evidence about the site',
     (reason) => {
       expect(storedShare({ stored: 30, gone: 10, failed: 60, reasons: { [reason]: 50, parse: 10 } })).toBe(0.6);
     },
@@ -24,13 +24,13 @@ describe('storedShare', () => {
 });
 
 describe('findSuspicion', () => {
-  it('lets the first run of a table pass, whatever it gave', () => {
+  it('accepts the first run of a table, whatever its results', () => {
     expect(findSuspicion(run(0), [], 0.5)).toBeNull();
   });
 
   it.each<[string, FillRates, FillRates[], string | null]>([
     ['as full as before', run(0.9, { title: 1 }), [run(0.95, { title: 1 })], null],
-    ['at the very share', run(0.5, { title: 0.5 }), [run(1, { title: 1 })], null],
+    ['exactly at the share', run(0.5, { title: 0.5 }), [run(1, { title: 1 })], null],
     ['fewer products stored', run(0.4, { title: 1 }), [run(1, { title: 1 })], 'products stored 40 % (before: 100 %)'],
     [
       'one field emptier',
@@ -39,9 +39,9 @@ describe('findSuspicion', () => {
       'field price filled 10 % (before: 80 %)',
     ],
     ['a field that was always rare', run(1, { note: 0.02 }), [run(1, { note: 0.03 })], null],
-    ['a field that nobody knew', run(1, { title: 1, brand: 0 }), [run(1, { title: 1 })], null],
-    ['nothing stored, while earlier runs had', run(0), [run(0.01)], 'products stored 0 % (before: 1 %)'],
-    ['nothing stored, as ever', run(0), [run(0)], null],
+    ['a new field', run(1, { title: 1, brand: 0 }), [run(1, { title: 1 })], null],
+    ['nothing stored, unlike earlier runs', run(0), [run(0.01)], 'products stored 0 % (before: 1 %)'],
+    ['nothing stored, as in earlier runs', run(0), [run(0)], null],
     ['judged by the mean', run(0.4), [run(1), run(0.5), run(0.6)], null],
     ['judged by the mean, below', run(0.34), [run(1), run(0.5), run(0.6)], 'products stored 34 % (before: 70 %)'],
   ])('F35: %s', (_what, now, earlier, expected) => {
@@ -50,7 +50,7 @@ describe('findSuspicion', () => {
     else expect(found).toContain(expected);
   });
 
-  it('judges of a retry only the fields: its products have failed before', () => {
+  it('checks only the fields of a retry, because its products have failed before', () => {
     expect(findSuspicion(run(0, { title: 1 }), [run(1, { title: 1 })], 0.5, true)).toBeNull();
     expect(findSuspicion(run(1, { title: 0 }), [run(1, { title: 1 })], 0.5, true)).toContain('field title');
   });

@@ -26,7 +26,7 @@ describe('readPart', () => {
     ['with a newline at the end', '\n'],
     ['without one', ''],
     ['with empty lines', '\n\n\n'],
-  ])('reads one product a line, %s', async (_, end) => {
+  ])('reads one product per line, %s', async (_, end) => {
     expect(await read(`${JSON.stringify(STORED)}\n${JSON.stringify(FAILED)}${end}`)).toEqual([STORED, FAILED]);
   });
 
@@ -35,11 +35,11 @@ describe('readPart', () => {
   });
 
   it.each([
-    ['a line that is no JSON', '{"n":1'],
-    ['a row with values that are none', JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: {} } }] })],
+    ['a line that is not JSON', '{"n":1'],
+    ['a row with invalid values', JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: {} } }] })],
     ['a row with a list of lists', JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: [['a']] } }] })],
     [
-      'a row with a list that has nothing in it but null',
+      'a row with a list that contains only null',
       JSON.stringify({ ...STORED, rows: [{ key: null, row: { title: [null] } }] }),
     ],
     ['a row that is a list', JSON.stringify({ ...STORED, rows: [{ key: null, row: ['a'] }] })],

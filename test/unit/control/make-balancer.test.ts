@@ -1,4 +1,4 @@
-/** What a run does without its load balancer: it launches nothing for it to serve, and leaves nothing of it behind. */
+/** A run without its load balancer: it launches no instance, and leaves no balancer behind. */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -33,21 +33,21 @@ const without = (change: Partial<World> = {}): World =>
     ...change,
   });
 
-describe('before the balancer is made', () => {
-  it('no instance is launched: it would be paid for and get nothing to crawl', () => {
+describe('before the balancer exists', () => {
+  it('no instance is launched: it would cost money without products to crawl', () => {
     expect(kinds(decide(without()))).toEqual(['ensure-balancer']);
     const made = without({ run: aRun({ phase: 'launching' }) });
     expect(kinds(decide(made))).toEqual(['launch 0.1', 'launch 1.1', 'launch 2.1']);
   });
 
-  it('what may have been launched is asked for again, and a lost balancer keeps no replacement back', () => {
+  it('an unanswered launch is retried, and a lost balancer does not block replacements', () => {
     const asked = claimed(0, { attempts: 1, launchedAtMs: START_MS, answer: { kind: 'unknown', message: 'reset' } });
     expect(kinds(decide(without({ instances: [asked, claimed(1)] })))).toContain('launch 0.1');
     const up = without({ instances: [anInstance(0), claimed(1)] });
     expect(kinds(decide(up))).toContain('launch 1.1');
   });
 
-  it('is not asked for by a run that drains', () => {
+  it('a draining run does not create it', () => {
     const world = without({ run: aRun({ balancer: null, request: 'stop' }), instances: [anInstance(0)] });
     expect(kinds(decide(world))).not.toContain('ensure-balancer');
   });
@@ -56,13 +56,13 @@ describe('before the balancer is made', () => {
 describe('a balancer that ELBv2 refuses', () => {
   const refused = (change: Partial<World> = {}): World => without({ balancerRefused: true, ...change });
 
-  it('ends the run, with nothing more claimed or launched', () => {
+  it('ends the run, without further claims or launches', () => {
     expect(kinds(decide(refused()))).toEqual(['halt', 'ensure-balancer']);
     expect(kinds(decide(refused({ instances: [] })))).toEqual(['halt', 'ensure-balancer']);
     expect(decide(refused())).toContainEqual({ kind: 'halt', reason: 'no-balancer' });
   });
 
-  it('lets those that have something to crawl go on, and is asked for again meanwhile', () => {
+  it('lets busy instances continue, and is retried', () => {
     const progress = { ...NO_PROGRESS, assigned: 9, pending: 4 };
     const busy = anInstance(0, { phase: 'crawling', progress, lastHeartbeatAtMs: START_MS + 60_000 });
     const actions = kinds(decide(refused({ instances: [busy, claimed(1)] })));
@@ -71,7 +71,7 @@ describe('a balancer that ELBv2 refuses', () => {
     expect(actions).not.toContain('launch 1.1');
   });
 
-  it('is no reason to end once it is there', () => {
+  it('does not end the run once it exists', () => {
     expect(kinds(decide(refused({ run: aRun({ phase: 'launching' }) })))).not.toContain('halt');
   });
 
@@ -99,11 +99,11 @@ describe('a balancer that ELBv2 refuses', () => {
   });
 });
 
-describe('what is left of a balancer that no row names', () => {
+describe('the remains of a balancer that no row names', () => {
   const ending = (change: Partial<World> = {}): World =>
     aWorld({ run: aRun({ phase: 'releasing', balancer: null, reason: 'lost-instance' }), instances: [], ...change });
 
-  it('is removed by its name at the end, once', () => {
+  it('are removed by name at the end, once', () => {
     expect(kinds(decide(ending({ balancerMayRemain: true })))).toContain('sweep-balancer');
     expect(kinds(decide(ending({ balancerMayRemain: false })))).not.toContain('sweep-balancer');
     const known = ending({ balancerMayRemain: true, run: aRun({ phase: 'failed' }) });
@@ -124,7 +124,7 @@ describe('what is left of a balancer that no row names', () => {
     return { first, last, left: core.processState.balancerMayRemain, alarms: core.alarms, swept };
   };
 
-  it('is looked for under the name of the run', async () => {
+  it('are searched under the name of the run', async () => {
     expect(await sweep(null)).toMatchObject({
       left: false,
       alarms: [],
@@ -132,14 +132,14 @@ describe('what is left of a balancer that no row names', () => {
     });
   });
 
-  it('keeps no run alive that may not remove it: the user is told where it is', async () => {
+  it('do not block a run that is not allowed to remove them: an alarm names them', async () => {
     const denied = await sweep(new AppError('aws-denied', 'DeleteTargetGroup at AWS failed: AccessDenied'));
     expect(denied).toMatchObject({ first: undefined, left: false });
     expect(denied.alarms[0]).toContain('cf-20260101-000000-test');
     expect(denied.alarms[0]).toContain('orchestrator gc');
   });
 
-  it('is tried for again while ELBv2 does not answer, for a while', async () => {
+  it('are removed with retries for a limited time while ELBv2 does not answer', async () => {
     const passing = new AppError('aws-throttled', 'Throttling');
     expect(await sweep(passing, 1_000)).toMatchObject({ first: 'again', last: 'again', left: true, alarms: [] });
     expect(await sweep(passing, 3_600_000)).toMatchObject({ first: 'again', last: undefined, left: false });

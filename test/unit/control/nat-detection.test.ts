@@ -16,30 +16,30 @@ const losers = (...all: InstanceRecord[]): number[] =>
   all.filter((r) => sharesAddressWith(all, r) !== null).map((r) => r.slot);
 
 describe('F34: instances behind one address', () => {
-  it('leaves it to the one that was there first', () => {
+  it('keeps the one that was ready first', () => {
     expect(losers(first, second)).toEqual([1]);
     expect(losers({ ...first, phaseAtMs: START_MS + 10 }, second)).toEqual([0]);
     expect(sharesAddressWith([first, second], second)).toBe(first);
   });
 
-  it('leaves it to the one that crawls, whoever was first', () => {
+  it('keeps the one that crawls, whichever was first', () => {
     expect(losers(first, { ...second, progress: { ...NO_PROGRESS, assigned: 5 } })).toEqual([0]);
   });
 
-  it('leaves it to the one that has said hello before one that boots', () => {
+  it('keeps one that has sent its hello rather than one that boots', () => {
     expect(losers({ ...first, phase: 'booting', publicKey: null }, second)).toEqual([0]);
   });
 
-  it('lets one of many go on', () => {
+  it('keeps one of many', () => {
     const many = Array.from({ length: 5 }, (_, slot) => anInstance(slot, { address }));
     expect(losers(...many)).toEqual([1, 2, 3, 4]);
   });
 
-  it.each(['done', 'lost', 'terminating', 'terminated'] as const)('does not count one that is %s', (phase) => {
+  it.each(['done', 'lost', 'terminating', 'terminated'] as const)('ignores one that is %s', (phase) => {
     expect(losers({ ...first, phase }, second)).toEqual([]);
   });
 
-  it('knows nothing of those whose addresses are not known', () => {
+  it('ignores instances with unknown addresses', () => {
     expect(losers({ ...first, address: null }, { ...second, address: null })).toEqual([]);
     expect(losers(first, anInstance(1))).toEqual([]);
   });
@@ -47,12 +47,12 @@ describe('F34: instances behind one address', () => {
 
 describe('egressAddress', () => {
   it.each([
-    ['the NAT that a hello came through', '203.0.113.9', '198.51.100.1', '10.0.0.4', '203.0.113.9'],
-    ['the same in IPv6 clothes', '::ffff:203.0.113.9', null, '10.0.0.4', '203.0.113.9'],
-    ["EC2's word, behind a proxy of our own", '10.0.0.99', '198.51.100.1', '10.0.0.4', '198.51.100.1'],
-    ["EC2's word, with a tunnel on this machine", '127.0.0.1', '198.51.100.1', '172.31.5.5', '198.51.100.1'],
-    ['its own word, when nobody else knows', '192.168.1.1', null, '100.64.0.4', '100.64.0.4'],
-    ['its own word, when nobody was seen', undefined, null, '10.0.0.4', '10.0.0.4'],
+    ['the NAT through which a hello came', '203.0.113.9', '198.51.100.1', '10.0.0.4', '203.0.113.9'],
+    ['the same as an IPv4-mapped IPv6 address', '::ffff:203.0.113.9', null, '10.0.0.4', '203.0.113.9'],
+    ['the address from EC2, behind our own proxy', '10.0.0.99', '198.51.100.1', '10.0.0.4', '198.51.100.1'],
+    ['the address from EC2, with a tunnel on this machine', '127.0.0.1', '198.51.100.1', '172.31.5.5', '198.51.100.1'],
+    ['the address from the instance, without another source', '192.168.1.1', null, '100.64.0.4', '100.64.0.4'],
+    ['the address from the instance, without a source address', undefined, null, '10.0.0.4', '10.0.0.4'],
     ['the loopback address that it is bound to', '203.0.113.9', '54.1.2.3', '127.20.0.4', '127.20.0.4'],
     ['a public IPv6 address', '2001:db8::1', null, '10.0.0.4', '2001:db8::1'],
     ['not a private IPv6 address', 'fd00::1', null, '10.0.0.4', '10.0.0.4'],
@@ -60,7 +60,7 @@ describe('egressAddress', () => {
     expect(egressAddress({ source, ec2, own }, true)).toBe(egress);
   });
 
-  it("is EC2's word, as long as a public proxy may stand before the main server", () => {
+  it('is the address from EC2 while there may be a public proxy in front of the main server', () => {
     expect(egressAddress({ source: '203.0.113.9', ec2: '198.51.100.1', own: '10.0.0.4' }, false)).toBe('198.51.100.1');
     expect(egressAddress({ source: '203.0.113.9', ec2: null, own: '10.0.0.4' }, false)).toBe('203.0.113.9');
   });
@@ -71,13 +71,13 @@ describe('F34: Sources', () => {
   const hello = (sources: Sources, slot: number, source: string) =>
     sources.hello({ slot, epoch: 1 }, { source, ec2: `198.51.100.${slot}`, own: `10.0.0.${slot}` });
 
-  it('a public proxy before the main server does not make all instances look alike', () => {
+  it('does not take a public proxy in front of the main server for a shared address', () => {
     const sources = new Sources();
     for (const slot of [1, 2, 3])
       expect(hello(sources, slot, proxy)).toEqual({ address: `198.51.100.${slot}`, corrected: [] });
   });
 
-  it('are believed when one is the address that EC2 shows, those from before, too', () => {
+  it('trusts source addresses once one matches EC2, including earlier ones', () => {
     const sources = new Sources();
     expect(hello(sources, 1, proxy).address).toBe('198.51.100.1');
     expect(hello(sources, 2, proxy).address).toBe('198.51.100.2');
@@ -101,7 +101,7 @@ describe('foreignSource', () => {
     ['another public address', '203.0.113.9', PUBLIC, PRIVATE, '203.0.113.9'],
     ['a public address of one that has none', '203.0.113.9', null, PRIVATE, '203.0.113.9'],
     ['another private address', '10.0.0.5', PUBLIC, PRIVATE, '10.0.0.5'],
-    ['a private address, while that of EC2 is not known', '10.0.0.5', PUBLIC, null, null],
+    ['a private address, while that from EC2 is unknown', '10.0.0.5', PUBLIC, null, null],
     ['this machine', '127.0.0.1', PUBLIC, PRIVATE, null],
     ['anywhere, while EC2 shows nothing', '203.0.113.9', null, null, null],
     ['nowhere', undefined, PUBLIC, PRIVATE, null],

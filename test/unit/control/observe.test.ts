@@ -23,7 +23,7 @@ import { aCore } from './fake-core.ts';
 const WORK = { chunks: 4, waiting: 4, granted: 0, bySlot: [] };
 const TOTALS = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 
-/** A run of which the test sets the row and the instances; EC2 shows one running instance of it. */
+/** A run whose row and instances the test sets; EC2 shows one running instance. */
 async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs = 480_000) {
   const clock = new VirtualClock(START_MS);
   const skew = new SkewedClock(clock);
@@ -94,7 +94,7 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
 }
 
 describe('Observer', () => {
-  it('puts together what the database, EC2 and the balancer say', async () => {
+  it('combines the state of the database, EC2 and the balancer', async () => {
     const { observer, rows, balancer, instanceId, clock } = await stage();
     rows.run = { ...rows.run, balancer };
     await clock.advance(5);
@@ -113,7 +113,7 @@ describe('Observer', () => {
     expect([...world.targets]).toEqual([[instanceId, 'healthy']]);
   });
 
-  it('does not ask EC2 before a launch was sent', async () => {
+  it('does not poll EC2 before a launch was sent', async () => {
     const { observer, looks } = await stage([
       anInstance(0, { phase: 'claimed', instanceId: null, attempts: 0, registered: false }),
     ]);
@@ -121,19 +121,19 @@ describe('Observer', () => {
     expect(looks()).toBe(0);
   });
 
-  it('asks EC2 for a launch without an answer: the tags may show it', async () => {
+  it('polls EC2 after an unanswered launch, which the tags may show', async () => {
     const { observer, looks } = await stage([anInstance(0, { phase: 'claimed', instanceId: null, attempts: 1 })]);
     await observer.observe();
     expect(looks()).toBe(1);
   });
 
-  it('asks no more when everything is terminated', async () => {
+  it('stops polling when everything is terminated', async () => {
     const { observer, looks } = await stage([anInstance(0, { phase: 'terminated' })]);
     await observer.observe();
     expect(looks()).toBe(0);
   });
 
-  it('asks AWS less and less often while nothing changes, and the database each time', async () => {
+  it('polls AWS less and less often while nothing changes, and the database each time', async () => {
     const { observer, looks, clock, rows } = await stage();
     const waits: number[] = [];
     for (let i = 0; i < 6; i++) {
@@ -150,7 +150,7 @@ describe('Observer', () => {
     expect(waits).toEqual([250, 375, 500, 500, 500, 500]);
   });
 
-  it('looks at most every five seconds on a long run', async () => {
+  it('polls at most every five seconds in a long run', async () => {
     const { observer, clock } = await stage([anInstance(0)], 4 * 3_600_000);
     for (let i = 0; i < 12; i++) {
       await observer.observe();
@@ -160,7 +160,7 @@ describe('Observer', () => {
     expect(observer.nextLookMs - clock.monotonic()).toBe(5_000);
   });
 
-  it('looks soon again after AWS was asked for something', async () => {
+  it('polls sooner after a change was requested from AWS', async () => {
     const { observer, clock, looks } = await stage([anInstance(0)], 4 * 3_600_000);
     for (let i = 0; i < 12; i++) {
       await observer.observe();
@@ -176,7 +176,7 @@ describe('Observer', () => {
     expect(observer.nextLookMs - clock.monotonic()).toBe(250);
   });
 
-  it('keeps the last answer while EC2 does not answer, with the time it was asked', async () => {
+  it('keeps the last state and its time while EC2 does not answer', async () => {
     const { observer, compute, clock } = await stage();
     const { cloud } = await observer.observe();
     compute.onCall = () => {
@@ -187,7 +187,7 @@ describe('Observer', () => {
     expect(observer.nextLookMs).toBeGreaterThan(clock.monotonic());
   });
 
-  it('sees the health of the targets although EC2 does not answer', async () => {
+  it('reads the health of the targets even while EC2 does not answer', async () => {
     const { observer, compute, balancer, rows } = await stage();
     rows.run = { ...rows.run, balancer };
     compute.onCall = () => {
@@ -212,9 +212,9 @@ describe('Observer', () => {
   });
 
   it.each<[string, () => Promise<boolean>, string]>([
-    ['stays in provisioning', () => Promise.resolve(false), 'being provisioned'],
+    ['remains in provisioning', () => Promise.resolve(false), 'being provisioned'],
     ['fails', () => Promise.reject(new AppError('aws-failed', 'could not be provisioned: no address')), 'no address'],
-  ])('says once that a balancer is not in service which %s', async (_, isActive, words) => {
+  ])('reports once a balancer that %s', async (_, isActive, words) => {
     const { observer, core, balancers, balancer, rows, clock } = await stage();
     rows.run = { ...rows.run, balancer };
     balancers.isActive = isActive;
@@ -232,7 +232,7 @@ describe('Observer', () => {
     expect(await observer.observe()).toMatchObject({ balancerActive: false });
   });
 
-  it('does not ask the balancer before a target is registered, and forgets it when it is removed', async () => {
+  it('does not poll the balancer before a target is registered, and drops its state when it is removed', async () => {
     const { observer, balancers, balancer, rows, clock } = await stage([anInstance(0, { registered: false })]);
     rows.run = { ...rows.run, balancer };
     await observer.observe();
@@ -245,7 +245,7 @@ describe('Observer', () => {
     expect(await observer.observe()).toMatchObject({ balancerActive: false, targets: new Map() });
   });
 
-  it('F12: forgets, after a step back, what it remembers of a time that is still to come', async () => {
+  it('F12: after the clock is set back, drops timestamps that lie in the future', async () => {
     const { observer, core, skew } = await stage([anInstance(0)], 4 * 3_600_000);
     const before = (await observer.observe()).forecast!.atMs;
     core.processState.lastTransferMs = core.processState.quotaRefusedMs = before;
@@ -256,7 +256,7 @@ describe('Observer', () => {
     expect(core.processState.quotaRefusedMs).toBeNull();
   });
 
-  it('knows for good which targets were healthy once', async () => {
+  it('remembers permanently which targets have been healthy', async () => {
     const { observer, balancers, balancer, rows, clock, instanceId } = await stage();
     rows.run = { ...rows.run, balancer };
     await observer.observe();
@@ -267,7 +267,7 @@ describe('Observer', () => {
     expect(world.onceHealthy).toEqual(new Set([instanceId]));
   });
 
-  it('F46: one slow load does not end the crawl early: twenty later it is forgotten, and before it counts once', async () => {
+  it('F46: counts one slow load once, and drops it after twenty more loads, so that it does not end the crawl early', async () => {
     const mine = { ...NO_PROGRESS, assigned: 10, uploadMs: 300 };
     const { observer, core } = await stage([0, 1, 2].map((slot) => anInstance(slot, { progress: mine })));
     const tailMs = async () => (await observer.observe()).run.measuredTailMs;
@@ -278,7 +278,7 @@ describe('Observer', () => {
     expect(await tailMs()).toBe(300 + 3 * 50 + 50);
   });
 
-  it('counts the work after it has read the instances: who is there knows what there is', async () => {
+  it('counts the work after reading the instances', async () => {
     const { observer, reads } = await stage();
     await observer.observe();
     expect(reads).toEqual(['instances', 'counts']);

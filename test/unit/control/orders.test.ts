@@ -50,23 +50,23 @@ describe('ordersFor', () => {
     });
   });
 
-  it('seals an idle instance only when no chunk waits for an owner', () => {
+  it('seals an idle instance only when no chunk waits', () => {
     expect(ordersFor(input({ waiting: 3 }, idle)).sealed).toBe(false);
     expect(ordersFor(input({ waiting: 0 }, idle)).sealed).toBe(true);
   });
 
-  it('does not seal an instance that still has products or was just granted some', () => {
+  it('does not seal an instance that still has products or has just been granted some', () => {
     expect(ordersFor(input({ waiting: 0 })).sealed).toBe(false);
     expect(ordersFor(input({ waiting: 0, granted: ['1-0'] }, { ...idle, offered: ['1-0'] })).sealed).toBe(false);
   });
 
-  it('keeps a seal once given', () => {
+  it('keeps an instance sealed', () => {
     expect(ordersFor(input({ waiting: 9, record: anInstance(0, { sealed: true, phase: 'crawling' }) })).sealed).toBe(
       true,
     );
   });
 
-  it('drains at the deadline minus the tail, and when a person asks', () => {
+  it('drains at the deadline minus the tail, and after a stop request', () => {
     const run = aRun();
     expect(ordersFor(input({ run, nowMs: drainAtMs(run) - 1 })).drain).toBe(false);
     expect(ordersFor(input({ run, nowMs: drainAtMs(run) }))).toMatchObject({ drain: true, sealed: true });
@@ -77,27 +77,27 @@ describe('ordersFor', () => {
     expect(ordersFor(input({ record: anInstance(0, { phase }) })).fenced).toBe(true);
   });
 
-  it('fences an old epoch, and leaves a finished instance in peace', () => {
+  it('fences an old epoch, but not a finished instance', () => {
     expect(ordersFor(input({ superseded: true })).fenced).toBe(true);
     expect(ordersFor(input({ record: anInstance(0, { phase: 'done' }) })).fenced).toBe(false);
   });
 
-  it('does not seal an idle instance while products may come back from an address with an open incident', () => {
+  it('does not seal an idle instance while an address with an open incident may return products', () => {
     expect(ordersFor(input({ waiting: 0, returning: true }, idle)).sealed).toBe(false);
   });
 
-  it('drains one that makes room for another address', () => {
+  it('drains an instance whose address is rotated', () => {
     expect(ordersFor(input({ rotate: true }))).toMatchObject({ drain: true, sealed: true });
   });
 
-  it('hands robots.txt out only to those that follow another version', () => {
+  it('sends robots.txt only to instances with another version', () => {
     const robots = { ...ALLOW_ALL, version: 'b' };
     expect(ordersFor(input({ robots }, { robots: 'a' })).robots).toEqual(robots);
     expect(ordersFor(input({ robots }, { robots: 'b' })).robots).toBeNull();
     expect(ordersFor(input({ robots: null }, { robots: null })).robots).toBeNull();
   });
 
-  it('lets a longer Crawl-delay win over the interval, and no shorter one', () => {
+  it('applies a longer Crawl-delay instead of the interval, but not a shorter one', () => {
     const under = (crawlDelayMs: number) => ordersFor(input({ robots: { ...ALLOW_ALL, crawlDelayMs } })).intervalMs;
     expect(under(30_000)).toBe(30_000);
     expect(under(1_000)).toBe(10_000);

@@ -34,7 +34,7 @@ const everyPool = (atMs: number): InstanceRecord[] =>
   poolsFor(POOLS, 0).map((pool, slot) => refused(slot, pool, atMs + slot));
 
 describe('poolsFor', () => {
-  it('starts each slot in another subnet and goes through all of them before the next type', () => {
+  it('starts each slot in a different subnet and tries all subnets before the next type', () => {
     expect(poolsFor(POOLS, 1).map((p) => `${p.instanceType} ${p.subnetId}`)).toEqual([
       't4g.nano c',
       't4g.nano d',
@@ -47,27 +47,27 @@ describe('poolsFor', () => {
 });
 
 describe('nextPool', () => {
-  it('leaves the choice to the claim while the pools are not known', () => {
+  it('leaves the choice to the claim while the pools are unknown', () => {
     expect(nextPool(world([], 0, { pools: null }), 0)).toEqual({ kind: 'pool', pool: null });
   });
 
-  it('F5: leaves a dry pool alone for three minutes of a four-hour run, for every slot', () => {
+  it('F5: skips a dry pool for three minutes of a four-hour run, for every slot', () => {
     const instances = [refused(3, NANO_A, 0)];
     expect(nextPool(world(instances, DRY_MS - 1), 0)).toEqual({ kind: 'pool', pool: NANO_C });
     expect(nextPool(world(instances, DRY_MS), 0)).toEqual({ kind: 'pool', pool: NANO_A });
   });
 
-  it('F5: with every pool dry it waits for the first that is due', () => {
+  it('F5: with every pool dry, waits for the first that is due', () => {
     expect(nextPool(world(everyPool(0), 60_000), 2)).toEqual({ kind: 'wait', untilMs: START_MS + DRY_MS });
   });
 
-  it('does not send a second slot into a dry pool before the first has its answer', () => {
+  it('does not try a dry pool with a second slot before the first has its result', () => {
     const asked = inPool(4, NANO_A, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });
     const instances = [...everyPool(0), { ...asked, claimedAtMs: START_MS + DRY_MS }];
     expect(nextPool(world(instances, DRY_MS), 0)).toMatchObject({ kind: 'wait' });
   });
 
-  it('F34: never goes back to the subnet in which the slot shared an address', () => {
+  it('F34: never reuses the subnet in which the slot shared an address', () => {
     const one: Pools = { subnetIds: ['a'], instanceTypes: ['t4g.nano'] };
     const shared = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS_REASON.sharedAddress });
     expect(nextPool(world([shared], 0), 0)).toEqual({ kind: 'pool', pool: NANO_C });
@@ -89,18 +89,18 @@ describe('a dry pool', () => {
     return untilMs === null ? null : untilMs - START_MS;
   };
 
-  it('is left alone for longer each time it is still dry, at most four times as long', () => {
+  it('is skipped for longer each time it is still dry, up to four times as long', () => {
     const at = [0, 180_000, 540_000, 1_300_000, 2_100_000];
     const rounds = at.map((_, i) => at.slice(0, i + 1).map((atMs, slot) => refused(slot, NANO_A, atMs)));
     expect(rounds.map((r, i) => until(r)! - at[i]!)).toEqual([1, 2, 4, 4, 4].map((n) => n * DRY_MS));
   });
 
-  it('is as dry after many refusals at once as after one', () => {
+  it('is skipped no longer after many refusals at once than after one', () => {
     const many = Array.from({ length: 20 }, (_, slot) => refused(slot, NANO_A, slot * 500));
     expect(until(many)).toBe(19 * 500 + DRY_MS);
   });
 
-  it('is as good as new when it has given an instance', () => {
+  it('is reset once it has provided an instance', () => {
     const given = inPool(9, NANO_A, { launchedAtMs: START_MS + 400_000 });
     const before = [refused(0, NANO_A, 0), refused(1, NANO_A, 200_000)];
     expect(isTrial(world(before, 0), NANO_A)).toBe(true);
@@ -109,7 +109,7 @@ describe('a dry pool', () => {
     expect(until([...before, given, refused(2, NANO_A, 500_000)])).toBe(500_000 + DRY_MS);
   });
 
-  it('is not made dry by a refusal for another cause', () => {
+  it('does not become dry through a refusal for another cause', () => {
     expect(
       until([refused(0, NANO_A, 0, { answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } })]),
     ).toBeNull();

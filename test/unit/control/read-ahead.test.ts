@@ -8,8 +8,8 @@ interface Item {
 
 const items = (...sizes: number[]): Item[] => sizes.map((sizeBytes, i) => ({ name: `p${i}`, sizeBytes }));
 
-describe('Reading ahead', () => {
-  it('gives every item in order with what its read gave, a failure too', async () => {
+describe('readAhead', () => {
+  it('yields every item in order with the result or failure of its read', async () => {
     const fault = new Error('no');
     const read = ({ name }: Item): Promise<string> =>
       name === 'p1' ? Promise.reject(fault) : Promise.resolve(`<${name}>`);
@@ -23,15 +23,15 @@ describe('Reading ahead', () => {
     ]);
   });
 
-  it('reads nothing where there is nothing', async () => {
+  it('reads nothing for an empty list', async () => {
     for await (const _ of readAhead([], () => Promise.reject(new Error('read')))) throw new Error('an item');
   });
 
   it.each([
-    ['two more than the one in hand', items(1, 1, 1, 1, 1), [3, 4, 5, 5, 5]],
-    ['none beside large ones', items(3e6, 3e6, 3e6), [1, 2, 3]],
+    ['two beyond the current one', items(1, 1, 1, 1, 1), [3, 4, 5, 5, 5]],
+    ['none in parallel with large ones', items(3e6, 3e6, 3e6), [1, 2, 3]],
     ['as many as fit', items(1, 1.5e6, 1.5e6, 1), [2, 4, 4, 4]],
-  ])('begins %s', async (_, list, begunBy) => {
+  ])('starts reading %s', async (_, list, begunBy) => {
     let begun = 0;
     const counts: number[] = [];
     const read = (): Promise<null> => {
@@ -42,7 +42,7 @@ describe('Reading ahead', () => {
     expect(counts).toEqual(begunBy);
   });
 
-  it('begins no more once the loop is left', async () => {
+  it('starts no more reads once the loop has exited', async () => {
     let begun = 0;
     const read = (): Promise<number> => Promise.resolve(++begun);
     for await (const _ of readAhead(items(1, 1, 1, 1, 1, 1), read, 2)) break;

@@ -18,7 +18,7 @@ interface Busy {
   change?: Partial<InstanceRecord>;
 }
 
-/** Instances that crawl, each with so much left; all chunks are granted. */
+/** Crawling instances with the given pending products; all chunks are granted. */
 function world(busy: readonly Busy[], change: Partial<World> = {}): World {
   const run = change.run ?? aRun({ plan: aPlan({ instances: busy.length, chunkSize: CHUNK }) });
   const nowMs = change.nowMs ?? START_MS + 600_000;
@@ -43,14 +43,14 @@ function world(busy: readonly Busy[], change: Partial<World> = {}): World {
 const moved = (counts: ReadonlyMap<number, number>): number => [...counts.values()].reduce((sum, n) => sum + n, 0);
 
 describe('balanceOf', () => {
-  it('leaves a fleet alone whose shards end within what boots differ by', () => {
+  it('moves nothing when the shards end within the spread of boot times', () => {
     const balance = balanceOf(world([{ pending: 100 }, { pending: 80 }, { pending: 95 }]));
     expect([...balance.give]).toEqual([]);
     expect([...balance.get]).toEqual([]);
   });
 
-  it('takes from a straggler what evens the ends out, to within a chunk', () => {
-    // A tenth of the pace: 100 products take it 10,000 s, the others 1,010 s.
+  it('takes from a straggler until the ends are even to within a chunk', () => {
+    // A tenth of the pace: 100 products take this instance 10,000 s, the others 1,010 s.
     const balance = balanceOf(world([{ pending: 100, pageMs: 100_000 }, { pending: 100 }, { pending: 100 }]));
     expect([...balance.give.keys()]).toEqual([0]);
     expect(moved(balance.get)).toBe(moved(balance.give));
@@ -66,7 +66,7 @@ describe('balanceOf', () => {
     expect([...balance.get]).toEqual([[1, 20]]);
   });
 
-  it('asks nobody for a chunk when there is less than a whole one', () => {
+  it('takes no chunk when there is less than a whole one', () => {
     expect([...balanceOf(world([{ pending: CHUNK, pageMs: 1_000_000 }, { pending: 0 }])).give]).toEqual([]);
   });
 
@@ -75,12 +75,12 @@ describe('balanceOf', () => {
     ['sealed', { sealed: true }],
     ['uploading', { phase: 'uploading' }],
     ['lost', { phase: 'terminated', reason: null, manifestKey: 'm' }],
-  ] as const)('gives nothing to one that is %s', (_name, change) => {
+  ] as const)('gives nothing to an instance that is %s', (_name, change) => {
     const balance = balanceOf(world([{ pending: 200 }, { pending: 0, change }, { pending: 190 }]));
     expect(balance.get.has(1)).toBe(false);
   });
 
-  it('moves a little when the last one is too late and another is not', () => {
+  it('moves a few chunks when only one instance would be late', () => {
     const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
     const nowMs = drainAtMs(run) - 20 * PACE_MS;
     const late = world([{ pending: 25 }, { pending: 5 }], { run, nowMs });
@@ -89,7 +89,7 @@ describe('balanceOf', () => {
     expect([...balanceOf(inTime).give]).toEqual([]);
   });
 
-  it('moves nothing when all are equally late, and nothing once the run drains', () => {
+  it('moves nothing when all are equally late, or once the run drains', () => {
     const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
     const late = world([{ pending: 100 }, { pending: 100 }], { run, nowMs: drainAtMs(run) - 60_000 });
     expect([...balanceOf(late).give]).toEqual([]);
@@ -97,7 +97,7 @@ describe('balanceOf', () => {
     expect([...balanceOf(draining).give]).toEqual([]);
   });
 
-  it('gives nobody a chunk that it could not crawl by the last moment: it would refuse that, and the giver would get it again', () => {
+  it('gives no instance a chunk that it could not crawl in time: it would refuse it, and the chunk would go back', () => {
     const run = aRun({ plan: aPlan({ instances: 2, chunkSize: CHUNK }) });
     const nowMs = drainAtMs(run) - 20 * PACE_MS;
     const all = (pending: number) => world([{ pending: 40, pageMs: 30_000 }, { pending }], { run, nowMs });
@@ -105,18 +105,18 @@ describe('balanceOf', () => {
     expect([...balanceOf(all(16)).give]).toEqual([]);
   });
 
-  it('leaves one alone that has nothing to give', () => {
+  it('skips an instance that has nothing to give', () => {
     expect([...balanceOf(world([{ pending: 200 }, { pending: 0 }]), new Set(['0.1'])).give]).toEqual([]);
   });
 
-  it('counts what was granted in the last reply, which no counter tells yet', () => {
+  it('counts the grants of the last reply, which no counter includes yet', () => {
     const fresh = world([{ pending: 0 }, { pending: 100 }]);
     fresh.work.bySlot[0] = { slot: 0, epoch: 1, chunks: 24, products: 120 };
     expect(workersOf(fresh).workers.map((p) => p.pending)).toEqual([100, 100]);
     expect([...balanceOf(fresh).give]).toEqual([]);
   });
 
-  it('never bounces: once done as planned it asks for nothing more, whoever is slow', () => {
+  it('never bounces: after the planned transfers it plans no reverse ones, whichever instances are slow', () => {
     const busy = fc.record({
       pending: fc.integer({ min: 0, max: 60 }).map((n) => n * CHUNK),
       pageMs: fc.integer({ min: 100, max: 150_000 }),
@@ -148,16 +148,16 @@ describe('balanceOf', () => {
   });
 });
 
-describe('limits of what waits', () => {
+describe('the limits for waiting chunks', () => {
   const waiting = (w: World, chunks: number): World => ({ ...w, work: { ...w.work, waiting: chunks } });
 
-  it('go by number while equal shares leave nobody behind', () => {
+  it('are by number while equal shares leave no instance behind', () => {
     const calm = waiting(world([{ pending: 40 }, { pending: 50 }, { pending: 45 }]), 6);
     expect(isLeftBehind(calm, 15)).toBe(false);
     expect(limitsByTime(calm, () => 15)).toBeNull();
   });
 
-  it('go by time when a straggler would get an equal share', () => {
+  it('are by time when a straggler would get an equal share', () => {
     const slow = waiting(world([{ pending: 20, pageMs: 100_000 }, { pending: 60 }, { pending: 60 }]), 20);
     expect(isLeftBehind(slow, 20)).toBe(true);
     const forecast = { byTime: true } as World['forecast'];
@@ -167,7 +167,7 @@ describe('limits of what waits', () => {
     expect(limits.maxOfServing).toBe(Math.max(limits.maxChunks.get(1)!, limits.maxChunks.get(2)!));
   });
 
-  it('go by time after a transfer, so that what was given does not come back', () => {
+  it('are by time after a transfer, so that transferred chunks do not return', () => {
     const given = { ...waiting(world([{ pending: 60 }, { pending: 20 }]), 4), lastTransferAtMs: START_MS + 599_000 };
     const limits = limitsByTime(given, () => 30)!;
     expect(limits.maxChunks.get(0)).toBe(16);
@@ -175,7 +175,7 @@ describe('limits of what waits', () => {
     expect(limitsByTime({ ...given, lastTransferAtMs: START_MS }, () => 30)).toBeNull();
   });
 
-  it('have room for everything that waits, whoever takes it', () => {
+  it('leave room for all waiting chunks, whichever instance takes them', () => {
     const busy = fc.record({
       pending: fc.nat(60).map((n) => n * CHUNK),
       pageMs: fc.integer({ min: 100, max: 100_000 }),
@@ -191,7 +191,7 @@ describe('limits of what waits', () => {
   });
 });
 
-describe('pourLevel', () => {
+describe('waterFillLevel', () => {
   it.each([
     [[], 0, 0],
     [[], 1, Infinity],
@@ -220,7 +220,7 @@ describe('pourLevel', () => {
       4,
       30,
     ],
-  ])('%j takes %d more until %d', (places, products, expected) => {
+  ])('for %j with %d more products is %d', (places, products, expected) => {
     expect(waterFillLevel(places, products)).toBeCloseTo(expected);
   });
 });

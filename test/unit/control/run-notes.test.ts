@@ -7,8 +7,8 @@ import { aCore } from './fake-core.ts';
 
 const event = { atMs: 1, slot: 0, epoch: 1, from: null, detail: null };
 
-describe('what a run has noted', () => {
-  it('is known to the next main server, however much else has happened since', async () => {
+describe('the notes of a run', () => {
+  it('are known to the next main server, however many events have followed', async () => {
     const known = [
       { ...event, kind: 'forecast', to: 'late' },
       { ...event, kind: 'decision', to: 'slot 7' },
@@ -28,7 +28,7 @@ describe('a note', () => {
   it.each([
     [false, ['logged']],
     [true, ['alarm']],
-  ])('is said once, in the log or as an alarm (alarm: %s)', async (isAlarm, expected) => {
+  ])('is reported once, in the log or as an alarm (alarm: %s)', async (isAlarm, expected) => {
     const said: string[] = [];
     const core = aCore({
       clock: new VirtualClock(0),

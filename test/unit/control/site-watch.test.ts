@@ -5,7 +5,7 @@ import { ALLOW_ALL } from './builders.ts';
 
 const HEARTBEAT_MS = 10_000;
 
-/** A fleet whose counters the test moves; each `see` is one look, one heartbeat later. */
+/** A fleet whose counters the test changes; each `see` is one observation, one heartbeat later. */
 function stage(size = 2, startedWith = { tried: 0, unavailable: 0, served: 0 }) {
   const watch = new SiteWatch();
   const counts = Array.from({ length: size }, () => ({ ...startedWith }));
@@ -21,7 +21,7 @@ function stage(size = 2, startedWith = { tried: 0, unavailable: 0, served: 0 }) 
     counts,
     look,
     setAccess: (access: 'all' | 'none') => (robots = { ...ALLOW_ALL, access }),
-    /** Each instance makes `good` requests that are answered and `bad` ones that are not. */
+    /** Each instance makes `good` answered and `bad` unanswered requests. */
     see: (good: number, bad: number) => {
       for (const c of counts) {
         c.tried += good + bad;
@@ -33,7 +33,7 @@ function stage(size = 2, startedWith = { tried: 0, unavailable: 0, served: 0 }) 
 }
 
 describe('SiteWatch', () => {
-  it('calls the site down when more than half of the last fifty requests were not answered, and not before', () => {
+  it('treats the site as down only when more than half of the last fifty requests were unanswered', () => {
     const { see } = stage();
     expect(see(25, 12)).toMatchObject({ slowdown: 1, detail: null });
     expect(see(0, 1)).toMatchObject({ slowdown: 1, detail: null });
@@ -42,13 +42,13 @@ describe('SiteWatch', () => {
     expect(down.detail).toMatch(/\d+ of the last \d+ requests/);
   });
 
-  it('never for a site of which half of the pages fail, or for a few requests', () => {
+  it('does not treat a site as down when half of its pages fail, or after a few requests', () => {
     const half = stage();
     for (let i = 0; i < 200; i++) expect(half.see(1, 1).slowdown).toBe(1);
     expect(stage().see(0, 12)).toMatchObject({ slowdown: 1, detail: null, suspicion: expect.any(String) as string });
   });
 
-  it('halves the pace step by step down to an eighth, and restores it step by step when pages come again', () => {
+  it('halves the pace in steps down to an eighth, and restores it in steps when pages arrive again', () => {
     const { see } = stage();
     const seen = [see(0, 30).slowdown];
     for (let i = 0; i < 10; i++) seen.push(see(0, 3).slowdown);
@@ -56,12 +56,12 @@ describe('SiteWatch', () => {
     expect(seen.filter((s, i) => s !== seen[i - 1])).toEqual([2, 4, 8, 4, 2, 1]);
   });
 
-  it('takes no step before the last one can have reached the instances', () => {
+  it('takes no step before the last one has had time to reach the instances', () => {
     const { see } = stage();
     expect([see(0, 30), see(0, 30), see(0, 30)].map((s) => s.slowdown)).toEqual([2, 2, 4]);
   });
 
-  it('is down while robots.txt cannot be read, without a slower pace: nothing is asked for', () => {
+  it('treats the site as down while robots.txt cannot be read, without a slowdown: there are no requests', () => {
     const { setAccess, look } = stage();
     setAccess('none');
     expect(look()).toMatchObject({ slowdown: 1, detail: expect.stringContaining('robots.txt') as string });
@@ -69,7 +69,7 @@ describe('SiteWatch', () => {
     expect(look().detail).toBeNull();
   });
 
-  it('suspects the site by what came since the last page that was right, however many were before', () => {
+  it('suspects the site by the requests since the last right page, however many right pages came before', () => {
     const { counts, see } = stage();
     for (const c of counts) c.served = 40;
     expect(see(40, 0).suspicion).toBeNull();
@@ -78,7 +78,7 @@ describe('SiteWatch', () => {
     expect(see(1, 0).suspicion).toBeNull();
   });
 
-  it('counts nothing of before this main server, nor twice after a restart of an instance', () => {
+  it('ignores counts from before this main server, and counts nothing twice when an instance restarts', () => {
     const { counts, look, see } = stage(2, { tried: 900, unavailable: 900, served: 0 });
     expect(look()).toMatchObject({ slowdown: 1, suspicion: null });
     counts[0] = { tried: 20, unavailable: 20, served: 0 };

@@ -19,8 +19,8 @@ const move = (after: number, slot: number, from: string | null, to: string, deta
   event(after, { slot, epoch, from, to, detail });
 const texts = (events: RunEvent[]): string[] => timelineOf(aRun(), events).map((line) => line.text);
 
-describe('storyOf', () => {
-  it('tells in order of time what happened, many slots in one line, and leaves out what only follows', () => {
+describe('timelineOf', () => {
+  it('lists events in order of time, groups slots, and omits events that only follow from others', () => {
     const events = [
       move(40_000, 1, 'booting', 'ready'),
       event(0, { kind: 'run', to: 'planned' }),
@@ -35,7 +35,7 @@ describe('storyOf', () => {
     ]);
   });
 
-  it('speaks of several slots in the plural', () => {
+  it('uses the plural for several slots', () => {
     const done = [0, 1].map((slot) => move(0, slot, 'uploading', 'done'));
     const overdue = [2, 3].map((slot) => move(10, slot, 'uploading', 'lost', 'overdue'));
     const banned = [4, 5].map((slot) => move(20, slot, 'crawling', 'banned'));
@@ -47,7 +47,7 @@ describe('storyOf', () => {
     expect(texts([move(0, 0, 'uploading', 'done')])).toEqual(['slot 0 is done: its manifest is checked']);
   });
 
-  it('says why an instance was given up and that another one takes its place', () => {
+  it('says why an instance was given up and that another one replaces it', () => {
     expect(
       texts([
         move(0, 3, 'crawling', 'lost', 'heartbeat-lost'),
@@ -67,7 +67,7 @@ describe('storyOf', () => {
     ]);
   });
 
-  it('has alarms, decisions and transfers in their own words, and a projection once', () => {
+  it('quotes alarms, decisions and transfers, and lists a forecast once', () => {
     expect(
       texts([
         event(0, { kind: 'forecast', to: 'late 50%', detail: 'the run may be late' }),
@@ -92,32 +92,32 @@ describe('storyOf', () => {
   });
 });
 
-describe('nextTime', () => {
+describe('nextRunAdvice', () => {
   const progress = { ...NO_PROGRESS, assigned: 100, stored: 100, requests: 100, pageMs: 300 };
   const run = aRun({ phase: 'completed', plan: aPlan({ instances: 2 }), planned: 3_000, finishedAtMs: START_MS });
   const events = [0, 1].map((slot) => move(120_000, slot, 'booting', 'ready'));
   const instances = [0, 1].map((slot) => anInstance(slot, { phase: 'terminated', progress }));
   const base = { run, instances, events, incidents: [], left: 0, nowMs: START_MS };
 
-  it('asks for nothing after a run in good health', () => {
+  it('recommends no change after a healthy run', () => {
     expect(nextRunAdvice(base)).toEqual([expect.stringMatching(/nothing: the same plan \(2 instances\)/)]);
   });
 
-  it('names how many instances the pace and the boots of a late run ask for', () => {
+  it('recommends the number of instances that the pace and the boots of a late run require', () => {
     // Four hours less a boot of two minutes and a tail of one: 1,407 products each at 10.1 s.
     expect(nextRunAdvice({ ...base, left: 900 })[0]).toMatch(/takes 3 instances for 3000 products in 4h, not 2/);
     const slow = instances.map((i) => ({ ...i, progress: { ...progress, pageMs: 20_200 } }));
     expect(nextRunAdvice({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
   });
 
-  it('names what has kept a run from getting on, and no number of instances', () => {
+  it('names the cause of a stalled run, without a number of instances', () => {
     const stalled = { ...run, request: 'unreachable' as const };
     expect(nextRunAdvice({ ...base, run: stalled, left: 900 })).toEqual([
       expect.stringMatching(/cannot reach the load balancer: .*security group/),
     ]);
   });
 
-  it('speaks of bans, refusals and losses', () => {
+  it('names bans, refusals and losses', () => {
     const refused = anInstance(2, { instanceId: null, reason: 'launch-refused', phase: 'terminated' });
     const lost = anInstance(3, { reason: 'heartbeat-lost', phase: 'terminated' });
     const ban = {
@@ -137,15 +137,15 @@ describe('nextTime', () => {
   });
 
   it.each([
-    ['keys that have run out', 'credentials', /2 launches were refused \(.*expired.*\): renew the keys/i],
+    ['expired keys', 'credentials', /2 launches were refused \(.*expired.*\): renew the keys/i],
     [
-      'a right that is missing',
+      'a missing permission',
       'denied',
       /2 launches were refused \(.*expired.*\): allow what orchestrator doctor names/i,
     ],
-    ['a parameter that is wrong', 'invalid', /2 launches were refused \(.*expired.*\): correct that parameter/i],
-    ['a type that the account may not have', 'type', /2 launches were refused: name more types/],
-  ] as const)('names the remedy of launches that were refused for %s', (_name, cause, advice) => {
+    ['a wrong parameter', 'invalid', /2 launches were refused \(.*expired.*\): correct that parameter/i],
+    ['a type that the account may not launch', 'type', /2 launches were refused: name more types/],
+  ] as const)('names the remedy for launches that were refused for %s', (_name, cause, advice) => {
     const answer = { kind: 'refused', cause, message: 'RequestExpired: Request has expired.' } as const;
     const refused = [2, 3].map((slot) =>
       anInstance(slot, { instanceId: null, reason: 'launch-refused', phase: 'terminated', answer }),
@@ -154,7 +154,7 @@ describe('nextTime', () => {
     expect(said).toEqual([expect.stringMatching(advice)]);
   });
 
-  it('names the remedy of machines that EC2 ended at launch, and no reserve for them', () => {
+  it('names the remedy for machines that EC2 ended at launch, and recommends no reserve for them', () => {
     const stateReason = { code: 'Client.InvalidKMSKey.InvalidState', message: 'the key is in an incorrect state' };
     const dead = [2, 3].map((slot) =>
       anInstance(slot, { phase: 'terminated', reason: 'ec2-terminated', publicKey: null, stateReason }),

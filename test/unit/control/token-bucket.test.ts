@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createTokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-it('lets a burst through at once and then keeps the rate', async () => {
+it('allows a burst at once and then keeps the rate', async () => {
   const clock = new VirtualClock();
   const take = createTokenBucket(clock, 5, 2);
   const times: number[] = [];
@@ -12,7 +12,7 @@ it('lets a burst through at once and then keeps the rate', async () => {
   expect(times).toEqual([0, 0, 0, 0, 0, 500, 1_000, 1_500, 2_000]);
 });
 
-it('fills up again while nobody calls', async () => {
+it('refills while there are no calls', async () => {
   const clock = new VirtualClock();
   const take = createTokenBucket(clock, 2, 1);
   await Promise.all([take(), take()]);
@@ -24,7 +24,7 @@ it('fills up again while nobody calls', async () => {
   expect(times).toEqual([2_000, 2_000, 3_000]);
 });
 
-it('F7: goes slower while AWS throttles, without a burst, and wins its rate back step by step', async () => {
+it('F7: slows down while AWS throttles, without a burst, and regains its rate in steps', async () => {
   const clock = new VirtualClock();
   const take = createTokenBucket(clock, 5, 2);
   const takenAt: number[] = [];

@@ -7,7 +7,7 @@ import { START_MS, aWorld, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 describe('Transfers', () => {
-  it('F12: asks on after the clock was set back, though what was given is of a time to come', async () => {
+  it('F12: continues after the clock was set back past the last transfer', async () => {
     const time = new VirtualClock(START_MS);
     const clock = new SkewedClock(time);
     const work = {

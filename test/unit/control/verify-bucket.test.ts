@@ -1,4 +1,4 @@
-/** What a manifest must agree with. */
+/** Checks of manifests and parts in the bucket. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
@@ -49,24 +49,24 @@ describe('A manifest', () => {
     expect(await differences([part(0), part(1)], [part(0), part(1)])).toEqual([]);
   });
 
-  it('does not agree when one of them waits to be loaded, or is not there', async () => {
+  it('does not agree when one of them is not loaded yet, or is missing', async () => {
     expect(await differences([part(0), part(1)], [part(0), part(1, 'seen')])).toEqual([
       'every part of a manifest is loaded',
     ]);
     expect(await differences([part(0), part(1)], [part(0)])).toEqual(['every part of a manifest is loaded']);
   });
 
-  it('agrees when one of them was put aside because it cannot be read', async () => {
+  it('agrees when one of them was set aside as unreadable', async () => {
     expect(await differences([part(0), part(1)], [part(0), part(1, 'failed')])).toEqual([]);
   });
 
-  it('does not agree when a part is loaded that it does not list', async () => {
+  it('does not agree when it does not list a loaded part', async () => {
     expect(await differences([part(0)], [part(0), part(1)])).toEqual([
       'every loaded part is in the manifest of its epoch',
     ]);
   });
 
-  it('may lack parts that were told before the journal was damaged', async () => {
+  it('may lack parts that were reported before the journal was damaged', async () => {
     expect(await differences([part(0)], [part(0), part(1)], { damaged: true })).toEqual([]);
   });
 });
@@ -76,7 +76,7 @@ describe('The parts', () => {
     const objects = new MemoryObjectStore();
     const sha256 = sha256Hex(bytes ?? new Uint8Array());
     const sizeBytes = bytes?.length ?? 0;
-    // Beyond the number of reads at once, so that one follows on another.
+    // More than are read in parallel.
     const whole = Array.from({ length: 20 }, (_, seq) => ({ ...part(seq), products: 3, sha256, sizeBytes }));
     for (const { key } of whole) if (bytes) await objects.putIfAbsent(key, bytes);
     const parts = whole.map((p, i) => (i === 13 ? { ...p, ...more } : p));
@@ -85,23 +85,23 @@ describe('The parts', () => {
   }
   const three = gzipSync('{"n":1}\n\n{"n":2}\n{"n":3}');
 
-  it('hold when each has its hash and as many lines as products', async () => {
+  it('are valid when each has its hash and one line per product', async () => {
     expect(await broken(three)).toEqual([]);
   });
 
-  it('do not hold when one has another number of lines or another hash', async () => {
+  it('are invalid when one has another number of lines or another hash', async () => {
     expect(await broken(three, { products: 4 })).toEqual([': 3 products, the ledger says 4']);
     expect(await broken(three, { sha256: '0'.repeat(64) })).toEqual(['does not have the hash in its name']);
   });
 
-  it('are not looked at when they were put aside, and found missing when they were not', async () => {
+  it('are not read when they were set aside, and are otherwise reported when missing', async () => {
     expect(await broken(three, { key: 'elsewhere', state: 'failed' })).toEqual([]);
     expect(await broken(three, { key: 'elsewhere' })).toEqual([expect.stringMatching(/no object elsewhere$/)]);
     expect(await broken(null)).toHaveLength(20);
   });
 
-  it('are read whatever size they claim at their end, and refused when they are no gzip', async () => {
-    // Two members: the last one's size is not that of the text.
+  it('are read whatever size their gzip trailer claims, and refused when they are not gzip', async () => {
+    // Two members: the trailer only has the size of the last one.
     const joined = Buffer.concat([gzipSync(`1\n${'x'.repeat(100_000)}\n`), gzipSync('3')]);
     expect(await broken(joined)).toEqual([]);
     for (const bytes of [Buffer.from('no'), Buffer.from('no gzip at all')])

@@ -47,18 +47,18 @@ async function verdict(more: Partial<VerifyFacts>) {
   return { differences: differences.map((d) => [d.check, d.expected, d.found]), notes };
 }
 
-describe('The proof of the rows', () => {
-  it('holds when the result table has as many rows of the run as its ledger', async () => {
+describe('The check of the rows', () => {
+  it('passes when the result table has as many rows of the run as its ledger', async () => {
     expect(await verdict({})).toEqual({ differences: [], notes: [] });
   });
 
-  it('holds when a later run has replaced some, and says so', async () => {
+  it('passes with a note when a later run has replaced some', async () => {
     const { differences, notes } = await verdict({ resultRows: 13, replacedRows: 7, overwritten: one('p1') });
     expect(differences).toEqual([]);
     expect(notes).toEqual(['1 products have been written again by a later run']);
   });
 
-  it('does not hold when rows are missing or strange', async () => {
+  it('fails when rows are missing or unexpected', async () => {
     const rows = 'the rows of the run in the result table are those of its parts';
     expect((await verdict({ resultRows: 19, rowsOff: one('p1') })).differences).toEqual([
       ['every stored product has as many rows as it gave', 'no exception', '1'],
@@ -71,7 +71,7 @@ describe('The proof of the rows', () => {
     ]);
   });
 
-  it('is not asked of a run that has published nothing', async () => {
+  it('is skipped for a run that has published nothing', async () => {
     expect(await verdict({ published: false, resultRows: 0 })).toEqual({
       differences: [],
       notes: ['nothing of this run is in the result table, so it was not compared'],

@@ -11,11 +11,11 @@ import type { World } from '../../../orchestrator/control/model/world.ts';
 import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
 
 const MINUTE_MS = 60_000;
-/** Marks an instance that is not heard any more. */
+/** Marks an instance that sends no more heartbeats. */
 const SILENT = 'silent';
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** A run of three instances; `site` and the length change what is patient. */
+/** A run of three instances; `hours` and `site` affect the stall limits. */
 function runOf(hours = 4, site: Partial<RunSettings['site']> = {}) {
   const run = aRun();
   const settings = { ...run.settings, site: { ...run.settings.site, ...site } };
@@ -24,7 +24,7 @@ function runOf(hours = 4, site: Partial<RunSettings['site']> = {}) {
 
 type Fleet = { instances?: InstanceRecord[]; change?: Partial<World> };
 
-/** Looks once a heartbeat for `minutes`; `at` says what the world is like then. What was told, and when the run was ended. */
+/** Observes the world of `at` once per heartbeat for `minutes`; returns the notes and when the run was ended. */
 function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet) {
   const progress = new ProgressWatch();
   const { heartbeatMs } = limitsOf(run);
@@ -48,7 +48,7 @@ function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet
   return { told, ended };
 }
 
-/** Three that crawl, all with this progress. */
+/** Three crawling instances with this progress. */
 function fleetOf(progress: Partial<InstanceRecord['progress'] & object>, change: Partial<InstanceRecord> = {}) {
   return [0, 1, 2].map((slot) =>
     anInstance(slot, {
@@ -64,7 +64,7 @@ const CALM = { told: [], ended: null };
 const lost: ActiveStallCauses = new Map([['lost-bucket', { sinceMs: START_MS, detail: 'bucket b: NoSuchBucket' }]]);
 
 describe('the watchdog', () => {
-  it('tells after two minutes without a page, and ends the run after fifteen', () => {
+  it('reports after two minutes without a page, and ends the run after fifteen', () => {
     const { told, ended } = watch(runOf(), 30, (minute) => served(Math.min(minute, 5)));
     expect(told).toHaveLength(1);
     expect(told[0]!.minute).toBeCloseTo(7, 0);
@@ -78,11 +78,11 @@ describe('the watchdog', () => {
     ['a very long interval', runOf(12, { intervalMs: 2 * MINUTE_MS }), 20 * MINUTE_MS, 40 * MINUTE_MS],
     ['a low rate for the whole fleet', runOf(4, { maxRatePerSecond: 0.1 }), 5 * MINUTE_MS, 15 * MINUTE_MS],
     ['a long interval in a short run', runOf(0.05, { intervalMs: 30_000 }), 90_000, 180_000],
-  ])('is as patient as %s asks', (_, run, alarmMs, endMs) => {
+  ])('adapts its limits to %s', (_, run, alarmMs, endMs) => {
     expect(stallLimits({ run, robots: ALLOW_ALL, instances: [] })).toEqual({ alarmMs, endMs });
   });
 
-  it('goes by the Crawl-delay in force, and by how long pages take', () => {
+  it('adapts its limits to the current Crawl-delay and to the page time', () => {
     const robots = { ...ALLOW_ALL, crawlDelayMs: 60_000 };
     expect(stallLimits({ run: runOf(), robots, instances: [] }).alarmMs).toBe(10 * MINUTE_MS);
     const slow = fleetOf({ pageMs: 50_000 });
@@ -90,20 +90,20 @@ describe('the watchdog', () => {
   });
 
   it.each<[string, World['run'], (minute: number) => Fleet]>([
-    ['a page every 30 s, as the interval asks', runOf(4, { intervalMs: 30_000 }), (m) => served(m * 2)],
+    ['a page every 30 s, as the interval requires', runOf(4, { intervalMs: 30_000 }), (m) => served(m * 2)],
     [
       'a Crawl-delay of four minutes',
       runOf(),
       (m) => ({ ...served(m / 4), change: { robots: { ...ALLOW_ALL, crawlDelayMs: 4 * MINUTE_MS } } }),
     ],
-    ['a slow shop: a page a minute', runOf(), (m) => served(m)],
+    ['a slow shop: one page per minute', runOf(), (m) => served(m)],
     [
-      'pages that are held until they are proven',
+      'pages whose results are held until they are proven',
       runOf(),
       (m) => ({ instances: fleetOf({ pending: 50, served: Math.floor(m) }) }),
     ],
     [
-      'only parts that come in',
+      'progress only in uploaded parts',
       runOf(),
       (m) => ({ change: { totals: { stored: 0, gone: 0, failed: 0, seen: Math.floor(m), loaded: 0 } } }),
     ],
@@ -118,12 +118,12 @@ describe('the watchdog', () => {
       }),
     ],
     [
-      'a site that asks all to wait (Retry-After)',
+      'a site that makes all instances wait (Retry-After)',
       runOf(),
       () => ({ instances: fleetOf({ pending: 50, restMs: 600_000 }) }),
     ],
     [
-      'products only where one waits as asked, the others through',
+      'products left only on one instance in Retry-After',
       runOf(),
       () => {
         const [first, ...others] = fleetOf({ pending: 0 });
@@ -135,7 +135,7 @@ describe('the watchdog', () => {
       },
     ],
     [
-      'everything crawled, uploads under way',
+      'everything crawled, uploads in progress',
       runOf(),
       () => ({
         instances: fleetOf({ pending: 0 }, { phase: 'uploading', sealed: true }),
@@ -143,7 +143,7 @@ describe('the watchdog', () => {
       }),
     ],
     [
-      'a fleet that is gone, its replacements booting',
+      'a lost fleet with booting replacements',
       runOf(),
       () => ({
         instances: fleetOf(
@@ -152,12 +152,12 @@ describe('the watchdog', () => {
         ),
       }),
     ],
-  ])('says nothing about %s', (_, run, at) => {
+  ])('does not report %s', (_, run, at) => {
     const { told, ended } = watch(run, 30, at);
     expect({ told, ended: ended?.reason === 'banned' ? null : ended }).toEqual(CALM);
   });
 
-  it('leaves an instance that has fallen silent to the limit of its own', () => {
+  it('leaves a silent instance to its own time limit', () => {
     const instances = [
       ...fleetOf({ pending: 9 }, { problem: SILENT }).slice(0, 1),
       ...fleetOf({ pending: 0 }).slice(1),
@@ -166,7 +166,7 @@ describe('the watchdog', () => {
     expect(watch(runOf(), 20, () => ({ instances, change: { work } })).told).toEqual([]);
   });
 
-  it('waits for a balancer that is made anew in mid-run', () => {
+  it('waits for a balancer that is recreated during the run', () => {
     const idle = fleetOf({ pending: 0, tried: 9, served: 9 });
     const without = { balancerActive: false, targets: new Map() };
     expect(watch(runOf(), 5, () => ({ instances: idle, change: without }))).toEqual(CALM);
@@ -174,16 +174,16 @@ describe('the watchdog', () => {
 
   it.each([
     ['a balancer that takes traffic after four minutes', { balancerActive: false, targets: new Map() }, {}, 0],
-    ['browsers that start', {}, { render: 'browser' as const }, 5],
+    ['starting browsers', {}, { render: 'browser' as const }, 5],
   ])('waits for %s before the first request', (_, change, site, pending) => {
     const run = runOf(4, site);
     const idle = () => ({ instances: fleetOf({ pending, assigned: pending, tried: 0 }), change });
     expect(watch(run, 5, idle)).toEqual(CALM);
-    // No longer than a boot takes.
+    // For at most the boot time.
     expect(watch(run, 12, idle).told).toHaveLength(1);
   });
 
-  it('does not count an outage of the database: no look was possible', () => {
+  it('does not count an outage of the database, when nothing could be observed', () => {
     const progress = new ProgressWatch();
     const world = (minute: number) =>
       aWorld({ run: runOf(), nowMs: START_MS + minute * MINUTE_MS, instances: fleetOf({ pending: 5 }) });
@@ -192,14 +192,14 @@ describe('the watchdog', () => {
     expect(stall!.ms).toBeLessThanOrEqual(30_000);
   });
 
-  it('begins anew in a main server that takes the run up', () => {
+  it('restarts in a main server that resumes the run', () => {
     const run = runOf();
     expect(watch(run, 14, () => served(3)).told).toHaveLength(1);
     const resumed = new ProgressWatch().look(aWorld({ run, nowMs: START_MS + HOUR_MS }), 0);
     expect(resumed).toEqual({ ms: 0, sinceMs: START_MS + HOUR_MS });
   });
 
-  it('tells a second time after progress and another stall', () => {
+  it('reports again after progress and another stall', () => {
     const { told } = watch(runOf(), 20, (m) => served(m < 10 ? 1 : 2));
     expect(told.map((t) => Math.round(t.minute))).toEqual([2, 12]);
   });
@@ -208,14 +208,14 @@ describe('the watchdog', () => {
     ['lost-bucket', 'bucket b: gone'],
     ['unreachable', 'http://lb: ENOTFOUND'],
     ['site-down', '30 of the last 50 requests'],
-  ] as const)('names %s as the cause, with what was seen and a remedy', (cause, detail) => {
+  ] as const)('names %s as the cause, with the evidence and a remedy', (cause, detail) => {
     const faults = new Map([[cause, { sinceMs: START_MS, detail }]]);
     const { told, ended } = watch(runOf(), 30, () => ({ change: { stallCauses: faults } }));
     expect(told[0]!.text).toContain(detail);
     expect(ended!.reason).toBe(cause);
   });
 
-  it('takes pages for no progress while their results cannot reach the bucket', () => {
+  it('does not count pages as progress while their results cannot reach the bucket', () => {
     const { ended } = watch(runOf(), 30, (m) => ({ ...served(m * 6), change: { stallCauses: lost } }));
     expect(ended!.reason).toBe('lost-bucket');
   });
@@ -229,7 +229,7 @@ describe('the watchdog', () => {
   });
 });
 
-describe('launches beside the plan', () => {
+describe('launches beyond the plan', () => {
   const late: World['forecast'] = {
     atMs: START_MS,
     end: { p50Ms: null, p95Ms: null, workers: [] },
@@ -247,11 +247,11 @@ describe('launches beside the plan', () => {
       }),
     ).filter((a) => a.kind === 'claim').length;
 
-  it('are made for a late run, and not for one that stands still or whose site is down', () => {
+  it('are made for a late run, but not for a stalled one or while the site is down', () => {
     expect(claims({})).toBeGreaterThan(0);
     expect(claims({ stall: { ms: 3 * MINUTE_MS, sinceMs: START_MS } })).toBe(0);
     expect(claims({ site: { slowdown: 2, detail: 'down', suspicion: null } })).toBe(0);
-    // Too few requests so far to call it down, and none of them has brought a page.
+    // Too few requests to treat the site as down, but none of them brought a page.
     expect(claims({ site: { slowdown: 1, detail: null, suspicion: '12 of the last 12 requests' } })).toBe(0);
     expect(claims({ site: { slowdown: 1, detail: null, suspicion: null } })).toBeGreaterThan(0);
   });

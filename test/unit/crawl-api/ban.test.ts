@@ -1,4 +1,4 @@
-/** What the crawl does when a site refuses its address: fault rows F28 and F29, and the loss of ancestor B's first crawl. */
+/** How the crawl reacts when a site refuses its address: fault rows F28 and F29, and the ban in ancestor B's first crawl. */
 import { describe, expect, it } from 'vitest';
 import type { PageResult, Reply } from '../../../crawl-api/fetch/page-result.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
@@ -44,14 +44,14 @@ const challengeByHeader = withReply(fine('/p'), { headers: { 'cf-mitigated': 'ch
 describe('F28: a ban', () => {
   it.each<[string, PageResult]>([
     ['403', refused(403)],
-    ['a 302 to a page that checks', toElsewhere('/verify?x=1')],
+    ['a 302 to a verification page', toElsewhere('/verify?x=1')],
     ['a 302 to the front page', toElsewhere('/')],
     ['a 302 to another site', toElsewhere('http://validate.example.net/')],
     ['a 503 without Retry-After', refused(503)],
-    ['a 200 that is one line of script', shell],
+    ['a 200 with a single line of script', shell],
     ['a captcha', odd('<div class="g-recaptcha"></div>')],
     ['a challenge under 404', challengeUnder404],
-  ])('by %s is confirmed by one request for a canary page, and no other leaves', async (_what, ban) => {
+  ])('by %s is confirmed by one request for a canary page, and no other request is sent', async (_what, ban) => {
     const w = await world();
     const scene = await createScene(w, banAfter(4, ban));
     await scene.run(60_000);
@@ -73,8 +73,8 @@ describe('F28: a ban', () => {
 
   it.each<[string, PageResult]>([
     ['429 without Retry-After', refused(429)],
-    ['a header that only a challenge has', challengeByHeader],
-  ])('by %s is beyond doubt: nobody is asked', async (_what, ban) => {
+    ['a challenge header', challengeByHeader],
+  ])('by %s is certain: no canary page is fetched', async (_what, ban) => {
     const w = await world();
     const scene = await createScene(w, banAfter(4, ban), { canaries: [canary] });
     await scene.run(60_000);
@@ -83,7 +83,7 @@ describe('F28: a ban', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, gone: 0, failed: 0, pending: 6 });
   });
 
-  it('before any page was right is seen at the second refusal', async () => {
+  it('before any right page is detected at the second refusal', async () => {
     const w = await world();
     const scene = await createScene(w, banAfter(0, refused(403)));
     await scene.run(60_000);
@@ -92,7 +92,7 @@ describe('F28: a ban', () => {
     expect(w.queue.state.heldCount).toBe(0);
   });
 
-  it('makes no product gone that came before it, and gives it back', async () => {
+  it('leaves unproven gone products pending', async () => {
     const w = await world();
     let served = 0;
     const site: Site = (path) => (++served <= 2 ? fine(path) : served <= 5 ? notFound : refused(403));
@@ -102,7 +102,7 @@ describe('F28: a ban', () => {
     expect(w.queue.state.pendingCount).toBe(8);
   });
 
-  it('ends after its cool-down, and the crawl goes on where it was, at the pace', async () => {
+  it('ends after its cool-down, and the crawl continues at its pace', async () => {
     const w = await world(6);
     let served = 0;
     const scene = await createScene(w, (path) => (++served > 3 && served <= 5 ? refused(403) : fine(path)), {
@@ -118,7 +118,7 @@ describe('F28: a ban', () => {
     expect(scene.starts[5]!.at - scene.starts[4]!.at).toBeGreaterThanOrEqual(600_000);
   });
 
-  it('survives a restart: the next process sends nothing before the cool-down is over', async () => {
+  it('survives a restart: the next process sends no request before the cool-down is over', async () => {
     const w = await world();
     const first = await createScene(w, banAfter(2, shell));
     await first.run(20_000);
@@ -137,7 +137,7 @@ describe('F28: a ban', () => {
     expect(second.starts.length).toBeGreaterThan(0);
   });
 
-  it('refuses offers as long as it lasts', async () => {
+  it('refuses offers while it lasts', async () => {
     const w = await world(10, false);
     let served = 0;
     const scene = await createScene(w, (path) => (++served === 2 ? refused(429) : fine(path)));
@@ -148,7 +148,7 @@ describe('F28: a ban', () => {
     expect(await w.queue.offer(offer)).toMatchObject({ taken: true });
   });
 
-  it('ends with the drain of the run; what is not crawled gets no outcome', async () => {
+  it('ends with the drain of the run; uncrawled products get no outcome', async () => {
     const w = await world();
     const scene = await createScene(w, banAfter(2, shell));
     await scene.run(20_000);
@@ -161,13 +161,13 @@ describe('F28: a ban', () => {
 });
 
 describe('an ordinary page that looks like a ban', () => {
-  /** A discontinued product that sends its reader elsewhere, as shops do. */
+  /** A discontinued product that redirects elsewhere, as shops do. */
   const oddOne =
     (id: string): Site =>
     (path) =>
       path.endsWith(`/${id}`) ? shell : fine(path);
 
-  it('fails alone and is asked for once, where a canary is right', async () => {
+  it('fails alone and is requested once, where a canary is right', async () => {
     const w = await world(6);
     const scene = await createScene(w, oddOne('p3'), { canaries: [canary] });
     await scene.run(60_000);
@@ -182,7 +182,7 @@ describe('an ordinary page that looks like a ban', () => {
     expect(w.queue.state.incident).toBeNull();
   });
 
-  it('fails alone where the product stored last is right', async () => {
+  it('fails alone where the last stored product is right', async () => {
     const w = await world(4);
     const scene = await createScene(w, oddOne('p2'));
     await scene.run(60_000);
@@ -190,7 +190,7 @@ describe('an ordinary page that looks like a ban', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 1, pending: 0 });
   });
 
-  it('is asked about at the page that the fleet has stored, before this instance has stored one', async () => {
+  it('is checked with a page stored by another instance before this instance has stored one', async () => {
     const w = await world(3);
     const scene = await createScene(w, oddOne('p1'));
     await scene.follow({ canaryPage: 'f9' });
@@ -199,7 +199,7 @@ describe('an ordinary page that looks like a ban', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, canaries: 1 });
   });
 
-  it('is a ban like any other where the page of the fleet is refused, too', async () => {
+  it('is a ban where the page stored by another instance is refused too', async () => {
     const w = await world(3);
     const scene = await createScene(w, () => shell);
     await scene.follow({ canaryPage: 'f9' });
@@ -208,7 +208,7 @@ describe('an ordinary page that looks like a ban', () => {
     expect(w.queue.state.incident).toMatchObject({ verdict: 'banned', evidence: { rule: 'script-shell' } });
   });
 
-  it('bans nothing by itself where nothing is known, however often it comes', async () => {
+  it('is no ban on its own without a canary page, however often it occurs', async () => {
     const w = await world(1);
     const scene = await createScene(w, oddOne('p1'));
     await scene.run(60_000);
@@ -218,7 +218,7 @@ describe('an ordinary page that looks like a ban', () => {
 });
 
 describe('the release of a banned instance', () => {
-  it('forgets what is not crawled once the rest is in the bucket, and takes the same products again', async () => {
+  it('drops uncrawled products once the rest is in the bucket, and accepts the same products again', async () => {
     const w = await world(6, false);
     let served = 0;
     const scene = await createScene(w, (path) => (++served === 4 ? refused(429) : fine(path)), { coolDownMs: 60_000 });
@@ -242,7 +242,7 @@ describe('the release of a banned instance', () => {
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p4', 'p5', 'p6']);
   });
 
-  it('takes the very same chunk again', async () => {
+  it('accepts the same chunk again', async () => {
     const w = await world(3, false);
     w.queue.release();
     await give(w.queue, '1-1', 1, 3);
@@ -250,8 +250,8 @@ describe('the release of a banned instance', () => {
   });
 });
 
-describe('a page that is odd, or refused for itself', () => {
-  it('stands as it is when a canary page is fine', async () => {
+describe('a page that is odd, or refused individually', () => {
+  it('keeps its result when a canary page is fine', async () => {
     const w = await world(5);
     const scene = await createScene(w, (path) => (path === '/p3' ? refused(403) : fine(path)));
     await scene.run(60_000);
@@ -261,16 +261,16 @@ describe('a page that is odd, or refused for itself', () => {
     expect(results(w.journal).at(-1)).toMatchObject({ attempts: 2, evidence: { rule: 'status-403', status: 403 } });
   });
 
-  it('leads to a question only when three came in a row', async () => {
+  it('leads to a canary request only after three in a row', async () => {
     const w = await world(9);
     const scene = await createScene(w, (path) => (/p[36]$/.test(path) ? odd() : fine(path)));
     await scene.run(60_000);
     expect(w.queue.progress(null)).toMatchObject({ stored: 7, failed: 2 });
-    // The second tries are the last pages of the shard: one canary page proves that they can be believed.
+    // The second attempts are the last pages of the shard: one canary page confirms them.
     expect(w.queue.state.canaries).toBe(1);
   });
 
-  it('with the canary page odd, too, stops the crawl until the main server has decided', async () => {
+  it('with an odd canary page stops the crawl until the main server has decided', async () => {
     const w = await world(10, false);
     const scene = await createScene(w, banAfter(3, odd()));
     await scene.run(60_000);
@@ -289,7 +289,7 @@ describe('a page that is odd, or refused for itself', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 0, gone: 0 });
   });
 
-  it('goes on when the main server says that the address is fine', async () => {
+  it('continues when the main server decides that the address is fine', async () => {
     const w = await world(8);
     let served = 0;
     const scene = await createScene(w, (path) => (++served > 3 && served <= 7 ? odd() : fine(path)));
@@ -300,7 +300,7 @@ describe('a page that is odd, or refused for itself', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 8 });
   });
 
-  it('is not stored when it gives none of its fields', async () => {
+  it('is not stored without a value in any field', async () => {
     const w = await world(1);
     const scene = await createScene(w, () => fine('/p1', { t: null }));
     await scene.run(60_000);
@@ -309,7 +309,7 @@ describe('a page that is odd, or refused for itself', () => {
 });
 
 describe('canary pages', () => {
-  it('are the configured canaries, whose values must fit', async () => {
+  it('are the configured canaries, whose values must match', async () => {
     const w = await world(3);
     const site: Site = (path) => (path === '/p1' ? refused(403) : fine(path, { t: 'other' }));
     const scene = await createScene(w, site, { canaries: [canary] });
@@ -318,7 +318,7 @@ describe('canary pages', () => {
     expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
   });
 
-  it('are the product stored last when a canary differs; when that is right, the canary is out of date', async () => {
+  it('are the last stored product when a canary differs; when that product is right, the canary is out of date', async () => {
     const w = await world(5);
     const site: Site = (path) => (path === '/p3' ? refused(403) : fine(path, { t: path === '/c1' ? 'renamed' : path }));
     const scene = await createScene(w, site, { canaries: [canary] });
@@ -329,7 +329,7 @@ describe('canary pages', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, failed: 1 });
   });
 
-  it('count as bad when the product stored last is not right either; the canary is not to blame', async () => {
+  it('count as bad when the last stored product is not right either; the canary is not out of date', async () => {
     const w = await world(5);
     let served = 0;
     const site: Site = (path) => (++served > 2 ? odd() : fine(path));
@@ -339,7 +339,7 @@ describe('canary pages', () => {
     expect(scene.knownPages.problem).toBeNull();
   });
 
-  it('are asked again when they give no answer, three times at most', async () => {
+  it('are requested at most three times without an answer', async () => {
     const w = await world(3);
     const site: Site = (path) => (path === '/p1' ? refused(403) : broken());
     const scene = await createScene(w, site, { canaries: [canary] });
@@ -348,7 +348,7 @@ describe('canary pages', () => {
     expect(w.queue.state.incident?.verdict).toBe('suspect');
   });
 
-  it('prove products that are gone at the end of the shard', async () => {
+  it('confirm gone products at the end of the shard', async () => {
     const w = await world(4);
     const scene = await createScene(w, (path) => (/p[34]$/.test(path) ? notFound : fine(path)));
     await scene.run(60_000);
@@ -357,7 +357,7 @@ describe('canary pages', () => {
     expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 gone', 'p4 gone']);
   });
 
-  it('that there are none of leave no choice but to believe the site', async () => {
+  it('are not needed where none exist: the site is believed', async () => {
     const w = await world(3);
     const scene = await createScene(w, () => notFound);
     await scene.run(60_000);
@@ -365,7 +365,7 @@ describe('canary pages', () => {
     expect(outcomes(w.journal)).toEqual(['p1 gone', 'p2 gone', 'p3 gone']);
   });
 
-  it('are asked before the seal when nothing else comes', async () => {
+  it('are requested before the seal when nothing else arrives', async () => {
     const w = await world(2, false);
     const scene = await createScene(w, (path) => (path === '/p2' ? notFound : fine(path)));
     await scene.run(4_000);
@@ -374,7 +374,7 @@ describe('canary pages', () => {
     expect(w.queue.progress(null)).toMatchObject({ pending: 0, gone: 1 });
   });
 
-  it('do not come too late: unproven products get no outcome at the deadline', async () => {
+  it('are not requested past the deadline: unproven products get no outcome', async () => {
     const w = createQueue();
     await give(w.queue, '1-1', 1, 3, { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
     const scene = await createScene(w, (path) => (path === '/p1' ? fine(path) : notFound));
@@ -386,7 +386,7 @@ describe('canary pages', () => {
 });
 
 describe('F28: a ban by 404 from the first request on', () => {
-  it('deletes nothing: the main server is asked, before the seal too', async () => {
+  it('marks no product gone: the main server decides, also before the seal', async () => {
     for (const sealed of [true, false]) {
       const w = await world(10, sealed);
       const scene = await createScene(w, () => notFound);
@@ -397,7 +397,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     }
   });
 
-  it('is one when the main server says so: the products are pending again', async () => {
+  it('is confirmed by the main server: the products are pending again', async () => {
     const w = await world();
     const scene = await createScene(w, () => notFound);
     await scene.run(60_000);
@@ -405,7 +405,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     expect(w.queue.state).toMatchObject({ pendingCount: 10, heldCount: 0 });
   });
 
-  it('is none when the main server says so: the site is believed', async () => {
+  it('is rejected by the main server: the site is believed', async () => {
     const w = await world();
     const scene = await createScene(w, () => notFound);
     await scene.run(60_000);
@@ -415,7 +415,7 @@ describe('F28: a ban by 404 from the first request on', () => {
     expect(w.queue.progress(null)).toMatchObject({ gone: 10, pending: 0 });
   });
 
-  it('is seen by a canary', async () => {
+  it('is detected by a canary', async () => {
     const w = await world();
     const scene = await createScene(w, () => notFound, { canaries: [canary] });
     await scene.run(60_000);
@@ -425,7 +425,7 @@ describe('F28: a ban by 404 from the first request on', () => {
 });
 
 describe('F29: Retry-After', () => {
-  it('pauses the address, after which the product is tried again', async () => {
+  it('pauses the address, and afterwards the product is retried', async () => {
     const w = await world(3);
     const scene = await createScene(w, (path, tries) =>
       path === '/p2' && tries === 1 ? refused(429, 30_000) : fine(path),
@@ -436,7 +436,7 @@ describe('F29: Retry-After', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 3, failed: 0 });
   });
 
-  it('is honoured by the next process, too', async () => {
+  it('is honoured by the next process too', async () => {
     const w = await world(3);
     const first = await createScene(w, () => refused(503, 300_000));
     await first.run(1_000);
@@ -449,7 +449,7 @@ describe('F29: Retry-After', () => {
     expect(urls(second)[0]).toBe('p1');
   });
 
-  it('three times for the same product fails it', async () => {
+  it('fails a product at the third time', async () => {
     const w = await world(2);
     const scene = await createScene(w, (path) => (path === '/p1' ? refused(503, 5_000) : fine(path)));
     await scene.run(120_000);
@@ -457,7 +457,7 @@ describe('F29: Retry-After', () => {
     expect(outcomes(w.journal)).toEqual(['p2 stored', 'p1 http-status']);
   });
 
-  it('of a canary page counts as no answer: three of them, each after its pause, are a suspicion', async () => {
+  it('of a canary page counts as no answer: three of them, each followed by its pause, raise a suspicion', async () => {
     const w = await world();
     const site: Site = (path) => (path === '/p2' ? refused(403) : path === '/c1' ? refused(503, 5_000) : fine(path));
     const scene = await createScene(w, site, { canaries: [canary] });
@@ -479,7 +479,7 @@ describe('F29: Retry-After', () => {
 });
 
 describe('a suspicion', () => {
-  it('is a matter for orders: none of them ends a ban', async () => {
+  it('is decided by orders, which never end a ban', async () => {
     const w = await world();
     const scene = await createScene(w, banAfter(1, shell));
     await scene.run(10_000);
@@ -490,23 +490,23 @@ describe('a suspicion', () => {
   });
 });
 
-describe('a ban page with a heading of its own', () => {
+describe('a ban page with its own heading', () => {
   const full = { t: 'a title', price: 3, brand: 'Acme' };
 
-  it('is not stored once the pages have shown what they usually have', async () => {
+  it('is not stored once the usual fields of the pages are known', async () => {
     const w = await world(20);
     let served = 0;
     const scene = await createScene(w, (path) =>
       fine(path, ++served <= 12 ? full : { t: 'Busy', price: null, brand: null }),
     );
     await scene.run(120_000);
-    // Three thin pages, then the page that was right last.
+    // Three thin pages, then the last right page.
     expect(urls(scene).slice(12)).toEqual(['p13', 'p14', 'p15', 'p12']);
     expect(w.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'values-missing' } });
     expect(w.queue.progress(null)).toMatchObject({ stored: 12, pending: 8 });
   });
 
-  it('is told from products that just have less, which are stored', async () => {
+  it('is distinguished from products with fewer fields, which are stored', async () => {
     const w = await world(30);
     const isThin = (path: string): boolean => Number(path.slice(2)) > 12;
     const scene = await createScene(w, (path) =>
@@ -517,11 +517,11 @@ describe('a ban page with a heading of its own', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 30, canaries: 1 });
   });
 
-  describe('is told from a single product that just has less', () => {
+  describe('is distinguished from a single product with fewer fields', () => {
     const less = { t: 'sold out', price: null, brand: null };
     const LESS = 'half of the fields that pages of this site usually fill have no value';
 
-    it('by a second look and a canary page: it is stored', async () => {
+    it('by a second fetch and a canary page: it is stored', async () => {
       const w = await world(40);
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
       await scene.run(120_000);
@@ -531,7 +531,7 @@ describe('a ban page with a heading of its own', () => {
       expect(results(w.journal).at(-1)).toMatchObject({ id: 'p20', attempts: 2, rows: [{ row: less }] });
     });
 
-    it('by looks that both had less: a passing page is not stored', async () => {
+    it('only by two fetches with fewer fields: a transient page is not stored', async () => {
       const w = await world(40);
       const scene = await createScene(w, (path, tries) =>
         path !== '/p20' ? fine(path, full) : tries === 1 ? broken() : fine(path, less),
@@ -542,7 +542,7 @@ describe('a ban page with a heading of its own', () => {
     });
 
     it.each<[string, PageResult, string]>([
-      ['has less, too', fine('/', less), 'suspect'],
+      ['has fewer fields too', fine('/', less), 'suspect'],
       ['is missing', notFound, 'suspect'],
       ['is refused', refused(403), 'banned'],
       ['gives no answer', broken(), 'suspect'],
@@ -557,7 +557,7 @@ describe('a ban page with a heading of its own', () => {
       expect(w.queue.state.heldCount).toBe(0);
     });
 
-    it('which is failed when robots.txt lets nobody ask for a canary page', async () => {
+    it('which fails when robots.txt forbids every canary page', async () => {
       const w = createQueue();
       await give(w.queue, '1-1', 1, 41, { robots: robots() });
       const site: Site = (path, tries) =>
@@ -569,14 +569,14 @@ describe('a ban page with a heading of its own', () => {
         robots: robots({ version: 'v2', access: 'rules', rules: [{ allow: false, pattern: '/p40' }] }),
       });
       await scene.run(60_000);
-      // The page that is right after it proves other results, but not this one.
+      // The right page after it confirms other results, but not this one.
       expect(urls(scene).slice(41)).toEqual(['p20', 'p41']);
       expect(scene.end()).toBe('finished');
       expect(outcomes(w.journal).slice(-2)).toEqual(['p41 stored', 'p20 parse']);
       expect(results(w.journal).at(-1)).toMatchObject({ attempts: 2, detail: LESS });
     });
 
-    it('which is failed when there is no time for the second look', async () => {
+    it('which fails when there is no time for the second fetch', async () => {
       const w = createQueue();
       await give(w.queue, '1-1', 1, 30, { deadline: new Date(START_MS + 25_000).toISOString() });
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
@@ -586,7 +586,7 @@ describe('a ban page with a heading of its own', () => {
     });
   });
 
-  describe('with fields that only further pages have', () => {
+  describe('with fields that are only on further pages', () => {
     const reviews = (path: string): string => `http://shop.example${path}/reviews`;
     const site =
       (own: Site): Site =>
@@ -597,7 +597,7 @@ describe('a ban page with a heading of its own', () => {
     const first = (path: string): PageResult =>
       fine(path, { t: 'a', price: 3, rating: null, brand: null }, [reviews(path)]);
 
-    it('is told from a canary page, of which those are asked for, too', async () => {
+    it('is distinguished from a canary page, whose further pages are fetched too', async () => {
       const w = await world(20);
       const scene = await createScene(
         w,
@@ -610,7 +610,7 @@ describe('a ban page with a heading of its own', () => {
       expect(w.queue.progress(null)).toMatchObject({ stored: 19, failed: 1, pending: 0 });
     });
 
-    it('is none that a canary page may be: it is suspect', async () => {
+    it('does not pass as a canary page: it is suspect', async () => {
       const w = await world(20);
       let isBan = false;
       const scene = await createScene(

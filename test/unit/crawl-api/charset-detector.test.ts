@@ -1,4 +1,4 @@
-/** The first page that needs the detector waits for it to be loaded. */
+/** The first page that needs the detector waits until it is loaded. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { TextReader } from '../../../crawl-api/fetch/text-reader.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
@@ -25,7 +25,7 @@ async function openReader(): Promise<{
   return { reader, got, ready: ready.promise, ended: ended.promise };
 }
 
-it('gives a short page once the detector is there', async () => {
+it('decodes a short page once the detector is loaded', async () => {
   const { reader, got, ended } = await openReader();
   expect(reader.push(bytes)).toBe(true);
   reader.end();
@@ -34,7 +34,7 @@ it('gives a short page once the detector is there', async () => {
   expect(got.join('')).toBe(text);
 });
 
-it('asks the sender of a long page to wait, and loses nothing that comes all the same', async () => {
+it('applies back-pressure to a long page, and keeps data that arrives anyway', async () => {
   const { reader, got, ready, ended } = await openReader();
   const half = Buffer.concat(Array<Buffer>(1_000).fill(bytes));
   expect(reader.push(half)).toBe(false);
@@ -47,7 +47,7 @@ it('asks the sender of a long page to wait, and loses nothing that comes all the
   expect(got.join('')).toBe(text.repeat(2_001));
 });
 
-it('tells what it has while it waits', async () => {
+it('shows the text so far while it waits', async () => {
   const { reader } = await openReader();
   reader.push(Buffer.from('<p>Access denied'));
   expect(reader.peek()).toBe('<p>Access denied');

@@ -1,4 +1,4 @@
-/** One text in each encoding that shops use, as `iconv` writes it. */
+/** One text in each encoding that shops use, encoded with `iconv`. */
 
 export interface CharsetSample {
   charset: string;

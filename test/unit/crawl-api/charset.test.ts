@@ -3,7 +3,7 @@ import { loadDetector, TextReader } from '../../../crawl-api/fetch/text-reader.t
 import { metaCharset } from '../../../crawl-api/fetch/charset-labels.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
 
-// As in an instance after the first page that needs it; charset-detector.test.ts has that first page.
+// As on an instance after the first page that needs it; charset-detector.test.ts covers that first page.
 beforeAll(async () => void (await loadDetector()));
 
 function read(contentType: string, bytes: Buffer, piece = 1_000_000): string {
@@ -26,7 +26,7 @@ const euc = Buffer.from([0xc6, 0xfc, 0xcb, 0xdc]);
 
 describe('the charset of a page', () => {
   it.each<[string, string, Buffer, string]>([
-    ['UTF-8 when nothing says otherwise', 'text/html', join('<p>日本'), '<p>日本'],
+    ['UTF-8 by default', 'text/html', join('<p>日本'), '<p>日本'],
     ['the header', 'text/html; charset=Shift_JIS', join('<p>', sjis), '<p>日本'],
     ['the header in quotes', 'text/html; x=y; charset="EUC-JP"', join('<p>', euc), '<p>日本'],
     ['the header with another space', 'text/html; Charset = euc-jp ;x', join('<p>', euc), '<p>日本'],
@@ -61,12 +61,12 @@ describe('the charset of a page', () => {
       join('<meta charset=shift_jis>日本'),
       '<meta charset=shift_jis>日本',
     ],
-    ['a mark before the header', 'text/html; charset=shift_jis', join('\uFEFF日本'), '日本'],
-    ['UTF-16 by its mark', 'text/html', Buffer.from('\uFEFF日本', 'utf16le'), '日本'],
+    ['a BOM before the header', 'text/html; charset=shift_jis', join('\uFEFF日本'), '日本'],
+    ['UTF-16 by its BOM', 'text/html', Buffer.from('\uFEFF日本', 'utf16le'), '日本'],
     ['UTF-16 by the header', 'text/html; charset=utf-16le', Buffer.from('<p>日本', 'utf16le'), '<p>日本'],
-    ['an unknown label is none', 'text/html; charset=klingon', join('日本'), '日本'],
+    ['an unknown label is ignored', 'text/html; charset=klingon', join('日本'), '日本'],
     [
-      'a meta that says UTF-16 means UTF-8',
+      'UTF-8 for a meta element with UTF-16',
       'text/html',
       join('<meta charset=utf-16>日本'),
       '<meta charset=utf-16>日本',
@@ -87,43 +87,43 @@ describe('the charset of a page', () => {
     it.each([
       ['by header', `text/html; charset=${charset}`, ''],
       ['by meta', 'text/html', `<meta charset="${charset}">`],
-      ['by a meta that comes late', 'text/html', `${'<script></script>'.repeat(500)}<meta charset=${charset}>`],
-      ['by meta, under a header that says UTF-8', 'text/html; charset=utf-8', `<meta charset=${charset}>`],
+      ['by a late meta', 'text/html', `${'<script></script>'.repeat(500)}<meta charset=${charset}>`],
+      ['by meta, despite a header with UTF-8', 'text/html; charset=utf-8', `<meta charset=${charset}>`],
     ])('%s', (_how, contentType, before) => {
       expect(read(contentType, join(before, body))).toBe(before + expected);
       expect(read(contentType, join(before, body), 7)).toBe(before + expected);
     });
 
-    it('in a page longer than what decides, with characters across the pieces', () => {
+    it('in a page longer than the detection window, with characters split across pieces', () => {
       const long = Buffer.concat(Array<Buffer>(1_000).fill(body));
       expect(read(`text/html; charset=${charset}`, long, 4_093)).toBe(expected.repeat(1_000));
     });
   });
 
-  // Neighbours such as windows-1250 and -1252 differ in few letters, so only what letters can tell is tried.
+  // Neighbours such as windows-1250 and -1252 differ in few letters, so only distinguishable charsets are tested.
   const detectable = CHARSET_SAMPLES.filter(
     ({ charset }) => !['windows-1253', 'windows-1254', 'windows-1256', 'gb18030'].includes(charset),
   );
 
-  it.each(detectable)('$charset is recognised by its letters where nothing or the wrong thing is said', (sample) => {
+  it.each(detectable)('$charset is recognised by its letters where the declaration is missing or wrong', (sample) => {
     const body = join('<html><body><p class="price">', sample.bytes, '</p></body></html>');
     for (const contentType of ['text/html', 'text/html; charset=utf-8', 'text/html; charset=klingon'])
       expect(read(contentType, body)).toContain(sample.text);
   });
 
-  it('is UTF-8 under a header that says latin1, when it can be nothing else', () => {
+  it('is UTF-8 despite a latin1 header, when it can be nothing else', () => {
     expect(read('text/html; charset=iso-8859-1', join('<p>日本のお茶'))).toBe('<p>日本のお茶');
     expect(read('text/html; charset=iso-8859-1', join('<meta charset=utf-8>é'))).toContain('é');
   });
 
-  it('stays UTF-8 when the shop has cut a text in the middle of a character', () => {
+  it('stays UTF-8 when the shop has truncated a text within a character', () => {
     const text = '<p>静岡のお茶はとてもおいしい';
     expect(read('text/html; charset=utf-8', join(text, Buffer.from([0xe6, 0x97]), '<p>次'))).toBe(`${text}\uFFFD<p>次`);
     expect(read('text/html', join(text, Buffer.from([0xe6, 0x97])))).toBe(`${text}\uFFFD`);
   });
 
   it.each([65_534, 65_535, 65_536, 65_537])(
-    'is UTF-8 when a character lies across byte %i, where it is decided',
+    'is UTF-8 when a character lies across byte %i, the end of the detection window',
     (at) => {
       const text = `${' '.repeat(at - 1)}茶${'é'.repeat(10)}`;
       expect(read('text/html', join(text))).toBe(text);
@@ -133,10 +133,10 @@ describe('the charset of a page', () => {
 
 describe('the search for a declaration', () => {
   it.each(['<', '<!--', '<meta ', '<meta charset', '<meta charset=', '<!-- --><meta', '<?xml ', ' '])(
-    'takes linear time over %j again and again',
+    'takes linear time over repeated %j',
     (piece) => {
       const bytes = Buffer.alloc(65_536, piece);
-      // The processor's time: that others have it meanwhile says nothing.
+      // CPU time, which is independent of other load.
       const start = process.threadCpuUsage();
       expect(metaCharset(bytes)).toBeNull();
       const { user, system } = process.threadCpuUsage(start);

@@ -16,7 +16,7 @@ const random = seededRandom(3);
 const never = new AbortController().signal;
 
 describe('backoffMs', () => {
-  it('doubles with jitter and has a ceiling', () => {
+  it('doubles with jitter up to a ceiling', () => {
     const limits = { firstMs: 100, maxMs: 1_000 };
     for (let failures = 0; failures < 50; failures++) {
       const full = Math.min(1_000, 100 * 2 ** failures);
@@ -42,14 +42,14 @@ describe('sayHello', () => {
     };
   }
 
-  it.each([403, 409])('gives up for good at %i', async (status) => {
+  it.each([403, 409])('gives up permanently at %i', async (status) => {
     const clock = new VirtualClock(START_MS);
     const main = client([status]);
     expect(await sayHello(main, hello, { clock, random, log: silentLog }, never)).toBe('refused');
     expect(main.tries()).toBe(1);
   });
 
-  it('goes on through lost replies, 425 and 5xx until it is accepted', async () => {
+  it('retries after lost replies, 425 and 5xx until it is accepted', async () => {
     const clock = new VirtualClock(START_MS);
     const main = client(['lost', 425, 500, 503, 'lost', 200]);
     const answer = sayHello(main, hello, { clock, random, log: silentLog }, never);
@@ -58,7 +58,7 @@ describe('sayHello', () => {
     expect(main.tries()).toBe(6);
   });
 
-  it('stops when told to', async () => {
+  it('stops on abort', async () => {
     const clock = new VirtualClock(START_MS);
     const stop = new AbortController();
     const answer = sayHello(client(['lost']), hello, { clock, random, log: silentLog }, stop.signal);
@@ -101,7 +101,7 @@ describe('the heartbeat loop', () => {
     ...changes,
   });
 
-  it('speaks every interval, and at once when something changes', async () => {
+  it('sends a heartbeat every interval, and immediately after a change', async () => {
     const { clock, loop, sentAt, followed, end } = createLoop(async () => good());
     await clock.advance(2_500);
     expect(sentAt).toEqual([0, 1_000, 2_000]);
@@ -112,7 +112,7 @@ describe('the heartbeat loop', () => {
     await end();
   });
 
-  it('never has two under way; what changed meanwhile goes into one more', async () => {
+  it('never has two in flight; changes in between lead to one more', async () => {
     const { clock, loop, sentAt, end } = createLoop(async (time) => {
       await time.sleep(300);
       return good();
@@ -139,7 +139,7 @@ describe('the heartbeat loop', () => {
     await end();
   });
 
-  it('is not hurried by news while the main server has an open incident', async () => {
+  it('sends no early heartbeat while the main server has an open incident', async () => {
     const { clock, loop, sentAt, end } = createLoop(async () => {
       throw new Error('ECONNREFUSED');
     });
@@ -165,7 +165,7 @@ describe('the state folder', () => {
     for (const folder of folders.splice(0)) fs.rmSync(folder, { recursive: true, force: true });
   });
 
-  it('keeps its key pair over a restart, readable by its own user only', () => {
+  it('keeps its key pair across a restart, readable only by its own user', () => {
     const folder = base();
     const first = new StateFolder(folder, owner, START_MS);
     const again = new StateFolder(folder, owner, START_MS);
@@ -191,7 +191,7 @@ describe('the state folder', () => {
     expect(new StateFolder(folder, owner, START_MS).helloAccepted).toBe(true);
   });
 
-  it('gives counters that only grow, over restarts and clocks that are set back', () => {
+  it('returns increasing counters across restarts and clock steps back', () => {
     const folder = base();
     let last = 0;
     for (const nowMs of [START_MS, START_MS + 5, START_MS - 3_600_000, START_MS + 60_000, 0]) {
@@ -205,10 +205,10 @@ describe('the state folder', () => {
     expect(Number.isSafeInteger(last)).toBe(true);
   });
 
-  it('gives counters on a full disk, and writes them down as soon as it can', () => {
+  it('returns counters on a full disk, and stores them as soon as it can', () => {
     const folder = base();
     const state = new StateFolder(folder, owner, START_MS);
-    // Stands for the disk: what is not a file cannot be written.
+    // Simulates a full disk: a folder cannot be written as a file.
     const blocker = path.join(path.dirname(state.journalPath), 'counter.new');
     fs.mkdirSync(blocker);
     expect([state.nextCounter(), state.nextCounter()]).toEqual([START_MS + 1, START_MS + 2]);

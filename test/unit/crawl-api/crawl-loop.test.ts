@@ -24,7 +24,7 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('finished');
   });
 
-  it('keeps the interval after a page that takes longer than it', async () => {
+  it('keeps the interval after a page that takes longer than the interval', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
     const scene = await createScene(world, () => page, { pageMs: 3_000 });
@@ -47,7 +47,7 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('finished');
   });
 
-  it('tries a product that failed once more at the end of the shard, and only the second result counts', async () => {
+  it('retries a failed product once at the end of the shard, and only the second result counts', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
     const bad = refused(500);
@@ -64,7 +64,7 @@ describe('the crawl loop', () => {
     ]);
   });
 
-  it('tries failed products again before the seal only when nothing has come for a while', async () => {
+  it('retries failed products before the seal only when no chunk has arrived for a while', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 1);
     const bad = broken();
@@ -75,7 +75,7 @@ describe('the crawl loop', () => {
     expect(urls(scene)).toEqual(['p1', 'p1']);
   });
 
-  it('keeps the pace towards a shop that takes no connection', async () => {
+  it('keeps the pace when the shop accepts no connection', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 100);
     let tries = 0;
@@ -86,7 +86,7 @@ describe('the crawl loop', () => {
     expect(scene.starts).toEqual([]);
   });
 
-  it('ends at the deadline although the clock is set back just then', async () => {
+  it('ends at the deadline even if the clock is set back at that moment', async () => {
     const deadlineMs = START_MS + 2_300;
     const world = createQueue();
     await give(world.queue, '1-1', 1, 10, { deadline: new Date(deadlineMs).toISOString() });
@@ -102,7 +102,7 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('deadline');
   });
 
-  it('gives a result up that the journal cannot take for its size', async () => {
+  it('fails a product whose result is too large for the journal', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 2, { sealed: true });
     const append = world.journal.append.bind(world.journal);
@@ -126,7 +126,7 @@ describe('the crawl loop', () => {
     expect(world.queue.progress(null)).toMatchObject({ stored: 2, pending: 8, requests: 3 });
   });
 
-  it('finishes the page under way and stops when ordered to drain', async () => {
+  it('finishes the current page and stops when ordered to drain', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 10);
     const scene = await createScene(world, () => page, { pageMs: 200 });
@@ -138,7 +138,7 @@ describe('the crawl loop', () => {
     expect(world.queue.progress(null)).toMatchObject({ stored: 2, requests: 2 });
   });
 
-  it('follows a longer interval at once, also while it waits for its turn', async () => {
+  it('applies a longer interval immediately, even while it waits for the next start', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3, { sealed: true });
     const scene = await createScene(world);
@@ -151,7 +151,7 @@ describe('the crawl loop', () => {
     expect(urls(scene)).toHaveLength(3);
   });
 
-  it('follows a longer interval while the disk has not yet taken the orders that bring it', async () => {
+  it('applies a longer interval before its orders are on disk', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3);
     await world.queue.offer({ chunk: '4-1', share: 100_000, products: products(4, 6) });
@@ -163,7 +163,7 @@ describe('the crawl loop', () => {
     expect(urls(scene)).toEqual(['p1']);
   });
 
-  it('ends at once when told to stop', async () => {
+  it('ends immediately on abort', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 3);
     const scene = await createScene(world);
@@ -173,7 +173,7 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('stopped');
   });
 
-  it('sends nothing that it could not write down, and goes on when the disk has room again', async () => {
+  it('sends no request that it could not journal, and continues when the disk has room again', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 2, { sealed: true });
     world.journal.full = true;
@@ -185,7 +185,7 @@ describe('the crawl loop', () => {
     expect(world.queue.progress(null)).toMatchObject({ stored: 2, pending: 0 });
   });
 
-  it('does not lose a page that was fetched when the disk became full', async () => {
+  it('does not lose a page that was fetched while the disk became full', async () => {
     const world = createQueue();
     await give(world.queue, '1-1', 1, 1, { sealed: true });
     const scene = await createScene(world);
@@ -198,7 +198,7 @@ describe('the crawl loop', () => {
     expect(scene.end()).toBe('finished');
   });
 
-  it('keeps the pace from the true start when what gets the page fails after it', async () => {
+  it('keeps the pace from the real start when the page source fails after it', async () => {
     const { queue, clock } = createQueue({ intervalMs: 10_000 });
     await give(queue, '1-1', 1, 2, { intervalMs: 10_000 });
     const starts: number[] = [];
@@ -223,7 +223,7 @@ describe('the crawl loop', () => {
     expect(starts[1]! - starts[0]!).toBeGreaterThanOrEqual(10_100);
   });
 
-  it('keeps the pace over a restart of the process', async () => {
+  it('keeps the pace across a restart of the process', async () => {
     const first = createQueue();
     await give(first.queue, '1-1', 1, 10);
     const scene = await createScene(first);
@@ -241,7 +241,7 @@ describe('the crawl loop', () => {
 });
 
 describe('PageTimes', () => {
-  it('gives the median of the last pages', () => {
+  it('returns the median of the last pages', () => {
     const times = new PageTimes();
     expect(times.median()).toBeNull();
     for (const ms of [5, 1, 100]) times.add(ms);

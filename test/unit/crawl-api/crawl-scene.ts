@@ -1,4 +1,4 @@
-/** The crawl loop with all its parts on a virtual clock, against a site that a test plays. */
+/** The crawl loop with all its parts on a virtual clock, against a site that the test simulates. */
 import type { PageShape } from '../../../crawl-api/politeness/page-shape.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
@@ -23,7 +23,7 @@ import { orders } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 
-/** What the site answers; `tries` counts the requests for this URL, this one included. */
+/** The site's response; `tries` counts the requests for this URL, including this one. */
 export type Site = (path: string, tries: number, via: 'http' | 'browser') => PageResult | 'no-connection';
 
 export interface Scene {
@@ -42,7 +42,7 @@ export interface SceneOptions {
   coolDownMs?: number;
   robots?: 'respect' | 'ignore';
   render?: 'http' | 'browser' | 'auto';
-  /** Of another host than SHOP: paths are whole addresses then. */
+  /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: string;
 }
 
@@ -83,7 +83,7 @@ export const toElsewhere = (to: string): PageResult => ({
 });
 export const shell = odd('<script>location.href="/check"</script>');
 
-/** The reply is to the URL that was asked for. */
+/** Sets the URL of the reply to the requested one. */
 function answerTo(url: string, result: PageResult): PageResult {
   return result.kind === 'stopped' || result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
 }
@@ -166,7 +166,7 @@ export async function createScene(
 export const gaps = (starts: { at: number }[]): number[] => starts.slice(1).map((s, i) => s.at - starts[i]!.at);
 export const urls = (scene: Scene): string[] => scene.starts.map((s) => s.url);
 
-/** What has become of the products, in the order in which it was written down. */
+/** The outcomes of the products in journal order. */
 export const outcomes = (journal: MemoryJournal): string[] =>
   results(journal).map((r) => `${r.id} ${r.outcome === 'failed' ? r.reason : r.outcome}`);
 

@@ -1,4 +1,4 @@
-/** Deaths of the process and full disks: fault rows F25 and F26. */
+/** Crashes of the process and full disks: fault rows F25 and F26. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -14,7 +14,7 @@ const poisoned = (queue: Queue) =>
   queue.recoverDeath((item) => toFailure(item, `http://shop/${item.n}`, 'poison', 'died', START_MS))?.id ?? null;
 
 describe('F25: a product that kills the process', () => {
-  it('goes to the end at the first death and is given up at the second', async () => {
+  it('moves to the end after the first crash and fails after the second', async () => {
     const first = createQueue();
     await give(first.queue, '1-1', 1, 3, { sealed: true });
     first.queue.recordStart(1, START_MS);
@@ -36,7 +36,7 @@ describe('F25: a product that kills the process', () => {
     expect(poisoned(createQueue({ journal: first.journal }).queue)).toBeNull();
   });
 
-  it('is not one that an orderly end cut off', async () => {
+  it('is not one that an orderly shutdown interrupted', async () => {
     const first = createQueue();
     await give(first.queue, '1-1', 1, 3);
     const scene = await createScene(first);
@@ -50,10 +50,10 @@ describe('F25: a product that kills the process', () => {
   });
 });
 
-describe('F26: a death found on a disk without any room', () => {
+describe('F26: a crash recorded on a full disk', () => {
   const noReserve: Reserve = { isHeld: false, take: () => false, giveUp: () => undefined };
 
-  it('lets the process start, says what is wrong, and is written before anything else', async () => {
+  it('lets the process start, is reported, and is written before anything else', async () => {
     const { journal, queue } = createQueue();
     await give(queue, '1-1', 1, 3, { sealed: true });
     queue.recordStart(1, START_MS);
@@ -71,7 +71,7 @@ describe('F26: a death found on a disk without any room', () => {
     expect(journal.replay().items.get(1)).toMatchObject({ deaths: 1, state: 'postponed' });
   });
 
-  it('counts once, however often the process is killed before it could be written', async () => {
+  it('counts once, however often the process is killed before it is written', async () => {
     const { journal, queue } = createQueue();
     await give(queue, '1-1', 1, 3);
     queue.recordStart(1, START_MS);
@@ -84,7 +84,7 @@ describe('F26: a death found on a disk without any room', () => {
   });
 });
 
-/** A disk of so many records, beside a reserve of ten. */
+/** A disk with room for `records`, plus a reserve of ten. */
 function createSmallDisk(records: number) {
   const disk = { room: records };
   const RESERVED = 10;
@@ -116,7 +116,7 @@ function createSmallDisk(records: number) {
 }
 
 describe('F26: a full disk', () => {
-  it('stops intake and requests; results, parts and the closing are written from the reserve', async () => {
+  it('stops intake and requests; results, parts and the close are written from the reserve', async () => {
     // Offer, grant, orders; then start and result of each product.
     const { disk, reserve, journal } = createSmallDisk(3 + 2 * 3 + 1);
     const w = createQueue({ journal, reserve });
@@ -144,7 +144,7 @@ describe('F26: a full disk', () => {
     expect(disk.room).toBeLessThan(10);
   });
 
-  it('is left behind when there is room again', async () => {
+  it('recovers when there is room again', async () => {
     const { disk, reserve, journal } = createSmallDisk(3 + 2 + 1);
     const w = createQueue({ journal, reserve });
     await give(w.queue, '1-1', 1, 3, { sealed: false });
@@ -165,7 +165,7 @@ describe('the reserve', () => {
   const folders: string[] = [];
   afterEach(() => folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
 
-  it('is real room on the disk, given up and taken again', () => {
+  it('is allocated disk space that can be released and taken again', () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-reserve-'));
     folders.push(folder);
     const file = path.join(folder, 'reserve');
@@ -178,7 +178,7 @@ describe('the reserve', () => {
     expect(new ReserveFile(file).isHeld).toBe(true);
   });
 
-  it('says when it cannot be had', () => {
+  it('reports when it is unavailable', () => {
     const reserve = new ReserveFile('/proc/there-is-no-room-here');
     expect([reserve.isHeld, reserve.take()]).toEqual([false, false]);
   });

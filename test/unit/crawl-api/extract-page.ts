@@ -1,4 +1,4 @@
-/** Builds mappings and runs pages through the extractor, for the tables in these tests. */
+/** Builds mappings and runs pages through the extractor, for table tests. */
 import type { Field, FieldValue, Mapping, PageMapping, Processor, Step } from '../../../shared/domain/mapping.ts';
 import type { CompileOptions } from '../../../crawl-api/extract/compile-mapping.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
@@ -37,7 +37,7 @@ export function pageMapping(changes: Partial<PageMapping>): PageMapping {
 export interface ExtractOptions extends CompileOptions {
   kind?: PageKind;
   url?: string;
-  /** The page is given in pieces of so many characters. */
+  /** Length of the pieces in which the page is fed, in characters. */
   piece?: number;
 }
 
@@ -59,7 +59,7 @@ export async function valueOf(one: Field, page: string, options: ExtractOptions 
   return (await extract([one], page, options)).rows?.[0]?.row[one.name];
 }
 
-/** The value a chain gives. */
+/** The value of a chain. */
 export async function valueBy(
   steps: Step[],
   page: string,

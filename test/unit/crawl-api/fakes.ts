@@ -1,4 +1,4 @@
-/** Small stand-ins for what surrounds the queue. */
+/** Small test doubles for the parts around the queue. */
 import type { Log } from '../../../crawl-api/control/log.ts';
 import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
@@ -20,7 +20,7 @@ export class MemoryJournal {
 
   append(records: readonly JournalRecord[]): void {
     if (this.full) throw new Error('ENOSPC: no space left on device');
-    // As on disk: what comes back later is not the same object.
+    // A copy, as on disk: later reads must not return the same object.
     this.records.push(...(JSON.parse(JSON.stringify(records)) as JournalRecord[]));
   }
 
@@ -29,7 +29,7 @@ export class MemoryJournal {
     this.syncs++;
   }
 
-  /** The state a restarted process would have. */
+  /** The state of a restarted process. */
   replay(): QueueState {
     const state = new QueueState();
     for (const record of this.records) state.apply(record);

@@ -13,7 +13,7 @@ describe('the address guard', () => {
   const shop = 'https://shop.example/{id}';
 
   it.each(['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946', '::ffff:93.184.216.34', '64:ff9b::5db8:d822'])(
-    'lets the public address %s through',
+    'allows the public address %s',
     (address) => {
       expect(guard(shop).checkLiteral(address, 443)).toBeNull();
       expect(guard(shop).checkResolved(address)).toBeNull();
@@ -31,7 +31,7 @@ describe('the address guard', () => {
     '::ffff:10.0.0.1',
     '64:ff9b::a00:1',
     '::ffff:7f00:1',
-  ])('lets the private address %s through only where the user allows it', (address) => {
+  ])('allows the private address %s only with site.allow_private', (address) => {
     expect(guard(shop).checkLiteral(address, 80)).not.toBeNull();
     expect(guard(shop).checkResolved(address)).toContain('site.allow_private');
     expect(guard(shop, true).checkResolved(address)).toBeNull();
@@ -58,7 +58,7 @@ describe('the address guard', () => {
     'fec0::1',
     'fe80::1%eth0',
     '4000::1',
-  ])('never lets %s through', (address) => {
+  ])('never allows %s', (address) => {
     expect(guard(shop, true).checkLiteral(address, 80)).not.toBeNull();
     expect(guard(shop, true).checkResolved(address)).not.toBeNull();
     expect(
@@ -66,7 +66,7 @@ describe('the address guard', () => {
     ).not.toBeNull();
   });
 
-  it('allows exactly the private address and port that product_url names', () => {
+  it('allows exactly the private address and port in product_url', () => {
     const exact = guard('http://10.1.2.3:8000/item/{id}');
     expect(exact.checkLiteral('10.1.2.3', 8_000)).toBeNull();
     expect(exact.checkLiteral('::ffff:10.1.2.3', 8_000)).toBeNull();
@@ -78,7 +78,7 @@ describe('the address guard', () => {
     expect(guard('http://[::1]:99/{id}').checkLiteral('::1', 99)).toBeNull();
   });
 
-  it("never lets a request to the instance's own listeners through", () => {
+  it("never allows a request to the instance's own listeners", () => {
     expect(guard('http://10.0.0.9:8080/{id}', true).checkLiteral('10.0.0.9', 8_080)).toContain('own');
     expect(guard(shop, true).checkResolved('127.9.9.9')).toContain('own');
     expect(guard(shop, true).checkResolved('::ffff:127.9.9.9')).toContain('own');
@@ -99,7 +99,7 @@ describe('splitUrl', () => {
   });
 
   it.each(['.', '..', 'a/b', 'a b', "it's", '日本語', '%2e%2e', '?x', '#'])(
-    'keeps the ID %s one path segment',
+    'keeps the ID %s in one path segment',
     (id) => {
       const path = splitUrl(productUrl('https://shop.example/item/{id}', id))!.path;
       expect(path.startsWith('/item/')).toBe(true);

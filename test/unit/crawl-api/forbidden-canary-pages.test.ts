@@ -1,4 +1,4 @@
-/** Canary pages that robots.txt does not allow to be asked for: fault row F30. */
+/** Canary pages that robots.txt forbids: fault row F30. */
 import { describe, expect, it } from 'vitest';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
@@ -22,14 +22,14 @@ async function world(last: number, site: Site, changes: Partial<Orders> = {}, op
   return { ...w, scene: await createScene(w, site, { robots: 'respect', ...options }) };
 }
 
-/** One product is answered differently. */
+/** A different response for one product. */
 const but =
   (path: string, answer: ReturnType<Site>): Site =>
   (asked) =>
     asked === path ? answer : fine(asked);
 
 describe('F30: a robots.txt that forbids canary pages', () => {
-  it('is no sign of a ban: a product whose end nobody may prove has failed, and is not gone', async () => {
+  it('is no sign of a ban: a gone product that cannot be confirmed fails', async () => {
     const { scene, queue, journal } = await world(20, but('/p5', notFound));
     await scene.run(4_800);
     expect(queue.state.heldCount).toBe(1);
@@ -42,7 +42,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(results(journal).at(-1)).toMatchObject({ id: 'p5', reason: 'robots', attempts: 1 });
   });
 
-  it('stores no product of which a further page was missing', async () => {
+  it('stores no product with a missing further page', async () => {
     const more = `${SHOP}/more`;
     const site: Site = (path) =>
       path === '/more' ? notFound : path === '/p3' ? fine(path, { t: 'x' }, [more]) : fine(path);
@@ -56,7 +56,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(outcomes(journal).at(-1)).toBe('p3 robots');
   });
 
-  it('leaves failures as they are', async () => {
+  it('leaves failures unchanged', async () => {
     const { scene, queue, journal } = await world(4, but('/p3', odd()));
     await scene.run(2_500);
     await scene.follow({ sealed: true, robots: forbid('/p1', '/p2', '/p4') });
@@ -67,7 +67,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(outcomes(journal)).toEqual(['p1 stored', 'p2 stored', 'p4 robots', 'p3 parse']);
   });
 
-  it('makes two refusals in a row a ban, as where there is none', async () => {
+  it('makes two refusals in a row a ban, as without canary pages', async () => {
     const site: Site = (path) => (/p[34]$/.test(path) ? refused(403) : fine(path));
     const { scene, queue } = await world(6, site);
     await scene.run(1_500);
@@ -77,7 +77,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(queue.state.incident).toMatchObject({ verdict: 'banned' });
   });
 
-  it('is followed also by what waits for its turn', async () => {
+  it('also applies to a product that waits for its next attempt', async () => {
     const { scene, journal } = await world(3, but('/p2', refused(403)));
     await scene.run(1_500);
     await scene.follow({ sealed: true, robots: forbid('/') });
@@ -86,7 +86,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(outcomes(journal)).toEqual(['p1 stored', 'p3 robots', 'p2 robots']);
   });
 
-  it('leads to the next one at once, however many it forbids', async () => {
+  it('leads directly to the next canary page, however many are forbidden', async () => {
     const canaries = ['c1', 'c2', 'c3', 'c4'].map(canary);
     const { scene, queue } = await world(
       5,
@@ -99,7 +99,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(queue.progress(null)).toMatchObject({ stored: 4, failed: 1 });
   });
 
-  it('also when it forbids only a further page of theirs', async () => {
+  it('also counts when it forbids only a further page of theirs', async () => {
     const site: Site = (path) =>
       path === '/p4' ? notFound : path === '/more' ? fine(path) : fine(path, { t: 'x' }, [`${SHOP}/more`]);
     const { scene, queue, journal } = await world(4, site);
@@ -124,7 +124,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     expect(queue.progress(null)).toMatchObject({ stored: 8, failed: 1 });
   });
 
-  it('makes no canary out of date: one that differs counts when no other page may be asked', async () => {
+  it('reports no canary as out of date: a differing one counts when no other page is allowed', async () => {
     const site = but('/p3', refused(403));
     const canaries = [{ id: 'c1', fields: { t: 'renamed' } }];
     const { scene, queue } = await world(6, site, {}, { canaries });

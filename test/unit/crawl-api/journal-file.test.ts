@@ -30,14 +30,14 @@ function write(records: JournalRecord[]): void {
 }
 
 describe('JournalFile', () => {
-  it('gives back what was written, in order, over several openings', () => {
+  it('returns the written records in order, across several openings', () => {
     const long: JournalRecord = { t: 'offered', chunk: '1-1', products: [{ n: 1, id: '日本"\n'.repeat(50_000) }] };
     write([record(1), long]);
     write([record(2)]);
     expect(read()).toEqual({ records: [record(1), long, record(2)], lostBytes: 0, damaged: false });
   });
 
-  it('refuses a record that it could not read again, and nothing is lost for it', () => {
+  it('refuses a record that it could not read back, without losing others', () => {
     const opened = JournalFile.open(file, () => undefined).file;
     const huge: JournalRecord = { t: 'manifest', text: 'x'.repeat(MAX_PAYLOAD) };
     opened.append([record(1)]);
@@ -46,7 +46,7 @@ describe('JournalFile', () => {
     expect(read()).toEqual({ records: [record(1), record(3)], lostBytes: 0, damaged: false });
   });
 
-  it('cuts a torn tail off, wherever it was torn, and goes on behind the last good record', () => {
+  it('truncates a torn tail, wherever it was torn, and continues after the last good record', () => {
     write([record(1), record(2), record(3)]);
     const whole = fs.readFileSync(file);
     const third = whole.length / 3;
@@ -58,7 +58,7 @@ describe('JournalFile', () => {
     }
   });
 
-  it('finds any flipped bit and keeps exactly what stands before it', () => {
+  it('detects any flipped bit and keeps exactly the records before it', () => {
     const records = [record(1), record(2), record(3), record(4)];
     write(records);
     const whole = fs.readFileSync(file);
@@ -72,20 +72,20 @@ describe('JournalFile', () => {
         const result = read();
         expect(result.records).toEqual(records.slice(0, kept));
         expect(fs.statSync(file).size).toBe(kept * size);
-        // A flip in the very last record looks like a torn tail; before it, records are known to be lost.
+        // A flip in the last record looks like a torn tail; an earlier one proves that records are lost.
         if (kept < 3) expect(result.damaged).toBe(true);
       }),
       { numRuns: 150 },
     );
   });
 
-  it('takes a tail of zeros, as a power cut leaves it, for damage', () => {
+  it('treats a tail of zeros, as left by a power cut, as damage', () => {
     write([record(1)]);
     fs.appendFileSync(file, Buffer.alloc(100));
     expect(read()).toEqual({ records: [record(1)], lostBytes: 100, damaged: true });
   });
 
-  it('takes back half a record when the disk is full, so that the next one is readable', () => {
+  it('removes half a record when the disk is full, so that the next one is readable', () => {
     let room = 30;
     const calls: FileCalls = {
       ftruncateSync: fs.ftruncateSync,
@@ -104,7 +104,7 @@ describe('JournalFile', () => {
     expect(read()).toEqual({ records: [record(2)], lostBytes: 0, damaged: false });
   });
 
-  it('shares one sync among callers, but never with one that began before their record', async () => {
+  it('shares one sync among callers, but never one that began before their record', async () => {
     const pending: (() => void)[] = [];
     const calls: FileCalls = {
       writeSync: fs.writeSync,

@@ -20,11 +20,11 @@ describe('text of an element', () => {
     expect(await valueOf(cssField(selector), page, { piece: 1 })).toBe(expected);
   });
 
-  it('keeps white space as it is without trim', async () => {
+  it('keeps white space unchanged without trim', async () => {
     expect(await valueOf(cssField('p', { process: [] }), '<p> a\n b </p>')).toBe(' a\n b ');
   });
 
-  it('counts an empty text as no value', async () => {
+  it('treats an empty text as no value', async () => {
     expect(await valueOf(cssField('p'), '<p> </p><p>x</p>')).toBeNull();
   });
 });
@@ -47,7 +47,7 @@ describe('broken markup', () => {
     expect(await valueOf(cssField(selector, { process: ALL }), page, { piece: 3 })).toEqual(expected);
   });
 
-  it('refuses a page that nests without end', async () => {
+  it('refuses a page with unlimited nesting', async () => {
     const inside = MAX_DEPTH - ['html', 'body'].length;
     await expect(extract([cssField('p')], '<b>'.repeat(inside + 1))).rejects.toThrow(PageLimitError);
     await expect(extract([cssField('p')], '<b>'.repeat(inside))).resolves.toMatchObject({ missing: null });
@@ -55,7 +55,7 @@ describe('broken markup', () => {
 });
 
 describe('values of a field', () => {
-  it('takes the attribute of the first element that has it', async () => {
+  it('takes the attribute from the first element that has it', async () => {
     const field = cssField('a', { attribute: 'HREF' });
     expect(await valueOf(field, '<a>x</a><a href="/1">y</a><a href="/2">z</a>')).toBe('/1');
     expect(
@@ -79,19 +79,19 @@ describe('values of a field', () => {
     });
   });
 
-  it('has no value where a required number is no number', async () => {
+  it('has no value where a required number is not a number', async () => {
     const field = cssField('p', { required: true, process: integerStep });
     expect((await extract([field], '<p>sold out</p>')).missing).toBe('value');
   });
 
-  it('cuts a value at its limit in bytes without breaking a character', async () => {
+  it('truncates a value at its limit in bytes without splitting a character', async () => {
     const value = (await valueOf(cssField('p'), `<p>${'日'.repeat(MAX_VALUE_BYTES)}</p>`)) as string;
     expect(Buffer.byteLength(value)).toBeLessThanOrEqual(MAX_VALUE_BYTES);
     expect(Buffer.byteLength(value)).toBeGreaterThan(MAX_VALUE_BYTES - 4);
     expect(value).toBe('日'.repeat(value.length));
   });
 
-  it('bounds the number and the bytes of a list', async () => {
+  it('limits the number and the bytes of list values', async () => {
     expect(await valueOf(cssField('b', { process: ALL }), '<b>x</b>'.repeat(MAX_VALUES + 5))).toHaveLength(MAX_VALUES);
     const long = (await valueOf(
       cssField('b', { process: ALL }),
@@ -100,7 +100,7 @@ describe('values of a field', () => {
     expect(Buffer.byteLength(JSON.stringify(long))).toBeLessThanOrEqual(MAX_VALUE_BYTES);
   });
 
-  it('reads XML with any case of names', async () => {
+  it('reads XML names in any case', async () => {
     const page = '<?xml version="1.0"?><Item><Name>A &amp; B</Name><Empty/><Price cur="JPY">5</Price></Item>';
     expect(await valueOf(cssField('item > name'), page, { kind: 'xml' })).toBe('A & B');
     expect(await valueOf(cssField('Empty + Price', { attribute: 'cur' }), page, { kind: 'xml' })).toBe('JPY');
@@ -177,7 +177,7 @@ describe('JSON-LD', () => {
     expect(await valueOf(jsonField(path), page, { piece: 2 })).toBe(expected);
   });
 
-  it('keeps numbers as numbers where the column is one; what is no plain number is a text as any other', async () => {
+  it('keeps numbers for a numeric column; anything but a plain number is treated as text', async () => {
     expect(await valueOf(jsonField('offers.1.price', { process: numberStep }), product)).toBe(980);
     expect(await valueOf(jsonField('offers.price', { process: [...numberStep, { type: 'all' }] }), product)).toEqual([
       { text: '1,200', point: 1200, comma: 1.2 },

@@ -43,13 +43,13 @@ describe('number', () => {
   });
 });
 
-/** The value a text has after the steps. */
+/** The value of a text after the steps. */
 async function process(text: string, steps: Processor[]): Promise<unknown> {
   const json = JSON.stringify({ v: text });
   return valueBy([{ type: 'jsonpath', expression: '$.v' }, ...steps], json, { kind: 'json' });
 }
 
-/** The values a list has after the steps. */
+/** The values of a list after the steps. */
 async function processList(list: Scalar[], steps: Step[]): Promise<unknown> {
   return valueBy([{ type: 'jsonpath', expression: '$[*]' }, ...steps], JSON.stringify(list), { kind: 'json' });
 }
@@ -86,7 +86,7 @@ describe('a processor', () => {
     ['２０２６年１月２日', date('yyyy年M月d日'), '2026-01-02'],
     ['2026年11月21日 9:05', date('yyyy年M月d日 H:mm', 'ja'), '2026-11-21T09:05:00'],
     ['21/11/2026 23:30 +0900', date('dd/MM/yyyy HH:mm ZZZ'), '2026-11-21T23:30:00'],
-    // An hour that daylight saving time leaves out in some zones.
+    // An hour that daylight saving time skips in some zones.
     ['2026-03-29 02:30', date('yyyy-MM-dd HH:mm'), '2026-03-29T02:30:00'],
     ['yesterday', date('yyyy-MM-dd'), null],
     ['a|b', [{ type: 'split', by: '|' }], 'a'],
@@ -119,7 +119,7 @@ describe('a processor', () => {
     ['SKU: A-17', 'SKU: (\\w)-(\\d+)', 0, 'SKU: A-17'],
     ['ab', '(x)?ab', 1, null],
     ['x', 'y', 0, null],
-    // Exponential for an engine that goes back.
+    // Exponential in a backtracking engine.
     [`${'a'.repeat(5_000)}!`, '^(a+)+$', 0, null],
   ])('regex %#', async (text, pattern, group, expected) => {
     const steps: Step[] = [
@@ -129,7 +129,7 @@ describe('a processor', () => {
     expect(await valueBy(steps, JSON.stringify({ v: text }), { kind: 'json' })).toEqual(expected);
   });
 
-  it('makes no text longer than a value may be', async () => {
+  it('keeps texts within the maximum length of a value', async () => {
     const grown = (await process('a'.repeat(60_000), [
       { type: 'replace', find: 'a', with: 'b'.repeat(1_000) },
     ])) as string;
@@ -141,10 +141,10 @@ describe('a processor', () => {
 
 describe('a list of values', () => {
   it.each<[string, Scalar[], Step[], unknown]>([
-    ['goes on with the first, whatever becomes of it', ['x', '5'], [{ type: 'number' }], null],
-    ['goes on with the first though it is empty', ['', '5'], [{ type: 'number' }], null],
-    ['goes on with what is left with first', ['x', '5'], [{ type: 'number' }, { type: 'first' }], 5],
-    ['keeps what is left with all', ['x', '5', '', '6'], [{ type: 'number' }, { type: 'all' }], [5, 6]],
+    ['continues with the first, whatever its result', ['x', '5'], [{ type: 'number' }], null],
+    ['continues with the first even if it is empty', ['', '5'], [{ type: 'number' }], null],
+    ['continues with the remaining values with first', ['x', '5'], [{ type: 'number' }, { type: 'first' }], 5],
+    ['keeps the remaining values with all', ['x', '5', '', '6'], [{ type: 'number' }, { type: 'all' }], [5, 6]],
     ['has no value when nothing is left', ['x'], [{ type: 'number' }, { type: 'all' }], null],
     ['joins', ['a', 'b'], [{ type: 'join', by: '-' }], 'a-b'],
     ['keeps the types of JSON', [1, 'a', true], [{ type: 'all' }], [1, 'a', true]],

@@ -9,7 +9,7 @@ describe('offers', () => {
     expect(journal.syncs).toBe(1);
   });
 
-  it('are taken once however often the same chunk comes', async () => {
+  it('are taken once, however often the same chunk arrives', async () => {
     const { queue, journal } = createQueue();
     for (let i = 0; i < 3; i++)
       expect(await queue.offer({ chunk: '1-1', share: 3, products: products(1, 3) })).toEqual({ taken: true, held: 3 });
@@ -27,7 +27,7 @@ describe('offers', () => {
     });
   });
 
-  it('are refused above the share, with the room that is left', async () => {
+  it('are refused above the share, with the remaining room', async () => {
     const { queue } = createQueue();
     await queue.offer({ chunk: '1-1', share: 5, products: products(1, 3) });
     expect(await queue.offer({ chunk: '2-1', share: 5, products: products(4, 6) })).toEqual({
@@ -39,7 +39,7 @@ describe('offers', () => {
   });
 
   it('are refused when they could not be crawled before the deadline', async () => {
-    // 1,000 ms and 10 ms margin a product: nine of them fit into ten seconds.
+    // 1,000 ms plus a 10 ms margin per product: nine fit into ten seconds.
     const { queue } = createQueue({ deadlineMs: START_MS + 10_000 });
     await queue.offer({ chunk: '1-1', share: 100, products: products(1, 6) });
     expect(await queue.offer({ chunk: '2-1', share: 100, products: products(7, 10) })).toEqual({
@@ -50,7 +50,7 @@ describe('offers', () => {
     expect(await queue.offer({ chunk: '3-1', share: 100, products: products(7, 9) })).toMatchObject({ taken: true });
   });
 
-  it('count only what is still to be crawled against the deadline', async () => {
+  it('count only uncrawled products against the deadline', async () => {
     const { queue } = createQueue({ deadlineMs: START_MS + 10_000 });
     await give(queue, '1-1', 1, 9, { deadline: new Date(START_MS + 10_000).toISOString() });
     for (let n = 1; n <= 4; n++) queue.recordResult(queue.state.items.get(n)!, stored(n));
@@ -67,7 +67,7 @@ describe('offers', () => {
     });
   });
 
-  it('are refused when the disk does not take them, and taken again when it does', async () => {
+  it('are refused when the disk is full, and taken again when it has room', async () => {
     const { queue, journal } = createQueue();
     journal.full = true;
     expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual({
@@ -112,7 +112,7 @@ describe('orders', () => {
     expect(queue.state.offeredChunks()).toEqual([]);
   });
 
-  it('drop what is still only offered when the shard is sealed', async () => {
+  it('drop offered chunks without a grant when the shard is sealed', async () => {
     const { queue } = createQueue();
     await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) });
     await queue.offer({ chunk: '2-1', share: 9, products: products(4, 6) });
@@ -128,7 +128,7 @@ describe('orders', () => {
     expect(queue.state.pendingCount).toBe(2);
   });
 
-  it('change pace and deadline, also after a restart', async () => {
+  it('change pace and deadline, even after a restart', async () => {
     const { queue, journal } = createQueue();
     const deadline = new Date(START_MS + 5_000).toISOString();
     await queue.follow(orders({ intervalMs: 30_000, deadline }));
@@ -137,7 +137,7 @@ describe('orders', () => {
     expect([again.intervalMs, again.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
   });
 
-  it('keep the Crawl-delay when a main server that has just started does not know it yet', async () => {
+  it('keep the Crawl-delay while a restarted main server does not know it yet', async () => {
     const { queue } = createQueue();
     const robots = { version: 'v1', access: 'all', rules: [], crawlDelayMs: 30_000, source: 'robots.txt' } as const;
     await queue.follow(orders({ intervalMs: 30_000, robots: { ...robots, rules: [] } }));
@@ -157,7 +157,7 @@ describe('orders', () => {
     expect(journal.records).toHaveLength(length);
   });
 
-  it('cannot take back that somebody on the box said stop', async () => {
+  it('cannot revoke a drain that was ordered on the instance', async () => {
     const { queue, journal } = createQueue();
     queue.drain();
     await queue.follow(orders({ drain: false }));
@@ -167,7 +167,7 @@ describe('orders', () => {
 });
 
 describe('results', () => {
-  it('postpone a failure that may go away and keep the second result', async () => {
+  it('postpone a transient failure and keep the second result', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 2, { sealed: true });
     queue.recordResult(queue.state.items.get(1)!, failed(1));
@@ -181,14 +181,14 @@ describe('results', () => {
     expect(queue.isFinished).toBe(true);
   });
 
-  it('do not postpone a failure that will not go away', async () => {
+  it('do not postpone a permanent failure', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 1);
     queue.recordResult(queue.state.items.get(1)!, failed(1, 'redirect'));
     expect(queue.progress(null)).toMatchObject({ pending: 0, failed: 1 });
   });
 
-  it('of postponed products stand when there is no time for a second try; others get none', async () => {
+  it('of postponed products count when there is no time for a second attempt; other products get none', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 3);
     queue.recordResult(queue.state.items.get(1)!, failed(1));
@@ -208,7 +208,7 @@ describe('results', () => {
 });
 
 describe('a restarted process', () => {
-  it('has the same state, and crawls again only the product that was under way', async () => {
+  it('has the same state, and recrawls only the product in progress', async () => {
     const { queue, journal } = createQueue();
     await give(queue, '1-1', 1, 4);
     await queue.offer({ chunk: '2-1', share: 100, products: products(5, 6) });
@@ -225,7 +225,7 @@ describe('a restarted process', () => {
     expect(again.state.offeredChunks()).toEqual(['2-1']);
   });
 
-  it('jumps over part numbers that may have been used when records were lost', async () => {
+  it('skips part numbers that may have been used when records were lost', async () => {
     const { queue, journal } = createQueue();
     await give(queue, '1-1', 1, 2);
     queue.recordResult(queue.state.items.get(1)!, stored(1));

@@ -21,7 +21,7 @@ describe('CSS selectors on a streaming page', () => {
     ['tag in capitals', 'H1', ['One', 'Two']],
     ['class', '.note', ['n1', 'n2']],
     ['two classes', '.note.last', ['n2']],
-    ['class is a whole word', '.not', null],
+    ['class matches whole words', '.not', null],
     ['id', '#main > h1', ['One']],
     ['universal', 'ul > *', ['a', 'b', 'c', 'd']],
     ['descendant', '#main em', ['deep']],
@@ -100,7 +100,7 @@ describe('selectors that need the tree', () => {
   });
 });
 
-describe('selectors that cannot be used', () => {
+describe('unsupported selectors', () => {
   it.each([
     [':scope > p', ':scope is the record'],
     ['p:not(:scope)', ':scope inside another'],
@@ -116,12 +116,12 @@ describe('selectors that cannot be used', () => {
     ['', 'empty'],
     ['a,,b', ''],
     ['[unclosed', ''],
-  ])('%s is refused with its reason', (selector, reason) => {
+  ])('%s is refused with a reason', (selector, reason) => {
     expect(findSelectorFault(selector)).toContain(reason);
     expect(findSelectorFault(selector)).toContain(JSON.stringify(selector));
   });
 
-  it('lists all faults of a mapping with their fields, and compiling it throws them', async () => {
+  it('are all listed for a mapping with their fields, and thrown when it is compiled', async () => {
     const fields = [
       cssField('h1', { name: 'good' }),
       cssField('p:hover', { name: 'state' }),

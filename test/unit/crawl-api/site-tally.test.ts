@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { broken, createScene, fine, notFound, refused } from './crawl-scene.ts';
 import { createQueue, give } from './fakes.ts';
 
-it('counts what came, what did not, and what was served: held pages and known ones too; Retry-After is reported while it lasts', async () => {
+it('counts requests, unanswered ones and served pages, including held and canary pages, and reports Retry-After while it lasts', async () => {
   const world = createQueue();
   await give(world.queue, '1-1', 1, 6, { sealed: true });
   const scene = await createScene(world, (path, tries) => {

@@ -1,4 +1,4 @@
-/** Pages asked for while their source is still starting. */
+/** Page requests while their source is still starting. */
 import { describe, expect, it } from 'vitest';
 import type { FetchHooks, PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { StartingSource } from '../../../crawl-api/open-sources.ts';
@@ -22,7 +22,7 @@ function scene() {
 }
 
 describe('a source that is still starting', () => {
-  it('gets the page once it has started', async () => {
+  it('fetches the page once it has started', async () => {
     const { source, asked, start } = scene();
     const page = source.fetch('u', HOOKS, new AbortController().signal);
     expect(asked).toEqual([]);
@@ -32,7 +32,7 @@ describe('a source that is still starting', () => {
     expect(asked).toEqual(['u', 'v']);
   });
 
-  it('stops waiting when told to', async () => {
+  it('stops waiting on abort', async () => {
     const { source } = scene();
     const stop = new AbortController();
     const page = source.fetch('u', HOOKS, stop.signal);
@@ -53,7 +53,7 @@ describe('a source that is still starting', () => {
     expect(await page).toEqual({ kind: 'stopped' });
   });
 
-  it('closes what has begun to start', async () => {
+  it('closes a source that has begun to start', async () => {
     const { source, closed, start } = scene();
     const close = source.close();
     start();

@@ -1,4 +1,4 @@
-/** Chunks that an instance gives back: whatever kills it, it never crawls what it has told of. */
+/** Chunks that an instance returns: whatever kills it, it never crawls a chunk that it has reported as returned. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -18,8 +18,8 @@ async function holdThree(world = createQueue()) {
 
 const wanted = ['3-1', '2-1', '1-1'];
 
-describe('an order to give chunks back', () => {
-  it('is followed for chunks of which nothing was begun, on disk before anybody is told', async () => {
+describe('an order to return chunks', () => {
+  it('is followed for untouched chunks, and is on disk before it is reported', async () => {
     const { queue, journal } = await holdThree();
     const syncs = journal.syncs;
     expect(await queue.follow(orders({ transfer: ['3-1'] }))).toMatchObject({ transferred: 1, changed: true });
@@ -31,7 +31,7 @@ describe('an order to give chunks back', () => {
     expect(queue.transferredChunks()).toEqual(['3-1']);
   });
 
-  it('leaves alone what is crawled, under way, being waited for, or to be tried again', async () => {
+  it('keeps chunks with products that are crawled, in progress, next in turn or to be retried', async () => {
     const { queue } = await holdThree();
     queue.recordStart(1, START_MS);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
@@ -47,7 +47,7 @@ describe('an order to give chunks back', () => {
     expect(queue.transferredChunks()).toEqual(['2-1']);
   });
 
-  it('keeps a chunk whose products are here under an older generation', async () => {
+  it('keeps a chunk whose products are held under an older generation', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 2);
     await give(queue, '1-2', 1, 2);
@@ -55,7 +55,7 @@ describe('an order to give chunks back', () => {
     expect(queue.transferredChunks()).toEqual([]);
   });
 
-  it('is not told of while the disk does not keep it, and told later', async () => {
+  it('is not reported before it is on disk, and is reported later', async () => {
     const { queue, journal } = await holdThree();
     journal.sync = () => Promise.reject(new Error('EIO'));
     await expect(queue.follow(orders({ transfer: ['3-1'] }))).rejects.toThrow('EIO');
@@ -65,7 +65,7 @@ describe('an order to give chunks back', () => {
     expect(queue.transferredChunks()).toEqual(['3-1']);
   });
 
-  it('stays told until the main server knows, also after a restart', async () => {
+  it('is reported until the main server acknowledges it, even after a restart', async () => {
     const { queue, journal } = await holdThree();
     await queue.follow(orders({ transfer: ['3-1', '2-1'] }));
     const again = createQueue({ journal }).queue;
@@ -76,7 +76,7 @@ describe('an order to give chunks back', () => {
     expect(createQueue({ journal }).queue.state.transferred).toEqual(new Set(['2-1']));
   });
 
-  it('refuses a late copy of the offer, and takes the next generation of the chunk', async () => {
+  it('leads to a refusal of a late copy of the offer, but not of the next generation of the chunk', async () => {
     const { queue } = await holdThree();
     await queue.follow(orders({ transfer: ['3-1'] }));
     const offer = { share: 100, products: products(5, 6) };
@@ -86,7 +86,7 @@ describe('an order to give chunks back', () => {
     expect(queue.progress(null).pending).toBe(6);
   });
 
-  it('gives back what is only offered, and what it has never heard of', async () => {
+  it('also returns chunks that are only offered or unknown', async () => {
     const { queue } = createQueue();
     await queue.offer({ chunk: '1-1', share: 9, products: products(1, 2) });
     await queue.follow(orders({ transfer: ['1-1', '9-9'] }));
@@ -94,13 +94,13 @@ describe('an order to give chunks back', () => {
     expect(queue.state.held).toBe(0);
   });
 
-  it('is ignored while everything is being uploaded', async () => {
+  it('is ignored while the instance drains', async () => {
     const { queue } = await holdThree();
     await queue.follow(orders({ drain: true, transfer: wanted }));
     expect(queue.transferredChunks()).toEqual([]);
   });
 
-  it('cannot pull a product away from under the crawl', async () => {
+  it('cannot remove the product that is being crawled', async () => {
     const w = await holdThree();
     const scene = await createScene(w);
     await scene.run(1_500);
@@ -114,8 +114,8 @@ describe('an order to give chunks back', () => {
   });
 });
 
-describe('most products to hold', () => {
-  it('bounds what is taken, whatever share an offer names', async () => {
+describe('maxProducts', () => {
+  it('limits the taken products, whatever the share in an offer', async () => {
     const { queue } = await holdThree();
     await queue.follow(orders({ maxProducts: 7 }));
     expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toEqual({
@@ -129,7 +129,7 @@ describe('most products to hold', () => {
 });
 
 describe('a journal that lost records', () => {
-  it('crawls nothing before the main server has said what is still its own', async () => {
+  it('crawls nothing before the main server has confirmed which chunks it still owns', async () => {
     const { queue, journal } = await holdThree();
     queue.recordStart(1, START_MS);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
@@ -149,7 +149,7 @@ describe('kill -9 at any byte', () => {
   const folders: string[] = [];
   afterEach(() => folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
 
-  it('never crawls a chunk that was told of, and never loses one that was not', async () => {
+  it('never crawls a chunk that was reported as returned, and never loses another', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'crawlfleet-yield-'));
     folders.push(folder);
     const file = path.join(folder, 'journal');
@@ -172,7 +172,7 @@ describe('kill -9 at any byte', () => {
       fs.writeFileSync(torn, bytes.subarray(0, size));
       const { journal: left, queue: again } = open(torn);
       const chunks = new Set([...again.state.items.values()].map((i) => i.chunk));
-      // Nobody could be told before the whole record was on the disk.
+      // The transfer could not be reported before the whole record was on disk.
       expect([...chunks], `cut at ${size}`).toEqual(size < told ? ['1-1', '2-1', '3-1'] : ['1-1']);
       if (size >= told && size < bytes.length) {
         await again.follow(orders());

@@ -68,7 +68,7 @@ describe('the uploader', () => {
     await running;
   });
 
-  it('writes a part at once when there are enough results, and never more into one', async () => {
+  it('writes a part immediately when there are enough results, and never more into one', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
     await give(queue, '1-1', 1, 2_300);
@@ -89,7 +89,7 @@ describe('the uploader', () => {
     expect(results(store)).toHaveLength(2_300);
   });
 
-  it('cuts what has piled up by its length, too, and takes one result at least', async () => {
+  it('also cuts a backlog by its length, with at least one result per part', async () => {
     const { queue } = createQueue();
     await give(queue, '1-1', 1, 100);
     for (const n of [1, 2, 3, 4, 5])
@@ -105,7 +105,7 @@ describe('the uploader', () => {
     expect(queue.state.lines.uncutChars).toBe(0);
   });
 
-  it('are not larger than the loader takes, however long uploads stood still', async () => {
+  it('writes no part larger than the loader accepts, however long uploads have stalled', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
     await give(queue, '1-1', 1, 200);
@@ -116,7 +116,7 @@ describe('the uploader', () => {
     expect(queue.state.parts.map((part) => part.products)).toEqual([66, 66, 66, 2]);
   });
 
-  it('does not let long rows pile up', async () => {
+  it('does not accumulate long rows', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
     await give(queue, '1-1', 1, 100);
@@ -143,7 +143,7 @@ describe('the uploader', () => {
     expect(queue.state.lines.uncut()).toEqual({ from: 3, to: 3 });
   });
 
-  it('tries again until the bucket takes it, and says meanwhile what is wrong', async () => {
+  it('retries until the bucket accepts the part, and reports the problem until then', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
     store.onCall = () => {
@@ -166,7 +166,7 @@ describe('the uploader', () => {
 
   it.each([
     ['after the cut, before the upload', false],
-    ['after the upload, before it was written down', true],
+    ['after the upload, before it was journalled', true],
   ])('killed %s, a restarted process writes the same object and no product twice', async (_when, uploaded) => {
     const { queue, clock, journal } = createQueue();
     const store = new MemoryObjectStore();
@@ -230,7 +230,7 @@ describe('closing the epoch', () => {
     return { closing, sent };
   }
 
-  it('stores a signed manifest of all parts, then reports it', async () => {
+  it('uploads a signed manifest of all parts, then reports it', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
     await give(queue, '1-1', 1, 2, { sealed: true });
@@ -250,7 +250,7 @@ describe('closing the epoch', () => {
     expect(queue.state.closed).toBe(true);
   });
 
-  it('reports it until it is confirmed, and a restarted process reports the same bytes', async () => {
+  it('reports the manifest until it is confirmed, and a restarted process reports the same bytes', async () => {
     const { queue, clock, journal } = createQueue();
     const store = new MemoryObjectStore();
     let status = 503;

@@ -1,9 +1,9 @@
-/** Any bytes, cut anywhere, become the text that TextDecoder makes of them. */
+/** Any bytes, split anywhere, decode to the same text as with TextDecoder. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Utf8Decoder } from '../../../crawl-api/fetch/utf8-decoder.ts';
 
-/** Bytes at the borders of what UTF-8 allows, among others of all kinds. */
+/** Bytes at the limits of valid UTF-8, mixed with bytes of all kinds. */
 const byte = fc.oneof(
   fc.constantFrom(0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xbb, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5),
   fc.nat(255),
@@ -21,7 +21,7 @@ const piece = fc
 const mark = fc.constantFrom([], [0xef, 0xbb, 0xbf], [0xef], [0xef, 0xbb]);
 
 describe('UTF-8 in pieces', () => {
-  it('becomes the text that TextDecoder gives', () => {
+  it('decodes to the same text as TextDecoder', () => {
     fc.assert(
       fc.property(mark, fc.array(piece), (start, pieces) => {
         const all = [start, ...pieces].map((bytes) => Uint8Array.from(bytes));
@@ -31,7 +31,7 @@ describe('UTF-8 in pieces', () => {
         let text = '';
         for (const bytes of all) {
           text += decoder.decode(bytes);
-          // What was decoded does not depend on the sender's buffer any more.
+          // The decoded text does not depend on the sender's buffer.
           bytes.fill(0x41);
         }
         expect(text + decoder.end()).toBe(expected);
@@ -40,7 +40,7 @@ describe('UTF-8 in pieces', () => {
     );
   });
 
-  it('gives a character when its last byte is there', () => {
+  it('emits a character once its last byte has arrived', () => {
     const decoder = new Utf8Decoder();
     const bytes = Buffer.from('a日');
     expect([...bytes].map((one) => decoder.decode(Uint8Array.of(one)))).toEqual(['a', '', '', '日']);

@@ -32,7 +32,7 @@ const records = (rows: KeyedRow[], links: string[] = []): PageResult => ({
 
 const withLinks = (links: string[]) => ({ extraction: { rows: null, missing: 't', links } });
 
-/** A page without the required fields that `missing` names. */
+/** A page without the required fields in `missing`. */
 const incomplete = (row: Row, missing: [string, ...string[]], links: string[] = []): PageResult => ({
   ...(odd() as Extract<PageResult, { kind: 'page' }>),
   extraction: { rows: null, missing: missing[0], links, partial: { row, missing } },
@@ -44,7 +44,7 @@ const answers =
     pages[path] ?? notFound;
 
 describe('redirects', () => {
-  it('of the same site are followed, each at the pace', async () => {
+  it('within the same site are followed, each at the pace', async () => {
     const w = await world();
     const site = answers({
       '/p1': toElsewhere('/items/p1'),
@@ -74,8 +74,8 @@ describe('redirects', () => {
   });
 });
 
-describe('a redirect by way of another host of the site', () => {
-  it('ends where the site of the product ends', async () => {
+describe('a redirect through another host of the site', () => {
+  it('must end on the site of the product', async () => {
     const productUrl = 'http://one.shops.example/{id}';
     const w = await world();
     const site: Site = (path) =>
@@ -96,7 +96,7 @@ describe('a redirect by way of another host of the site', () => {
 });
 
 describe('further pages', () => {
-  it('add their records, each key once, and are asked for once', async () => {
+  it('add their records, each key once, and are requested once', async () => {
     const w = await world();
     const row = (key: string, stars: number): KeyedRow => ({ key, row: { stars } });
     const scene = await createScene(
@@ -115,7 +115,7 @@ describe('further pages', () => {
     ]);
   });
 
-  it('fill the fields that the first one left empty', async () => {
+  it('fill the fields that the first page left empty', async () => {
     const w = await world();
     const scene = await createScene(
       w,
@@ -131,7 +131,7 @@ describe('further pages', () => {
   describe('of a page without a required field', () => {
     const specs = `${SHOP}/p1/specs`;
 
-    it('may have it', async () => {
+    it('may contain it', async () => {
       const w = await world();
       const scene = await createScene(
         w,
@@ -148,7 +148,7 @@ describe('further pages', () => {
       expect(w.queue.state.incident).toBeNull();
     });
 
-    it('leave the product failed when none has it', async () => {
+    it('fail the product when none has it', async () => {
       const w = await world();
       const scene = await createScene(
         w,
@@ -166,7 +166,7 @@ describe('further pages', () => {
     it.each<[string, PageResult]>([
       ['has no value at all', { ...odd(), ...withLinks([`${SHOP}/p1/specs`]) }],
       ['is a ban page', { ...shell, ...withLinks([`${SHOP}/p1/specs`]) }],
-    ])('are not asked for when that page %s', async (_what, first) => {
+    ])('are not requested when that page %s', async (_what, first) => {
       const w = await world();
       const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': fine() }));
       await scene.run(60_000);
@@ -186,7 +186,7 @@ describe('further pages', () => {
 
     it.each<[string, PageResult, string]>([
       ['that are bans stop the crawl', refused(429), ''],
-      ['that cannot be had fail the product for that', refused(500), 'p1 http-status'],
+      ['that are unavailable fail the product with that reason', refused(500), 'p1 http-status'],
     ])('%s', async (_what, second, outcome) => {
       const w = await world();
       const first = incomplete({ t: 'x', price: null }, ['price'], [specs]);
@@ -196,7 +196,7 @@ describe('further pages', () => {
       expect(w.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
     });
 
-    it('prove that the address is served, as a canary page', async () => {
+    it('prove that the address is served, like a canary page', async () => {
       const w = await world(4);
       const scene = await createScene(w, (path) => {
         if (path === '/p2') return refused(403);
@@ -211,7 +211,7 @@ describe('further pages', () => {
     });
   });
 
-  it('that are gone make the product wait for a proof', async () => {
+  it('that are gone hold the product until it is proven', async () => {
     const w = await world(3);
     let served = 0;
     const first = (path: string) => records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
@@ -228,7 +228,7 @@ describe('further pages', () => {
     expect(w.queue.state.pendingCount).toBe(2);
   });
 
-  it('that are gone prove what was held before: one product at most waits with its rows', async () => {
+  it('that are gone prove the product held before: at most one product is held with its rows', async () => {
     const w = await world(4);
     const site: Site = (path) =>
       path.endsWith('-2') ? notFound : records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
@@ -242,7 +242,7 @@ describe('further pages', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, pending: 0, canaries: 1 });
   });
 
-  it('beyond the twentieth fail a product of many rows: those not found would be deleted', async () => {
+  it('beyond the twentieth fail a product of many rows: the missing rows would be deleted', async () => {
     const w = await world(2);
     const pageOf = (path: string) => Number(path.split('=')[1] ?? 1);
     const site: Site = (path) => {
@@ -260,7 +260,7 @@ describe('further pages', () => {
     expect(w.queue.state.incident).toBeNull();
   });
 
-  it('are not asked for when the first one names too many', async () => {
+  it('are not requested when the first page links too many', async () => {
     const w = await world();
     const links = Array.from({ length: 30 }, (_, i) => `${SHOP}/p1?page=${i + 2}`);
     const scene = await createScene(w, () => records([{ key: 'a', row: { t: 'x' } }], links));
@@ -269,7 +269,7 @@ describe('further pages', () => {
     expect(outcomes(w.journal)).toEqual(['p1 too-large']);
   });
 
-  it('fail the product when their rows are too much together', async () => {
+  it('fail the product when their rows together are too large', async () => {
     const w = await world();
     const long = 'x'.repeat(60_000);
     const site: Site = (path) => {
@@ -284,7 +284,7 @@ describe('further pages', () => {
     expect(w.queue.state.incident).toBeNull();
   });
 
-  it('are at most twenty a product', async () => {
+  it('are limited to twenty per product', async () => {
     const w = await world();
     const site: Site = (path) => fine(path, { t: 'x' }, [`${SHOP}/p1?page=${Number(path.split('=')[1] ?? 1) + 1}`]);
     const scene = await createScene(w, site);
@@ -295,7 +295,7 @@ describe('further pages', () => {
 
   it.each<[string, PageResult, string]>([
     ['that are bans stop the crawl', refused(429), ''],
-    ['that cannot be had fail the product, which is tried again', refused(500), 'p1 http-status'],
+    ['that are unavailable fail the product, which is retried', refused(500), 'p1 http-status'],
     ['that are gone are the end of the list', notFound, 'p1 stored'],
   ])('%s', async (_what, second, outcome) => {
     const w = await world();
@@ -313,7 +313,7 @@ describe('F30: robots.txt', () => {
   const rules = (pattern: string, version = 'v1') =>
     robots({ version, access: 'rules', rules: [{ allow: false, pattern }] });
 
-  it('is waited for: no request before the first policy', async () => {
+  it('blocks all requests before the first policy', async () => {
     const w = await world(1, false);
     const scene = await createScene(w, undefined, { robots: 'respect' });
     await scene.run(30_000);
@@ -323,7 +323,7 @@ describe('F30: robots.txt', () => {
     expect(urls(scene)).toEqual(['p1']);
   });
 
-  it('that cannot be had makes it wait, not fail', async () => {
+  it('that is unavailable makes products wait, not fail', async () => {
     const w = await world(3, false);
     const scene = await createScene(w, undefined, { robots: 'respect' });
     await scene.follow({ robots: robots() });
@@ -337,7 +337,7 @@ describe('F30: robots.txt', () => {
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3']);
   });
 
-  it('fails what it does not allow, without a request, also when it changes in the middle', async () => {
+  it('fails forbidden products without a request, even when it changes during the crawl', async () => {
     const w = await world(6, false);
     const scene = await createScene(w, undefined, { robots: 'respect' });
     await scene.follow({ robots: robots() });
@@ -349,7 +349,7 @@ describe('F30: robots.txt', () => {
     expect(scene.end()).toBe('finished');
   });
 
-  it('counts for hops and further pages', async () => {
+  it('applies to redirects and further pages', async () => {
     const w = await world(2, false);
     const site = answers({ '/p1': toElsewhere('/secret/1'), '/p2': fine('/p2', { t: 'x' }, [`${SHOP}/secret/2`]) });
     const scene = await createScene(w, site, { robots: 'respect' });
@@ -359,11 +359,11 @@ describe('F30: robots.txt', () => {
     expect(outcomes(w.journal)).toEqual(['p1 robots', 'p2 robots']);
   });
 
-  describe('of one host says nothing about another', () => {
+  describe('of one host does not apply to another', () => {
     const reviews = 'http://reviews.shop.example/1';
     const policy = { robots: robots(), sealed: true };
 
-    it('so further pages are left out there, but not behind www. or https', async () => {
+    it('so further pages there are skipped, but not on www. or https', async () => {
       const w = await world(1, false);
       const behind = ['http://www.shop.example/2', 'https://shop.example/3'];
       const others = [reviews, 'http://shop.example:8080/4'];
@@ -375,7 +375,7 @@ describe('F30: robots.txt', () => {
       expect(outcomes(w.journal)).toEqual(['p1 stored']);
     });
 
-    it('so a redirect to there is not followed', async () => {
+    it('so a redirect there is not followed', async () => {
       const w = await world(1, false);
       const site: Site = (path) => (path === '/p1' ? toElsewhere(reviews) : fine(path));
       const canaries = [{ id: 'c1', fields: { t: 'x' } }];
@@ -410,7 +410,7 @@ describe('F30: robots.txt', () => {
 describe('render: auto', () => {
   const needsBrowser: Site = (path, _tries, via) => (via === 'http' ? odd('<div id=root></div>') : fine(path));
 
-  it('asks with the browser where HTTP has not the required fields, at the pace', async () => {
+  it('uses the browser where HTTP lacks the required fields, at the pace', async () => {
     const w = await world(2);
     const scene = await createScene(w, needsBrowser, { render: 'auto' });
     await scene.run(20_000);
@@ -419,7 +419,7 @@ describe('render: auto', () => {
     expect(w.queue.progress(null)).toMatchObject({ stored: 2, rendered: 2, requests: 4 });
   });
 
-  it('learns it', async () => {
+  it('learns to use the browser first', async () => {
     const w = await world(8);
     const scene = await createScene(w, needsBrowser, { render: 'auto' });
     await scene.run(60_000);
@@ -434,7 +434,7 @@ describe('render: auto', () => {
     expect(scene.starts.map((s) => s.via)).toEqual(['http', 'http']);
   });
 
-  it('takes what the browser got for odd when the fields are not there either', async () => {
+  it('treats the browser page as odd when the fields are missing there too', async () => {
     const w = await world(1);
     const scene = await createScene(w, () => odd(), { render: 'auto' });
     await scene.run(30_000);

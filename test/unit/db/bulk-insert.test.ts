@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { bulkInsert } from '../../../orchestrator/db/bulk-insert.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 
-/** A MySQL connection that refuses some values and counts what it is asked. */
+/** A MySQL connection that refuses some values and counts its statements. */
 function fakeServer(isBad: (value: string) => boolean) {
   const taken: string[] = [];
   const sizes: number[] = [];
@@ -24,7 +24,7 @@ const TARGET = { table: 't', columns: ['a'], existing: 'keep' } as const;
 const db = (maxPacketBytes: number) => ({ engine: 'mysql', maxPacketBytes }) as Database;
 
 describe('bulkInsert', () => {
-  it('takes all rows but the refused ones, in a bounded number of statements, whatever the batches', async () => {
+  it('inserts all rows except the refused ones, in a bounded number of statements, whatever the batches', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 0, max: 300 })), { maxLength: 300 }),
@@ -51,7 +51,7 @@ describe('bulkInsert', () => {
     );
   });
 
-  it('leaves out what follows a refused row of the same group, in few statements', async () => {
+  it('skips the rows after a refused row of the same group, in few statements', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.boolean(), { maxLength: 30 }), { maxLength: 40 }),
@@ -91,7 +91,7 @@ describe('bulkInsert', () => {
     expect(server.sizes).toEqual([1_000, 1_000, 500, 2, 2, 2]);
   });
 
-  it('does not send a row that is larger than a packet', async () => {
+  it('does not send a row larger than a packet', async () => {
     const server = fakeServer(() => false);
     const refused = await bulkInsert(server.trx, db(100_000), TARGET, [['a'], ['x'.repeat(100_000)], ['b']]);
     expect(refused).toEqual([{ index: 1, detail: 'ER_NET_PACKET_TOO_LARGE: 100012 bytes' }]);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseDatabaseUrl } from '../../../orchestrator/db/database-url.ts';
 
 describe('parseDatabaseUrl', () => {
-  it('reads a MySQL URL and keeps the password out of the label', () => {
+  it('parses a MySQL URL and keeps the password out of the label', () => {
     expect(parseDatabaseUrl('mysql://fleet:p%40ss%2F1@db.example:3307/shop?ssl=true')).toEqual({
       engine: 'mysql',
       host: 'db.example',
@@ -16,7 +16,7 @@ describe('parseDatabaseUrl', () => {
     });
   });
 
-  it('takes mariadb://, IPv6 hosts and the default port', () => {
+  it('accepts mariadb://, IPv6 hosts and the default port', () => {
     expect(parseDatabaseUrl('mariadb://u@[::1]/x')).toMatchObject({
       host: '::1',
       port: 3306,
@@ -45,7 +45,7 @@ describe('parseDatabaseUrl', () => {
     'mysql://u:%zz@h/x',
     'mysql://u:secret@h/x?charset=latin1',
     'mysql://u:sec#ret@h:x/y',
-  ])('refuses %s without repeating the password', (url) => {
+  ])('refuses %s without printing the password', (url) => {
     try {
       parseDatabaseUrl(url);
     } catch (error) {

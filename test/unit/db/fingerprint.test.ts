@@ -14,7 +14,7 @@ const once = (ids: readonly string[]): (readonly [string, number])[] => ids.map(
 describe('A fingerprint', () => {
   const whole = fingerprint(once(IDS));
 
-  it('is the same in any order, and for counts that come in pieces', () => {
+  it('is the same in any order, and for partial counts added together', () => {
     expect(fingerprint(once(IDS.toReversed())).equals(whole)).toBe(true);
     expect(fingerprint([['a', 3]]).equals(fingerprint(once(['a', 'a', 'a'])))).toBe(true);
     expect(fingerprint([]).equals(fingerprint([['a', 0]]))).toBe(true);
@@ -22,9 +22,9 @@ describe('A fingerprint', () => {
 
   it.each([
     ['one is missing', once(IDS.slice(1))],
-    ['one is too many', once([...IDS, 'x'])],
-    ['one stands for another', once([...IDS.slice(1), 'x'])],
-    ['one is there twice instead of another', once([...IDS.slice(1), IDS[7]!])],
+    ['there is one too many', once([...IDS, 'x'])],
+    ['one is replaced by another', once([...IDS.slice(1), 'x'])],
+    ['one is duplicated instead of another', once([...IDS.slice(1), IDS[7]!])],
     ['one has more rows', [...once(IDS.slice(1)), [IDS[0]!, 2]]],
     ['rows are counted for another', [...once(IDS.slice(2)), [IDS[0]!, 2], [IDS[1]!, 0]]],
     ['a count is off by a large power of two', [...once(IDS.slice(1)), [IDS[0]!, 1 + 2 ** 24]]],
@@ -34,7 +34,7 @@ describe('A fingerprint', () => {
     expect(whole.equals(fingerprint(counts))).toBe(false);
   });
 
-  it('tells letters, spaces and bytes apart', () => {
+  it('distinguishes letters, spaces and bytes', () => {
     const forms = ['a', 'A', 'a ', 'á', 'a\u0301', '\0a'].map((id) => fingerprint(once([id])));
     for (const [i, form] of forms.entries())
       for (const [k, other] of forms.entries()) expect(form.equals(other)).toBe(i === k);
@@ -48,7 +48,7 @@ describe('Repeats', () => {
     return seen.any();
   }
 
-  it('finds an ID that comes twice, wherever it stands', () => {
+  it('finds a duplicate ID at any position', () => {
     expect(repeats([])).toBe(false);
     expect(repeats(IDS)).toBe(false);
     expect(repeats([...IDS, IDS[0]!])).toBe(true);
@@ -57,7 +57,7 @@ describe('Repeats', () => {
 });
 
 describe('Slices', () => {
-  it('hold every ID once, in parts of about the same size', () => {
+  it('contain every ID once, in parts of about the same size', () => {
     expect(slicesOf(0, 1_000)).toEqual([{ index: 0, count: 1 }]);
     const slices = slicesOf(IDS.length, 1_000);
     expect(slices).toHaveLength(3);

@@ -1,4 +1,4 @@
-/** What EC2 answered, from rows of this version and of those before it. */
+/** Launch answers of EC2, from rows of this version and of earlier ones. */
 import { describe, expect, it } from 'vitest';
 import { readAnswer } from '../../../orchestrator/db/fleet-store.ts';
 
@@ -18,12 +18,12 @@ describe('readAnswer', () => {
     expect(readAnswer(row(text))).toEqual({ answer, lastError: null });
   });
 
-  it('leaves other words alone, and those about an instance that is there', () => {
+  it('ignores other texts, and texts about an instance that exists', () => {
     expect(readAnswer(row('Target.Timeout'))).toEqual({ answer: null, lastError: 'Target.Timeout' });
     expect(readAnswer(row('refused pool: none', 'i-1'))).toEqual({ answer: null, lastError: 'refused pool: none' });
   });
 
-  it('takes the column where there is one', () => {
+  it('prefers the column where it has a value', () => {
     const answer = { kind: 'refused', cause: 'type', message: 'not eligible' } as const;
     expect(readAnswer({ ...row('Target.Timeout'), answer: JSON.stringify(answer) })).toEqual({
       answer,

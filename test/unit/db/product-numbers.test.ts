@@ -12,7 +12,7 @@ function statements(numbers: readonly number[]): string[] {
 }
 
 describe('Conditions on product numbers', () => {
-  it('find the runs of consecutive numbers', () => {
+  it('use the ranges of consecutive numbers', () => {
     expect(runsOf([])).toEqual([]);
     expect(runsOf([5])).toEqual([[5, 5]]);
     expect(runsOf([1, 2, 3, 7, 9, 10])).toEqual([
@@ -22,17 +22,17 @@ describe('Conditions on product numbers', () => {
     ]);
   });
 
-  it('are ranges for chunks, with a product missing here and there', () => {
+  it('are ranges for chunks with a few missing products', () => {
     expect(statements([...range(1, 50), ...range(201, 220), ...range(222, 250)])).toEqual([
       'where (`n` between 1 and 50 or `n` between 201 and 220 or `n` between 222 and 250)',
     ]);
   });
 
-  it('are a list for numbers that are scattered', () => {
+  it('are a list for scattered numbers', () => {
     expect(statements([1, 3, 5, 6])).toEqual(['where `n` in (1, 3, 5, 6)']);
   });
 
-  it('are several statements when there are many, and none for none', () => {
+  it('are several statements for many numbers, and none for none', () => {
     expect(statements([])).toEqual([]);
     const odd = range(1, 1_500).map((n) => 2 * n);
     expect(statements(odd)).toHaveLength(2);

@@ -12,7 +12,7 @@ function tools() {
 }
 
 describe('withRetry', () => {
-  it('repeats what a deadlock or a lost connection has ended', async () => {
+  it('retries after a deadlock or a lost connection', async () => {
     const db = tools();
     const faults = [fault('ER_LOCK_DEADLOCK'), fault('SQLITE_BUSY'), fault('ECONNRESET')];
     const result = withRetry(db, () => {
@@ -23,7 +23,7 @@ describe('withRetry', () => {
     expect(await result).toBe('done');
   });
 
-  it('gives up when the fault lasts, with the code that says which', async () => {
+  it('gives up when the fault persists, with its error code', async () => {
     for (const [code, expected] of [
       ['ER_LOCK_WAIT_TIMEOUT', 'database-busy'],
       ['ECONNREFUSED', 'database-unreachable'],
@@ -42,7 +42,7 @@ describe('withRetry', () => {
     }
   });
 
-  it('does not repeat what will fail again, nor our own errors', async () => {
+  it('does not retry permanent failures or our own errors', async () => {
     for (const error of [fault('ER_NO_SUCH_TABLE'), new AppError('lock-held', 'lost')]) {
       let tries = 0;
       const settled = withRetry(tools(), () => {
@@ -56,7 +56,7 @@ describe('withRetry', () => {
 });
 
 describe('backoffMs', () => {
-  it('grows from milliseconds to two seconds and is never the same for two', () => {
+  it('grows from milliseconds to two seconds, with jitter', () => {
     const random = seededRandom(1);
     const pauses = Array.from({ length: 12 }, (_, i) => backoffMs(i, random));
     expect(pauses[0]).toBeGreaterThanOrEqual(10);
@@ -85,7 +85,7 @@ describe('database errors', () => {
     expect(classifyDatabaseError(fault(code))).toBe(kind);
   });
 
-  it('takes SQLSTATE class 22 and MariaDB’s check constraints for faulty data', () => {
+  it('treats SQLSTATE class 22 and check constraints of MariaDB as invalid data', () => {
     expect(classifyDatabaseError(Object.assign(fault('UNKNOWN'), { sqlState: '22032' }))).toBe('data');
     const readOnly = fault('ER_OPTION_PREVENTS_STATEMENT', 'running with the --read-only option');
     expect(classifyDatabaseError(readOnly)).toBe('unwilling');
@@ -93,7 +93,7 @@ describe('database errors', () => {
     expect(classifyDatabaseError(Object.assign(fault('UNKNOWN_CODE_PLEASE_REPORT'), { errno: 4025 }))).toBe('data');
   });
 
-  it('tells people the words of the database, without the statement and its values', () => {
+  it('show the message of the database, without the statement and its values', () => {
     const error = fault('SQLITE_ERROR', `insert into runs values ('secret - key') - no such table: runs`);
     expect(databaseMessage(error)).toBe('no such table: runs');
     const shown = toAppError(error, 'database x');

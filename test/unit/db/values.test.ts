@@ -65,7 +65,7 @@ describe('toSqlValue', () => {
 });
 
 describe('toRowKey', () => {
-  it('takes up to 255 characters, counted as the database counts them', () => {
+  it('accepts up to 255 characters, as counted by the database', () => {
     expect(toRowKey('anna ', 'exact')).toBe('anna ');
     expect(toRowKey('😀'.repeat(255), 'exact')).toHaveLength(510);
     expect(toRowKey('😀'.repeat(256), 'exact')).toBeInstanceOf(UnfitValue);
@@ -74,7 +74,7 @@ describe('toRowKey', () => {
     expect(toRowKey('', 'exact')).toBeInstanceOf(UnfitValue);
   });
 
-  it('takes whole numbers in plain form only, where the column is one', () => {
+  it('accepts only plain whole numbers for an integer column', () => {
     for (const key of ['0', '7', '-12', '123456789012345678']) expect(toRowKey(key, 'integer')).toBe(key);
     for (const key of ['007', '7.0', ' 7', '+7', '-0', '1234567890123456789', 'a'])
       expect(toRowKey(key, 'integer'), key).toBeInstanceOf(UnfitValue);
@@ -90,7 +90,7 @@ describe('toCrawledAt', () => {
 });
 
 describe('chunk ids', () => {
-  it('come back as index and generation', () => {
+  it('are parsed into index and generation', () => {
     expect(parseChunkId(chunkId({ idx: 12, generation: '3' }))).toEqual({ index: 12, generation: 3 });
   });
 
@@ -110,7 +110,7 @@ describe('byteCollationOf', () => {
     ['8.0.36', 'utf8mb4_0900_bin'],
     ['8.4.1-cluster', 'utf8mb4_0900_bin'],
     ['9.0.0', 'utf8mb4_0900_bin'],
-  ])('knows the collation of %s', (version, collation) => {
+  ])('returns the collation of %s', (version, collation) => {
     expect(byteCollationOf(version)).toBe(collation);
   });
 
@@ -120,7 +120,7 @@ describe('byteCollationOf', () => {
 });
 
 describe('findIdColumn', () => {
-  it('prefers id as written over other cases', () => {
+  it('prefers id in lower case over other cases', () => {
     expect(findIdColumn(['ID', 'id', 'name'])).toBe(1);
     expect(findIdColumn(['name', 'Id'])).toBe(1);
   });
@@ -144,7 +144,7 @@ describe('affinity', () => {
 });
 
 describe('stagingName', () => {
-  it('is made of run ids only', () => {
+  it('accepts only run IDs', () => {
     expect(stagingName('20261121-021500-k3f9')).toBe('crawlfleet_staging_20261121-021500-k3f9');
     for (const id of ['', 'a b', 'x`y', 'x'.repeat(41)])
       expect(() => stagingName(id)).toThrow(expect.objectContaining({ code: 'internal' }) as Error);

@@ -23,7 +23,7 @@ const fine: EndInput = {
   noInstances: null,
 };
 
-/** What makes a run end with each code. Two of them together are one input where their parts do not exclude each other. */
+/** An input that ends a run with each code. Two of them are combined unless they set the same field. */
 const CAUSES: Partial<Record<keyof typeof EXIT, Partial<EndInput>>> = {
   config: { noInstances: { cause: 'rights', reason: 'AWS refuses to launch' }, reasons: { 'lost-instance': 100 } },
   capacity: { noInstances: { cause: 'capacity', reason: 'EC2 gave no instance' }, reasons: { 'lost-instance': 100 } },
@@ -40,7 +40,7 @@ const pairs = Object.entries(CAUSES).flatMap(([a, causeA], i) =>
   Object.entries(CAUSES)
     .slice(i + 1)
     .filter(([, causeB]) => Object.keys(causeA).every((key) => !(key in causeB)))
-    // A person's wish ends the run before money or EC2 could.
+    // A stop request ends the run before the budget or EC2 could.
     .filter(([b]) => !(b === 'interrupted' && ['config', 'capacity', 'budget'].includes(a)))
     // Nothing was crawled, so nothing can be suspicious.
     .filter(([b]) => !(b === 'failedProducts' && ['config', 'capacity'].includes(a)))
@@ -48,13 +48,13 @@ const pairs = Object.entries(CAUSES).flatMap(([a, causeA], i) =>
 );
 
 describe('docs/exit-codes.md', () => {
-  it('is in step with the code and has every exit code once', () => {
+  it('matches the code and has every exit code once', () => {
     expect(page).toBe(exitCodesPage());
     const codes = [...page.matchAll(/^\| (\d+) \|/gm)].map((m) => Number(m[1]));
     expect(codes.toSorted((a, b) => a - b)).toEqual(Object.values(EXIT).toSorted((a, b) => a - b));
   });
 
-  it('has every code that the program can exit with: none is written as a number anywhere', () => {
+  it('has every code that the program can exit with: the source contains no other number as an exit code', () => {
     const known = new Set<number>(Object.values(EXIT));
     for (const folder of ['orchestrator', 'shared', 'bin']) {
       for (const file of readdirSync(new URL(`${folder}/`, ROOT), { recursive: true, encoding: 'utf8' })) {
@@ -66,12 +66,12 @@ describe('docs/exit-codes.md', () => {
     }
   });
 
-  it.each(pairs)('of %s and %s a run ends with what comes first in the table', (a, b, input) => {
+  it.each(pairs)('of %s and %s, a run exits with the one that comes first in the table', (a, b, input) => {
     const first = ORDER.indexOf(a as keyof typeof EXIT) < ORDER.indexOf(b as keyof typeof EXIT) ? a : b;
     expect(endOf(input).exitCode).toBe(EXIT[first as keyof typeof EXIT]);
   });
 
-  it.each(Object.entries(CAUSES))('%s alone gives its own code', (name, cause) => {
+  it.each(Object.entries(CAUSES))('%s alone has its own code', (name, cause) => {
     expect(endOf({ ...fine, ...cause }).exitCode).toBe(EXIT[name as keyof typeof EXIT]);
   });
 });

@@ -1,4 +1,4 @@
-/** README.md and the pages beside it: commands, exit codes and links that are there. */
+/** README.md and the docs pages: commands, exit codes and valid links. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
@@ -36,7 +36,7 @@ describe('README.md', () => {
 });
 
 describe('links', () => {
-  it.each(pages)('of %s lead to what is there', (page) => {
+  it.each(pages)('of %s are valid', (page) => {
     const targets = [...read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map((m) => m[1]!);
     const local = targets.filter((target) => !/^[a-z]+:/.test(target));
     expect(local.filter((target) => !existsSync(new URL(target, new URL(page, ROOT))))).toEqual([]);

@@ -1,19 +1,19 @@
 /**
- * Texts as they stand in the source, read from its syntax tree: what differs from call to call becomes `…`. With this a test
- * can ask whether a document quotes what the program really says.
+ * The texts in the source, read from its syntax tree; interpolated values become `…`. With them a test can check whether a
+ * document quotes real messages.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseAst } from 'vitest/node';
 
-/** Of an ESTree node only what is read here. */
+/** The fields of an ESTree node that are used here. */
 interface Node {
   type: string;
   [key: string]: unknown;
 }
 
 const HOLE = '…';
-/** Shorter ones are words of the program, or pieces of a message. */
+/** Shorter texts are identifiers or pieces of a message. */
 const MIN_WORDS = 3;
 
 const isNode = (value: unknown): value is Node =>
@@ -29,7 +29,7 @@ function* walk(node: Node): Generator<Node> {
   for (const child of childrenOf(node)) yield* walk(child);
 }
 
-/** The text of a string, a template or a sum of them; null for anything else. */
+/** The text of a string, a template or a concatenation; null for anything else. */
 function textOf(node: Node): string | null {
   if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : null;
   if (node.type === 'TemplateLiteral') {
@@ -43,14 +43,14 @@ function textOf(node: Node): string | null {
 
 const tidy = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAll(/…(?:…| …)*…/g, HOLE);
 
-/** What stands in the holes of a text: further texts, such as both sides of a choice. */
+/** The expressions inside a text, which may contain further texts, such as both sides of a conditional. */
 function holesOf(node: Node): Node[] {
   if (node.type === 'TemplateLiteral') return node.expressions as Node[];
   if (node.type !== 'BinaryExpression') return [];
   return [node.left as Node, node.right as Node].flatMap((side) => (textOf(side) === null ? [side] : holesOf(side)));
 }
 
-/** Every text under the node, each as long as it can be put together. */
+/** Every text under the node, concatenated as far as possible. */
 function* textsUnder(node: Node): Generator<string> {
   if (node.type === 'ImportDeclaration') return;
   const text = textOf(node);
@@ -71,7 +71,7 @@ export class Sources {
     this.#root = root;
   }
 
-  /** The TypeScript files under these folders. */
+  /** The TypeScript files in these folders. */
   files(...folders: string[]): string[] {
     return folders.flatMap((folder) =>
       readdirSync(join(this.#root, folder), { recursive: true, encoding: 'utf8' })
@@ -80,12 +80,12 @@ export class Sources {
     );
   }
 
-  /** Every text in these files, whatever it is for. */
+  /** Every text in these files, whatever its purpose. */
   allTexts(files: readonly string[]): string[] {
     return files.flatMap((file) => [...textsUnder(this.#tree(file))]);
   }
 
-  /** The texts of one file that have so many words. */
+  /** The texts of one file with at least `words` words. */
   messagesIn(file: string, words: number): string[] {
     return [...new Set([...textsUnder(this.#tree(file))].filter((text) => wordsOf(text) >= words))];
   }
@@ -100,7 +100,7 @@ export class Sources {
       const tree = this.#tree(file);
       for (const node of walk(tree)) {
         if (node.type !== 'CallExpression' || !functions.includes(calleeOf(node))) continue;
-        // The second argument of alarmOnce is the key by which it is known again; nobody reads it.
+        // The second argument of alarmOnce is its deduplication key, which is not a message.
         const words = calleeOf(node) === 'alarmOnce' ? (node.arguments as Node[]).slice(2) : (node.arguments as Node[]);
         for (const text of this.#follow(words, file, new Set()))
           if (isMessage(text)) found.set(text, { file, text });
@@ -109,7 +109,7 @@ export class Sources {
     return [...found.values()];
   }
 
-  /** The messages under the values of this property wherever an object has it, followed in the same way. */
+  /** The messages in the values of this property in any object, followed in the same way. */
   messagesOf(property: string, file: string): string[] {
     const values: Node[] = [];
     for (const node of walk(this.#tree(file)))
@@ -117,7 +117,7 @@ export class Sources {
     return [...new Set(this.#follow(values, file, new Set()).filter(isMessage))];
   }
 
-  /** The messages in objects of this `kind`: what the control loop says by an action. */
+  /** The messages in objects of this `kind`: the messages of the control loop's actions. */
   messagesOfKind(kind: string, file: string): string[] {
     const objects: Node[] = [];
     for (const node of walk(this.#tree(file))) {
@@ -155,7 +155,7 @@ export class Sources {
     return texts;
   }
 
-  /** Of one name there may be several in a file: all are taken. */
+  /** A file may declare a name several times: all are included. */
   #declarationsOf(name: string, file: string): [string, Node][] {
     const found: [string, Node][] = [];
     for (const node of walk(this.#tree(file))) {
@@ -183,7 +183,7 @@ export class Sources {
   }
 }
 
-/** Texts of the control core itself; what is imported from elsewhere are tools. */
+/** Texts of the control core itself; imports from elsewhere are helpers. */
 const isMessageSource = (path: string): boolean => path.startsWith('orchestrator/control/');
 
 function calleeOf(call: Node): string {

@@ -5,11 +5,11 @@ import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../../
 import { statesPage } from '../../../docs/generate-states.ts';
 
 describe('docs/states.md', () => {
-  it('is in step with the code', () => {
+  it('matches the code', () => {
     expect(readFileSync(new URL('../../../docs/states.md', import.meta.url), 'utf8')).toBe(statesPage());
   });
 
-  it('gives every state that can be left a limit and says what ends it, and no limit to an end (I11)', () => {
+  it('gives every non-final state a time limit and its transition, and final states no limit (I11)', () => {
     const all = [
       ...RUN_PHASES.map((p) => ({ p, facts: RUN_PHASE_FACTS[p], moves: RUN_PHASES.some((to) => canMoveRun(p, to)) })),
       ...INSTANCE_PHASES.map((p) => ({
@@ -25,7 +25,7 @@ describe('docs/states.md', () => {
     }
   });
 
-  it('leaves only held rows to a person', () => {
+  it('requires a person only for held rows', () => {
     expect(RUN_PHASES.filter((p) => RUN_PHASE_FACTS[p].last === 'person')).toEqual(['held']);
   });
 });

@@ -1,4 +1,4 @@
-/** docs/what-happens-when.md beside the code: what a person may meet is on the page, and what the page quotes is said by the code. */
+/** docs/what-happens-when.md against the code: every message is on the page, and the page quotes only real messages. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -14,11 +14,11 @@ const sources = new Sources(ROOT);
 const mainServer = sources.files('orchestrator').filter((file) => !file.startsWith('orchestrator/simulation/'));
 const instance = sources.files('crawl-api');
 
-/** Lines of the boxes, and what stands between backticks: a message may stand in a sentence. */
+/** Lines of the code blocks, and inline code: a message may be part of a sentence. */
 const boxed = [...page.matchAll(/```text\n([^]*?)```/g)].flatMap((m) => m[1]!.trim().split('\n'));
 const inline = [...page.replaceAll(/```[^]*?```/g, '').matchAll(/`([^`]+)`/g)].map((m) => m[1]!);
 
-/** A piece too short to be found by it would stand for everything. */
+/** A quote that is too short would match everything. */
 const isQuoted = (text: string): boolean =>
   [...boxed, ...inline].some((quote) => text.includes(quote) && quote.length >= Math.min(12, text.length));
 
@@ -37,21 +37,21 @@ describe('docs/what-happens-when.md', () => {
   it.each([
     ...sources.messagesIn('orchestrator/control/results/exit-code.ts', 2),
     ...sources.messagesIn('orchestrator/control/results/guard.ts', 3),
-  ])('has the reason a run may end with: %s', (text) => {
+  ])('has the end reason of a run: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
   it.each(
     mainServer.flatMap((file) => [...sources.messagesOfKind('hold', file), ...sources.messagesOfKind('note', file), ...sources.messagesOfKind('claim', file)]),
-  )('has what the control loop says once: %s', (text) => {
+  )('has the note of the control loop: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
-  it.each(sources.messagesSetAs('problem', instance))('has the problem an instance reports: %s', (text) => {
+  it.each(sources.messagesSetAs('problem', instance))('has the problem reported by an instance: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
-  it.each(Object.values(LOSS_REASON))('explains the reason %s for giving an instance up', (reason) => {
+  it.each(Object.values(LOSS_REASON))('explains the loss reason %s', (reason) => {
     expect(inline).toContain(reason);
   });
 
@@ -63,19 +63,19 @@ describe('docs/what-happens-when.md', () => {
     expect(inline).toContain(code);
   });
 
-  it('has a place for every fault (F1 to F56)', () => {
+  it('mentions every fault (F1 to F56)', () => {
     const named = new Set([...page.matchAll(/\bF(\d+)\b/g)].map((m) => Number(m[1])));
     expect(Array.from({ length: 56 }, (_, i) => i + 1).filter((n) => !named.has(n))).toEqual([]);
   });
 
-  describe('quotes only what the program says', () => {
+  describe('quotes only real messages', () => {
     const said = sources.allTexts([...mainServer, ...instance, ...sources.files('shared')]);
     it.each(boxed)('%s', (quote) => {
       expect(said.some((text) => text.includes(quote))).toBe(true);
     });
   });
 
-  it('names only commands that exist', () => {
+  it('names only existing commands', () => {
     const commands = new Set(createProgram().commands.map((command) => command.name()));
     const named = [...page.matchAll(/orchestrator ([a-z]+)\b/g)].map((m) => m[1]!);
     expect(named.filter((name) => !commands.has(name))).toEqual([]);

@@ -4,11 +4,11 @@ import { arrivalAllowanceMs, nextStartMs, paceMarginMs, plannedSpacingMs } from 
 
 describe('nextStartMs', () => {
   it.each([
-    ['adds the margin to a quick reply', 1_000, 1_002, 2, 200, 1_205],
+    ['adds the margin to a fast reply', 1_000, 1_002, 2, 200, 1_205],
     ['counts from the first byte when that is later than the margin', 1_000, 1_012, 2, 200, 1_213],
-    ['takes a page as slow as ever to have arrived within the allowance', 1_000, 4_000, 2_950, 200, 1_301],
-    ['counts what a page took longer than the fastest one as lateness', 1_000, 4_000, 2_600, 200, 1_606],
-    ['counts from the end where nothing is known of other answers', 1_000, 4_000, 0, 200, 4_201],
+    ['assumes that a page of usual speed arrived within the allowance', 1_000, 4_000, 2_950, 200, 1_301],
+    ['counts the extra time over the fastest page as lateness', 1_000, 4_000, 2_600, 200, 1_606],
+    ['counts from the end without other answers', 1_000, 4_000, 0, 200, 4_201],
     ['keeps one percent on long intervals', 0, 10, 8, 20_000, 20_200],
   ])('%s', (_name, startedMs, answeredMs, fastestMs, interval, next) => {
     expect(nextStartMs({ startedMs, answeredMs, fastestMs }, interval)).toBe(next);
@@ -31,7 +31,7 @@ describe('nextStartMs', () => {
     );
   });
 
-  it('keeps the interval between arrivals within the allowance, whatever other answers took', () => {
+  it('keeps the interval between arrivals within the allowance, whatever the time of other answers', () => {
     fc.assert(
       fc.property(aRequest, ({ interval, delay, served, fastest }) => {
         const late = Math.min(delay, arrivalAllowanceMs(interval));
@@ -43,7 +43,7 @@ describe('nextStartMs', () => {
     );
   });
 
-  it('never waits for longer than an interval after the first byte, and the margin', () => {
+  it('never waits longer than the interval plus the margin after the first byte', () => {
     fc.assert(
       fc.property(aRequest, ({ interval, delay, served, fastest }) => {
         const answeredMs = delay + served;
@@ -55,12 +55,12 @@ describe('nextStartMs', () => {
 });
 
 describe('plannedSpacingMs', () => {
-  it('plans at most 3 % more for a page of 800 ms than for one that takes no time, at 10 s', () => {
+  it('plans at most 3 % more for a page of 800 ms than for an instant one, at 10 s', () => {
     expect(plannedSpacingMs(10_000, 800) / plannedSpacingMs(10_000, 0)).toBeLessThanOrEqual(1.03);
     expect(plannedSpacingMs(10_000, 800)).toBe(10_206);
   });
 
-  it('plans a quick site as it is paced', () => {
+  it('plans a fast site with its real spacing', () => {
     expect(plannedSpacingMs(200, 50)).toBe(251);
   });
 });

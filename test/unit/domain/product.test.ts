@@ -18,7 +18,7 @@ describe('productUrl', () => {
     expect(productUrl(TEMPLATE, id)).toBe(`https://shop.example/item/${encoded}?ref=${encoded}`);
   });
 
-  it('gives a path from which the target reads the same ID back, and never leaves the host', () => {
+  it('returns a path from which the target decodes the same ID, and never leaves the host', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }), (id) => {
         fc.pre(findIdFault(id) === null);

@@ -25,7 +25,7 @@ describe('quantities', () => {
     [14_400_000, '4h'],
     [5_400_000, '1h 30m'],
     [Infinity, 'never'],
-  ])('shows %j ms as %j', (ms, text) => expect(formatDuration(ms)).toBe(text));
+  ])('formats %j ms as %j', (ms, text) => expect(formatDuration(ms)).toBe(text));
 
   it.each([
     ['5MB', 5_000_000],
@@ -42,7 +42,7 @@ describe('quantities', () => {
     ['3600/h', 1],
     ['0/s', null],
     ['5', null],
-  ])('reads the rate %j as %j a second', (text, rate) => expect(parseRate(text)).toBe(rate));
+  ])('reads the rate %j as %j per second', (text, rate) => expect(parseRate(text)).toBe(rate));
 
   it.each([
     ['5%', 0.05],

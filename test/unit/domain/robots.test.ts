@@ -34,15 +34,19 @@ describe('the product token', () => {
 
 describe('the rules of a robots.txt', () => {
   it.each<[string, string, string[]]>([
-    ['for everybody', 'User-agent: *\nDisallow: /a\nAllow: /a/b', ['-/a', '+/a/b']],
-    ['for us rather than for everybody', 'User-agent: *\nDisallow: /\n\nUser-agent: examplebot\nDisallow: /a', ['-/a']],
-    ['for us wherever they stand', 'User-agent: examplebot\nDisallow: /a\nUser-agent: *\nDisallow: /', ['-/a']],
+    ['for all agents', 'User-agent: *\nDisallow: /a\nAllow: /a/b', ['-/a', '+/a/b']],
+    [
+      'for our agent rather than for all',
+      'User-agent: *\nDisallow: /\n\nUser-agent: examplebot\nDisallow: /a',
+      ['-/a'],
+    ],
+    ['for our agent at any position', 'User-agent: examplebot\nDisallow: /a\nUser-agent: *\nDisallow: /', ['-/a']],
     ['for us, none', 'User-agent: examplebot\nDisallow:\nUser-agent: *\nDisallow: /', []],
-    ['for us by name and version', 'User-agent: ExampleBot/2.1\nDisallow: /a', ['-/a']],
+    ['for our agent by name and version', 'User-agent: ExampleBot/2.1\nDisallow: /a', ['-/a']],
     ['not for a longer name', 'User-agent: examplebot-news\nDisallow: /', []],
     ['not for a shorter name', 'User-agent: example\nDisallow: /', []],
     [
-      'of all groups of ours together',
+      'of all our groups together',
       'User-agent: examplebot\nDisallow: /a\nUser-agent: other\nDisallow: /b\nUser-agent: EXAMPLEBOT\nDisallow: /c',
       ['-/a', '-/c'],
     ],
@@ -51,19 +55,19 @@ describe('the rules of a robots.txt', () => {
     ['across empty lines and other lines', 'User-agent: *\n\nSitemap: /s.xml\n# x\n\nDisallow: /a', ['-/a']],
     ['not before any name', 'Disallow: /a\nUser-agent: *\nDisallow: /b', ['-/b']],
     [
-      'with a mark, CR and comments',
+      'with a BOM, CR and comments',
       '\uFEFFUser-agent: * # all\r\nDisallow: /a # not this\r\rDisallow:/b',
       ['-/a', '-/b'],
     ],
     ['in any case and space', '  USER-AGENT :*\n\tdisallow :  /a  ', ['-/a']],
-    ['for us by a name with a star behind it', 'User-agent: examplebot*\nDisallow: /a', ['-/a']],
-    ['for everybody with words behind the star', 'User-agent: * (all)\nDisallow: /a', ['-/a']],
-    ['not for a star before a name', 'User-agent: *bot\nDisallow: /a', []],
+    ['for our agent by a name followed by an asterisk', 'User-agent: examplebot*\nDisallow: /a', ['-/a']],
+    ['for all agents, with words after the asterisk', 'User-agent: * (all)\nDisallow: /a', ['-/a']],
+    ['not for an asterisk before a name', 'User-agent: *bot\nDisallow: /a', []],
     ['without colons', 'user-agent examplebot\ndisallow /a\ncrawl-delay 3', ['-/a']],
     ['not of a sentence without a colon', 'User-agent: *\ndisallow nothing here', []],
     ['misspelt', 'Useragent: *\nDissallow: /a', ['-/a']],
     ['none in HTML', '<!doctype html><html><p>Not: found</html>', []],
-    ['none in nothing', '', []],
+    ['none in an empty file', '', []],
     ['not of the one after a Crawl-delay', 'User-agent: *\nCrawl-delay: 9\n\nUser-agent: bad\nDisallow: /', []],
   ])('%s', (_name, text, expected) => {
     expect(patternsOf(text)).toEqual(expected);
@@ -87,14 +91,14 @@ describe('the rules of a robots.txt', () => {
     });
   });
 
-  it('takes the Crawl-delay of our own group only, and the longest of several', () => {
+  it('uses the Crawl-delay of our own group only, and the longest of several', () => {
     const delay = (text: string): number | null => parseRobots(text, AGENT).crawlDelayMs;
     expect(delay('User-agent: *\nCrawl-delay: 9\nUser-agent: examplebot\nDisallow: /a')).toBeNull();
     expect(delay('User-agent: examplebot\nCrawl-delay: 2\nUser-agent: other\nCrawl-delay: 9')).toBe(2_000);
     expect(delay('User-agent: examplebot\nCrawl-delay: 2\nCrawl-delay: 3\nCrawl-delay: 1')).toBe(3_000);
   });
 
-  it('counts the first 500 KiB only, and no line that is cut (F30)', () => {
+  it('reads only the first 500 KiB, without a truncated line (F30)', () => {
     const line = 'Disallow: /茶/123456789\n';
     const bytes = Buffer.byteLength(line);
     const text = `User-agent: *\n${line.repeat(40_000)}Disallow: /late\n`;
@@ -114,7 +118,7 @@ describe('the rules of a robots.txt', () => {
 
 describe('a path', () => {
   it.each<[string, RobotsRule[], string, boolean]>([
-    ['is allowed by no rule', [], '/x', true],
+    ['is allowed without rules', [], '/x', true],
     ['is allowed where nothing matches', [disallow('/a')], '/b', true],
     ['is matched from its start', [disallow('/a')], '/b/a', true],
     ['is matched by a prefix', [disallow('/a')], '/abc', false],
@@ -130,13 +134,13 @@ describe('a path', () => {
     ['* matches anything', [disallow('/a*b')], '/a/x/b/c', false],
     ['* does not match out of order', [disallow('/a*b*c')], '/a-c-b', true],
     ['$ is the end', [disallow('/*.php$')], '/a.php', false],
-    ['$ is the end, not before', [disallow('/*.php$')], '/a.php?x', true],
-    ['$ takes the last place that fits', [disallow('/*a$')], '/a/ba', false],
-    ['$ does not take what was used', [disallow('/ab*b$')], '/ab', true],
+    ['$ matches only at the end', [disallow('/*.php$')], '/a.php?x', true],
+    ['$ matches at the last possible position', [disallow('/*a$')], '/a/ba', false],
+    ['$ does not match consumed text', [disallow('/ab*b$')], '/ab', true],
     ['$ alone after *', [disallow('/a*$')], '/abc', false],
     ['$ without *', [disallow('/a$')], '/ab', true],
-    ['$ in the middle is itself', [disallow('/a$b')], '/a$bc', false],
-    ['$ written %24 at the end is itself', [disallow('/a%24')], '/a$', false],
+    ['$ in the middle is literal', [disallow('/a$b')], '/a$bc', false],
+    ['$ written %24 at the end is literal', [disallow('/a%24')], '/a$', false],
     ['* written %2A is itself', [disallow('/a%2Ab')], '/axb', true],
     ['* written %2A matches *', [disallow('/a%2Ab')], '/a*b', false],
     ['encoded unreserved letters are letters', [disallow('/%62ar')], '/bar', false],
@@ -154,14 +158,14 @@ describe('a path', () => {
     expect(isAllowed(policyOf(rules.toReversed()), path)).toBe(expected);
   });
 
-  it('is allowed, or not, whatever the rules say, where the access is all or none', () => {
+  it('is allowed or forbidden regardless of the rules where the access is all or none', () => {
     const rules = [disallow('/a'), allow('/b')];
     expect(isAllowed({ ...policyOf(rules), access: 'all' }, '/a')).toBe(true);
     expect(isAllowed({ ...policyOf(rules), access: 'none' }, '/b')).toBe(false);
     expect(isAllowed({ ...policyOf(rules), access: 'none' }, '/robots.txt')).toBe(true);
   });
 
-  /** Tries every place for every `*`. */
+  /** Tries every position for every `*`. */
   function matchesNaively(pattern: string, path: string): boolean {
     if (pattern === '') return true;
     if (pattern === '$') return path === '';
@@ -177,7 +181,7 @@ describe('a path', () => {
     return best.length === 0 || best.some((rule) => rule.allow);
   }
 
-  it('is judged as by trying everything', () => {
+  it('gives the same result as brute force', () => {
     const text = (letters: string[], maxLength: number): fc.Arbitrary<string> =>
       fc.array(fc.constantFrom(...letters), { maxLength }).map((parts) => `/${parts.join('')}`);
     const pattern = fc.tuple(text(['a', 'b', '/', '*'], 7), fc.constantFrom('', '$')).map(([body, end]) => body + end);
@@ -190,17 +194,17 @@ describe('a path', () => {
     );
   });
 
-  it('forbids what thousands of patterns that are made to take long would have to be asked about', () => {
+  it('is forbidden when thousands of expensive patterns would have to be checked', () => {
     const path = `/${'a'.repeat(2_000)}`;
     const policy = policyOf(Array.from({ length: 60_000 }, (_, i) => disallow(`*a*z${i}`)));
-    isAllowed(policy, '/'); // makes the patterns ready
+    isAllowed(policy, '/'); // compiles the patterns
     expect(cpuMs(() => expect(isAllowed(policy, path)).toBe(false))).toBeLessThan(100);
-    // A thousand patterns are a large robots.txt, and none of them fits.
+    // A large robots.txt has a thousand patterns; none of them matches.
     const large = policyOf(Array.from({ length: 1_000 }, (_, i) => disallow(`/*/z${i}/*`)));
     expect(isAllowed(large, `/${'a/'.repeat(100)}`)).toBe(true);
   });
 
-  it('takes no longer for patterns that are made to take long', () => {
+  it('is checked in linear time against expensive patterns', () => {
     const path = `/${'a'.repeat(8_000)}`;
     for (const pattern of [`/${'*a'.repeat(4_000)}b`, `/${'a*'.repeat(4_000)}b$`, `${'*'.repeat(200_000)}b`]) {
       const policy = policyOf([disallow(pattern)]);
@@ -216,7 +220,7 @@ describe('the policy', () => {
     text = 'User-agent: *\nDisallow: /a\nCrawl-delay: 2.5',
   ): Omit<RobotsPolicy, 'version'> => policyFrom({ kind: 'reply', status, text }, AGENT, URL_TEXT);
 
-  it.each([200, 203, 299])('of %i is what it says (F30)', (status) => {
+  it.each([200, 203, 299])('of %i follows the file (F30)', (status) => {
     expect(reply(status)).toEqual({
       access: 'rules',
       rules: [disallow('/a')],
@@ -238,7 +242,7 @@ describe('the policy', () => {
     expect(reply(200, '<html>')).toMatchObject({ access: 'all', crawlDelayMs: null });
   });
 
-  it('of redirects that lead nowhere allows everything, of no reply nothing (F30)', () => {
+  it('of endless redirects allows everything, of no reply nothing (F30)', () => {
     expect(policyFrom({ kind: 'lost', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({ access: 'all' });
     expect(policyFrom({ kind: 'unreachable', detail: 'x' }, AGENT, URL_TEXT)).toMatchObject({
       access: 'none',

@@ -9,7 +9,7 @@ describe('chunkSize', () => {
     [1_000_000, 10, MAX_CHUNK],
     [5, 3, 1],
     [0, 0, 1],
-  ])('%i products on %i slots go out in chunks of %i', (products, slots, size) => {
+  ])('%i products on %i slots are offered in chunks of %i', (products, slots, size) => {
     expect(chunkSize(products, slots)).toBe(size);
   });
 });
@@ -28,7 +28,7 @@ describe('cutChunks', () => {
 });
 
 describe('dueChunks', () => {
-  it('keeps shards even to within one chunk, whatever order slots ask in', () => {
+  it('keeps shards even to within one chunk, whatever the order of the slots', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 12 }),
@@ -40,7 +40,7 @@ describe('dueChunks', () => {
           let granted = 0;
           while (granted < total) {
             const slot = asks.next().value! % slots;
-            // The slot that asks may be full; then the next one with room takes the chunk, as in a round robin.
+            // When the slot is full, the next one with room takes the chunk, as in a round robin.
             const limit = dueChunks(total, slots, granted);
             const taker = [...held.keys()].map((i) => (slot + i) % slots).find((i) => held[i]! < limit);
             expect(taker).toBeDefined();
@@ -53,7 +53,7 @@ describe('dueChunks', () => {
     );
   });
 
-  it('is nothing when there is no slot', () => {
+  it('is zero without slots', () => {
     expect(dueChunks(10, 0, 0)).toBe(0);
   });
 });

@@ -9,18 +9,18 @@ function reachable<T>(start: T, all: readonly T[], canMove: (from: T, to: T) => 
 }
 
 describe('states', () => {
-  it('lets every run phase lead to an end', () => {
+  it('leads from every run phase to an end', () => {
     for (const phase of RUN_PHASES)
       expect([...reachable(phase, RUN_PHASES, canMoveRun)].some(isRunEnd), phase).toBe(true);
   });
 
-  it('lets every instance phase lead to terminated, and none lead out of it', () => {
+  it('leads from every instance phase to terminated, which is final', () => {
     for (const phase of INSTANCE_PHASES)
       expect(reachable(phase, INSTANCE_PHASES, canMoveInstance).has('terminated'), phase).toBe(true);
     expect(reachable('terminated', INSTANCE_PHASES, canMoveInstance).size).toBe(1);
   });
 
-  it('never ends a run that launched without releasing', () => {
+  it('never ends a launched run without releasing', () => {
     for (const phase of ['launching', 'crawling'] as const) {
       for (const end of RUN_PHASES.filter(isRunEnd)) expect(canMoveRun(phase, end), `${phase} to ${end}`).toBe(false);
     }

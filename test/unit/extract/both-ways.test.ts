@@ -1,4 +1,4 @@
-/** Whatever the page and the selectors: matching while streaming, in pieces of any size, gives what the tree gives. */
+/** For any page and selectors, matching while streaming, in pieces of any size, gives the same result as the tree. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CompileOptions, CompiledMapping } from '../../../crawl-api/extract/compile-mapping.ts';
@@ -134,7 +134,7 @@ const many = fc
     }),
   );
 
-/** Both ways may find a page too costly, then for the same reason. */
+/** Both may find a page too costly, but only for the same reason. */
 function run(mapping: CompiledMapping, text: string, kind: PageKind, piece: number): Extraction | string {
   try {
     const extractor = new PageExtractor(mapping, kind, PAGE_URL);
@@ -155,7 +155,7 @@ async function agree(pageMapping: PageMapping, text: string, kind: PageKind, pie
 }
 
 describe('the streaming matcher and the tree', () => {
-  it('are tried with selectors that can be used', () => {
+  it('are tested with supported selectors', () => {
     expect(findSelectorFault('::x')).not.toBeNull();
     fc.assert(fc.property(anySelector, (text) => findSelectorFault(text) === null));
     fc.assert(fc.property(inRecord, (text) => findSelectorFault(text, true) === null));

@@ -1,6 +1,6 @@
 /**
- * The parser of pages sees in any page, whole or broken and cut anywhere, the tags and texts that htmlparser2 sees. Elements that
- * start or end because of others are the subject of html-tree.test.ts: htmlparser2 has few of these rules.
+ * For any page, valid or broken and split anywhere, the parser emits the same tags and texts as htmlparser2. Implied start and
+ * end tags are covered by html-tree.test.ts, because htmlparser2 implements few of these rules.
  */
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
@@ -10,7 +10,7 @@ import { cpuMs } from '../../support/cpu-ms.ts';
 
 type Event = ['open', string, Record<string, string>] | ['close'] | ['text', string] | ['comment', string];
 
-/** Texts side by side as one; elements that the end of the page closes are left out, since each parser closes all of them. */
+/** Merges adjacent texts; drops closes at the end of the page, where each parser closes all open elements. */
 class EventList {
   readonly #events: Event[] = [];
 
@@ -26,7 +26,7 @@ class EventList {
   }
 }
 
-/** Everything is in the body, so that nothing opens by itself. */
+/** Everything is in the body, so that no element is opened implicitly. */
 const FRAME = '<html><head></head><body>';
 
 function read(pieces: readonly string[]): Event[] {
@@ -45,7 +45,7 @@ function read(pieces: readonly string[]): Event[] {
   return events.list().slice(4);
 }
 
-/** Where the page ends inside a tag, it gives a character or two of the tag as text; no browser does. */
+/** Where the page ends inside a tag, htmlparser2 emits a character or two of the tag as text; no browser does. */
 class Reference extends Parser {
   #page = '';
 
@@ -74,7 +74,7 @@ function readByReference(page: string): Event[] {
 const NAMES =
   'br img image Image input svg SVG math mi mtext annotation-xml foreignObject foreignobject desc title textarea script ' +
   'SCRIPT style iframe noembed noframes xmp linearGradient lineargradient path ſcript';
-/** An end tag of another element does not reach beyond svg's and math's elements that hold HTML: of those, htmlparser2 knows nothing. */
+/** An end tag does not close elements outside the HTML integration points of svg and math, which htmlparser2 does not implement. */
 const END_NAMES = NAMES.replaceAll(/ path| linear[gG]radient| foreign[oO]bject| ſcript/g, '');
 const OPEN_NAMES = `${NAMES} span my-element h1x scripts x`;
 const ENTITIES =
@@ -115,15 +115,15 @@ const page = fc.array(markup, { maxLength: 14 }).map((parts) => parts.join(''));
 const noise = fc.string({ unit: fc.constantFrom(...NOISE.split('|')), maxLength: 40 });
 
 /**
- * htmlparser2 leaves an entity as it is that comes after what may be the end tag of a title or textarea, and is none; and it ends a
- * textarea by another one in svg, too.
+ * htmlparser2 does not decode an entity after a false end tag of a title or textarea, and it also ends a textarea at another
+ * textarea within svg.
  */
 function isReadAlike(text: string): boolean {
   if (/<(svg|math)[^]*<textarea[^]*<textarea/i.test(text)) return false;
   return !/<\/?[a-z]*&/i.test(text) || !/<(title|textarea)/i.test(text);
 }
 
-/** In pieces of these lengths, taken in turn. */
+/** Splits the text into pieces of these lengths, in turn. */
 function cut(text: string, lengths: readonly number[]): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; at += pieces.at(-1)!.length)
@@ -131,11 +131,11 @@ function cut(text: string, lengths: readonly number[]): string[] {
   return pieces;
 }
 
-describe('the parser of pages', () => {
+describe('the HTML parser', () => {
   it.each([
     ['markup', page],
     ['noise', noise],
-  ])('sees in %s what htmlparser2 sees, however the page is cut', (_name, pages) => {
+  ])('emits for %s the same events as htmlparser2, however the page is split', (_name, pages) => {
     fc.assert(
       fc.property(
         pages.filter(isReadAlike),
@@ -150,32 +150,32 @@ describe('the parser of pages', () => {
     );
   });
 
-  // A million characters each: read again with every piece, they would take minutes.
+  // A million characters each: rescanning with every piece would take minutes.
   it.each([
     ['a tag that never ends', '<p a="', 'x'],
-    ['attributes without end', '<p', ' a'],
+    ['endless attributes', '<p', ' a'],
     ['a comment that never ends', '<!--', '-'],
     ['an entity that never ends', '&', 'a'],
     ['a script that never ends', '<script>', '</scrip'],
     ['a title that never ends', '<title>', '&am<'],
-    ['signs that start nothing', '', '<'],
+    ['characters that start no tag', '', '<'],
     ['unknown end tags under many open elements', '<b>'.repeat(4_000), '</x>'],
     ['stray ends of items under many open elements', `<li><ul>${'<span>'.repeat(4_000)}`, '</li></p></h1><li></li>'],
     ['formatting that no paragraph ends', '', '<p><b><i>x'],
-  ])('takes no longer than its length for %s', (_name, start, repeated) => {
+  ])('takes linear time for %s', (_name, start, repeated) => {
     const piece = repeated.repeat(Math.ceil(100 / repeated.length));
     const pieces = [start, ...Array.from({ length: 10_000 }, () => piece)];
     expect(cpuMs(() => read(pieces))).toBeLessThan(3_000);
   });
 
-  it('gives nothing of a tag that the page ends in', () => {
+  it('emits nothing for a tag that is cut off by the end of the page', () => {
     expect(read(['<p>a</p><a href="x'])).toEqual([
       ['open', 'p', {}],
       ['text', 'a'],
     ]);
   });
 
-  it('passes over text and comments that are not wanted', () => {
+  it('skips text and comments that are not requested', () => {
     const seen: string[] = [];
     const parser = new HtmlParser({
       wantsText: false,

@@ -1,11 +1,11 @@
-/** The parser of pages opens and closes the elements of the standard's tree: in generated pages, as parse5 builds it. */
+/** The parser opens and closes elements as in the tree of the standard, which parse5 builds for generated pages. */
 import fc from 'fast-check';
 import type { DefaultTreeAdapterTypes } from 'parse5';
 import { parse } from 'parse5';
 import { describe, expect, it } from 'vitest';
 import { HtmlParser } from '../../../crawl-api/extract/markup/html-parser.ts';
 
-/** The tree as text: `div(p(x))`, with the attribute k where there is one. White space between elements is left out. */
+/** The tree as text: `div(p(x))`, with the attribute k where there is one. White space between elements is dropped. */
 function treeOf(page: string): string {
   let out = '';
   const parser = new HtmlParser({
@@ -40,7 +40,7 @@ const close = (names: string) => fc.constantFrom(...names.split(' ').map((name) 
 const text = fc.constantFrom('x', 'y', ' ', 'z');
 const empty = fc.constantFrom('<br>', '<hr>', '<img>', '<input>');
 
-/** Elements that start and end in any order, many of them never. */
+/** Elements that start and end in any order, many without an end. */
 const flow = fc
   .array(
     fc.oneof(
@@ -56,7 +56,7 @@ const flow = fc
 const maybe = (tag: string) => fc.constantFrom(tag, '');
 const parts = (...of: fc.Arbitrary<string>[]) => fc.tuple(...of).map((all) => all.join(''));
 const several = (of: fc.Arbitrary<string>) => fc.array(of, { maxLength: 3 }).map((all) => all.join(''));
-/** Tables whose optional tags are there or not, with what starts and ends in any order in their cells. */
+/** Tables with or without their optional tags, with elements that start and end in any order in their cells. */
 const cell = parts(fc.constantFrom('<td>', '<th>'), flow, maybe('</td>'), maybe('</tr>'));
 const row = parts(maybe('<tr>'), cell, several(cell), maybe('</tr>'));
 const rows = several(row);
@@ -72,7 +72,7 @@ const table = parts(
   several(body),
   fc.constant('</table>'),
 );
-/** The frame of a page, its tags there or not. */
+/** The frame of a page, with or without its tags. */
 const page = parts(
   maybe('<!doctype html>'),
   maybe('<html>'),
@@ -86,12 +86,12 @@ const page = parts(
   maybe('</body>'),
   maybe('</html>'),
   flow,
-  // Without any text, the standard has an empty body, and this parser none.
+  // Without any text, the standard requires an empty body; this parser emits none.
   fc.constant('.'),
 );
 
 describe('the tree of a page', () => {
-  it('is that of parse5, whatever tags are left out or stray', () => {
+  it('is that of parse5, whatever tags are missing or stray', () => {
     fc.assert(
       fc.property(page, (source) => {
         expect(treeOf(source)).toBe(referenceOf(source));
@@ -104,15 +104,15 @@ describe('the tree of a page', () => {
     ['rows without a body', '<table><tr><td>x'],
     ['cells without a row', '<table><td>x<th>y</table>'],
     ['columns without a group', '<table><col><tr><td>x'],
-    ['parts of a table whose ends are left out', '<table><thead><tr><th>a<tbody><tr><td>b<td>c<tfoot><tr><td>d'],
+    ['table parts without end tags', '<table><thead><tr><th>a<tbody><tr><td>b<td>c<tfoot><tr><td>d'],
     ['a paragraph around a link around a block', '<p><a k=1>x<div>y<h2>z</h2></div>w</a>v</p>u'],
     ['a bold start of a paragraph that never ends', '<p>x <b>y<div>z</div>w'],
     ['the end of a list item in an inner list', '<ul><li>x<ul></li>y<li>z</ul>w</ul>'],
     ['a heading that ends as another', '<h1>x</h2>y<h3>z<h4>w'],
     ['a stray end in a cell', '<div><table><tr><td>x</div>y</td></tr></table>z'],
     ['no body', '<title>t</title><p>x'],
-    ['nothing but text', 'x'],
-    ['what follows the end of the page', '<body><div>x</body></html><p>y'],
+    ['only text', 'x'],
+    ['content after the end of the page', '<body><div>x</body></html><p>y'],
     ['pixels in the head', '<head><noscript><link></noscript><meta></head><p>x'],
     ['a paragraph in a button', '<p>x<button><p>y</button>z'],
   ])('is that of parse5 with %s', (_, source) => {

@@ -1,4 +1,4 @@
-/** JSON that is made to fill memory, or to hold up the event loop, gives up its page before it is parsed. */
+/** A page with JSON that would fill memory or block the event loop is abandoned before the JSON is parsed. */
 import { describe, expect, it } from 'vitest';
 import { parseBounded } from '../../../crawl-api/extract/json-bounds.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
@@ -12,7 +12,7 @@ const mapping = await compileMapping({ pages: [pageMapping({ fields: [jsonField(
 const block = (json: string): string => `<script type="application/ld+json">${json}</script>`;
 const brackets = (count: number): string => '['.repeat(count);
 
-/** Reads the page as it would come, and gives the longest turn of it. */
+/** Feeds the page as it would arrive, and returns the longest event loop turn. */
 function read(page: string, kind: PageKind): { error: unknown; longestMs: number } {
   const extractor = new PageExtractor(mapping, kind, PAGE_URL);
   const errors: unknown[] = [];
@@ -46,14 +46,14 @@ describe('JSON without bounds', () => {
     ],
     ['100,000 blocks', 'html', block('{}').repeat(100_000), new RegExp(`more than ${MAX_JSON_BLOCKS} blocks`)],
     ['100,000 broken blocks', 'html', block('{').repeat(100_000), new RegExp(`more than ${MAX_JSON_BLOCKS} blocks`)],
-  ])('gives up the page, within a turn: %s', (_, kind, page, reason) => {
+  ])('abandons the page within one turn: %s', (_, kind, page, reason) => {
     const { error, longestMs } = read(page, kind);
     expect(error).toBeInstanceOf(PageLimitError);
     expect((error as Error).message).toMatch(reason);
     expect(longestMs).toBeLessThan(500);
   });
 
-  it('takes a page of many products, and brackets in its strings for what they are', async () => {
+  it('accepts a page of many products, and treats brackets in strings as text', async () => {
     const one = `{"name":"${'[{\\\\\\"'.repeat(500)}","offers":{"price":1}}`;
     expect(await valueOf(jsonField('offers.price'), block(`[${one}${`,${one}`.repeat(200)}]`))).toBe('1');
     expect(await valueOf(jsonField('name'), block('{"name":"N"}').repeat(MAX_JSON_BLOCKS))).toBe('N');

@@ -1,5 +1,5 @@
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
-/** Fields that read numbers, on whole pages: what a row says of them, and what is present. */
+/** Fields that read numbers, on whole pages: the value in the row, and whether it is present. */
 import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
 import { hasValues } from '../../../crawl-api/extract/has-values.ts';
@@ -8,14 +8,14 @@ import { extractBy } from '../crawl-api/extract-page.ts';
 const extract = (fields: object, page: string) => extractBy(readMapping({ fields }).mapping, page);
 
 describe('A field that reads a number', () => {
-  it('has a value for every rule when its text can be read in two ways, and says so', async () => {
+  it('has a value for every rule when its text is ambiguous, and is marked as such', async () => {
     const page = await extract({ price: { css: 'b', number: true, required: true } }, '<b>1.234</b>');
     const row = { price: { text: '1.234', point: 1.234, comma: 1234 } };
     expect(page).toEqual({ rows: [{ key: null, row }], missing: null, links: [] });
     expect(hasValues(page)).toBe(true);
   });
 
-  it('says which decimal mark its text shows, of the records of a page each by itself', async () => {
+  it('reports the decimal mark of its text, separately for each record of a page', async () => {
     const fields = { id: 'i', price: { css: 'b', number: true } };
     const { mapping } = readMapping({ rows: { each: 'li', key: 'id' }, fields });
     const page = '<li><i>a</i><b>12,50 €</b></li><li><i>b</i><b>7</b></li>';
@@ -30,12 +30,12 @@ describe('A field that reads a number', () => {
     ['an attribute by XPath', { xpath: '//b/@data-p', number: true }],
     ['JSON-LD', { json_ld: 'offers.price', number: true }],
     ['JSON in a script', { css: 'script', then: [{ jsonpath: '$.offers.price' }, 'number'] }],
-  ])('takes the point of %s for the decimal mark', async (_, price) => {
+  ])('treats the point of %s as the decimal mark', async (_, price) => {
     const html = '<script type="application/ld+json">{"offers":{"price":"1.234"}}</script><b data-p="1.234">x</b>';
     expect((await extract({ price }, html)).rows?.[0]?.row).toEqual({ price: 1.234 });
   });
 
-  it('takes of two readings the whole one where the column is of whole numbers', async () => {
+  it('takes the whole number of two readings for an integer column', async () => {
     const row = async (text: string) =>
       (await extract({ n: { css: 'b', integer: true } }, `<b>${text}</b>`)).rows?.[0]?.row.n;
     expect(await row('1.250 g')).toBe(1250);

@@ -1,6 +1,6 @@
-/** Price texts as shops of many countries write them: amount, currency, and the text. `null`: left open or empty, with what both readings are. */
+/** Price texts from shops of many countries: text, amount and currency. `null`: undecided or missing. */
 
-/** What `price: true` makes of a text: the amount and the ISO code. */
+/** Texts with one reading: the amount and the ISO code that `price: true` gives. */
 export const SURE: readonly [text: string, amount: number, currency: string | null][] = [
   // Europe, comma
   ['12,50 €', 12.5, 'EUR'],
@@ -155,7 +155,7 @@ export const SURE: readonly [text: string, amount: number, currency: string | nu
   ['12.500 FCFA', 12500, null],
 ];
 
-/** What their own texts do not decide: the reading with the point as decimal mark, and that with the comma. */
+/** Ambiguous texts: the reading with the point as decimal mark, and the one with the comma. */
 export const OPEN: readonly [text: string, point: number | null, comma: number | null][] = [
   ['1.234', 1.234, 1234],
   ['1,234', 1234, 1.234],

@@ -13,7 +13,7 @@ describe('A price text', () => {
     expect(readCurrency(text, null)).toBe(currency);
   });
 
-  it.each(OPEN)('%s is left to the column: %s or %s', (text, point, comma) => {
+  it.each(OPEN)('%s depends on the column: %s or %s', (text, point, comma) => {
     expect(price(text)).toEqual({ text, point, comma });
   });
 
@@ -31,14 +31,14 @@ describe('A price text', () => {
     expect(price(text, decimal)).toEqual(expected);
   });
 
-  it('takes the currency of the mapping where the text does not tell it, and its form', () => {
+  it('uses the currency of the mapping and its number format where the text shows none', () => {
     expect(price('1.727', null, 'HUF')).toBe(1727);
     expect(readCurrency('1.727', 'HUF')).toBe('HUF');
     expect(readCurrency('$ 5', 'CAD')).toBe('CAD');
     expect(readCurrency('5 €', 'CAD')).toBe('EUR');
   });
 
-  it('reads plain numbers of attributes and JSON with the point, and texts there as texts', () => {
+  it('reads plain numbers of attributes and JSON with the point, and texts there like other texts', () => {
     const machine = (text: string) => readNumber(text, { decimal: null, isMachine: true, price: null }).value;
     expect(['1.234', '12.', '.5', '-3.125', '1e3'].map(machine)).toEqual([1.234, 12, 0.5, -3.125, 1000]);
     expect(machine('1.727 Ft')).toBe(1727);
@@ -51,11 +51,11 @@ describe('A price text', () => {
     ['CO₂ 120 g', 120],
     ['100 g (1,25 €)', 100],
     ['10³', { text: '10³', point: null, comma: null }],
-  ])('as a mere number: %s is %j', (text, expected) => {
+  ])('as a plain number: %s is %j', (text, expected) => {
     expect(readNumber(text, { decimal: null, isMachine: false, price: null }).value).toEqual(expected);
   });
 
-  it('is never NaN or infinite, and never takes long, whatever the text', () => {
+  it('is never NaN or infinite, and never slow, whatever the text', () => {
     const chars = fc.constantFrom(...Array.from("0123456789.,' -–€$kr%()KM¢½⁹٫١"), ' kr ', 'EUR', '1.234');
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),

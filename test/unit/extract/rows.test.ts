@@ -43,7 +43,7 @@ describe('a page of many records', () => {
       expect((await extractBy(byRows(fields, rows), PAGE, options)).rows).toEqual(EXPECTED);
   });
 
-  it('matches selectors against the whole page, and takes what stands inside the record', async () => {
+  it('matches selectors against the whole page, and takes the matches inside the record', async () => {
     const fields = [id, cssField('.reviews li', { name: 'inner' }), cssField(':scope > b', { name: 'child' })];
     const { rows } = await extractBy(byRows([...fields, cssField('h1', { name: 'outside' })]), PAGE);
     expect(rows?.[0]?.row).toEqual({ id: '7', inner: 'good', child: 'Ann', outside: null });
@@ -65,7 +65,7 @@ describe('a page of many records', () => {
     ]);
   });
 
-  it('leaves out records without key or required field, and the second of a key', async () => {
+  it('drops records without key or required field, and duplicates of a key', async () => {
     const strict = { ...stars, required: true };
     expect((await extractBy(byRows([id, strict]), PAGE)).rows?.map(({ key }) => key)).toEqual(['7', '9']);
     const { rows } = await extractBy(byRows([user, stars], { key: 'user' }), PAGE);
@@ -75,7 +75,7 @@ describe('a page of many records', () => {
     ]);
   });
 
-  it('tells what is missing when no record is whole', async () => {
+  it('reports the missing field when no record is complete', async () => {
     expect(await extractBy(byRows([id, cssField('.none', { name: 'none', required: true })]), PAGE)).toMatchObject({
       rows: null,
       missing: 'none',
@@ -85,7 +85,7 @@ describe('a page of many records', () => {
   it.each<[string, SelectStep, string, unknown]>([
     ['found', css('.none'), '<p class="none"></p>', []],
     ['found by xpath', xpath('//p[. = "No reviews"]'), '<p>No reviews</p>', []],
-    ['an xpath that is false', xpath('count(//p) > 3'), '<p></p>', null],
+    ['a false xpath', xpath('count(//p) > 3'), '<p></p>', null],
     ['not found', css('.none'), '<p>Forbidden</p>', null],
   ])('without records: the sign for none is %s', async (_name, empty, page, rows) => {
     const extraction = await extractBy(byRows([id], { empty }), page);
@@ -113,19 +113,22 @@ describe('a page of many records', () => {
   it.each<[string, SelectStep]>([
     ['while streaming', css('.review')],
     ['in the tree', xpath('//p')],
-  ])('gives a page with too many records up, found %s: what is left out would be deleted', async (_how, each) => {
-    const page = (count: number) => Array.from({ length: count }, (_, i) => `<p class=review data-id=${i}>`).join('');
-    expect((await extractBy(byRows([id], { each }), page(MAX_ROWS))).rows).toHaveLength(MAX_ROWS);
-    await expect(extractBy(byRows([id], { each }), page(MAX_ROWS + 1))).rejects.toThrow(PageLimitError);
-  });
+  ])(
+    'abandons a page with too many records, found %s: the rows beyond the limit would be deleted',
+    async (_how, each) => {
+      const page = (count: number) => Array.from({ length: count }, (_, i) => `<p class=review data-id=${i}>`).join('');
+      expect((await extractBy(byRows([id], { each }), page(MAX_ROWS))).rows).toHaveLength(MAX_ROWS);
+      await expect(extractBy(byRows([id], { each }), page(MAX_ROWS + 1))).rejects.toThrow(PageLimitError);
+    },
+  );
 
-  it('gives a JSON page with too many records up', async () => {
+  it('abandons a JSON page with too many records', async () => {
     const page = JSON.stringify(Array.from({ length: MAX_ROWS + 1 }, (_, i) => ({ id: i })));
     const mapping = byRows([field([jsonpath('$.id')], { name: 'id' })], { each: jsonpath('$[*]') });
     await expect(extractBy(mapping, page, { kind: 'json' })).rejects.toThrow(PageLimitError);
   });
 
-  it('counts what a value of the page takes in each record', async () => {
+  it('counts the size of a page value in each record', async () => {
     const about = jsonField('about', { name: 'about' });
     const page = (chars: number) =>
       `<script type="application/ld+json">{"about":"${'é'.repeat(chars)}"}</script>${Array.from({ length: 1_000 }, (_, i) => `<p class=review data-id=${i}>`).join('')}`;

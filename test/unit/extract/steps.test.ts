@@ -64,17 +64,17 @@ describe('faults of chains', () => {
     [[h1, { type: 'number' }, { type: 'default', value: 0 }, { type: 'all' }]],
     [[{ type: 'regex', pattern: '(?P<a>x)', group: 1 }]],
     [[{ type: 'jsonpath', expression: '$..[?search(@.a, "x+")].b' }]],
-  ])('%j is fine', (steps) => {
+  ])('%j is valid', (steps) => {
     expect(findChainFault(steps)).toBeNull();
   });
 
-  it('allows :scope where a field looks into a record', () => {
+  it('allows :scope where a field selects within a record', () => {
     const scope: Step = { type: 'css', selector: ':scope > b' };
     expect(findStepFault(scope, { first: true, inRows: true })).toBeNull();
     expect(findStepFault(scope, { first: false, inRows: true })).toContain(':scope');
   });
 
-  it('tells which steps need the tree', () => {
+  it('reports which steps need the tree', () => {
     expect(needsDom({ type: 'xpath', expression: '//p' })).toBe('xpath');
     expect(needsDom({ type: 'css', selector: 'p:has(b)' })).toBe(':has()');
     expect(needsDom(h1)).toBeNull();
@@ -95,7 +95,7 @@ describe('faults of chains', () => {
       'no meaning',
     ],
     [
-      'a key that is no field',
+      'a key that is not a field',
       { rows: { each: h1 as never, key: 'no', empty: null } },
       'rows: key names the field "no"',
     ],
@@ -162,7 +162,7 @@ describe('selecting from values', () => {
     expect(await valueBy(steps, state, { piece: 1 })).toEqual(expected);
   });
 
-  it('lets no dot of match() stand for a line end, but one that is escaped or in a class for itself', async () => {
+  it('matches no line end with a dot in match(), and an escaped dot or one in a class literally', async () => {
     const page = JSON.stringify({ items: ['a\rb', 'a\nb', 'a.b', 'axb'] });
     const found = (pattern: string): Promise<unknown> =>
       valueBy([{ type: 'jsonpath', expression: `$.items[?match(@, "${pattern}")]` }, { type: 'all' }], page, {
@@ -196,13 +196,13 @@ describe('selecting from values', () => {
     expect(await valueBy(steps, page, { kind: 'json', piece: 7 })).toEqual(expected);
   });
 
-  it('never runs a pattern of the page by an engine that goes back', async () => {
+  it('never runs a pattern of the page in a backtracking engine', async () => {
     const page = JSON.stringify({ text: `${'a'.repeat(5_000)}!`, pattern: '^(a+)+$' });
     const expression = '$[?search($.text, $.pattern)]';
     expect(await valueBy([{ type: 'jsonpath', expression }], page, { kind: 'json' })).toBeNull();
   });
 
-  it('refuses JSON that is too large or too deep to follow', async () => {
+  it('refuses JSON that is too large or too deep', async () => {
     const steps: Step[] = [{ type: 'jsonpath', expression: '$..x' }];
     await expect(valueBy(steps, '['.repeat(5_000) + ']'.repeat(5_000), { kind: 'json' })).rejects.toThrow(
       PageLimitError,
@@ -212,19 +212,19 @@ describe('selecting from values', () => {
     expect(await valueBy([{ type: 'jsonpath', expression: '$[*]' }], long, { kind: 'json' })).toBe('0');
   });
 
-  it('reads white space without end in linear time', async () => {
+  it('reads endless white space in linear time', async () => {
     const page = `<script type="application/ld+json">{"name":${' '.repeat(1_000_000)}"N"${' '.repeat(500_000)}</script>`;
     expect(await valueBy(jsonField('name').steps, page)).toBeNull();
   });
 });
 
 describe('searches for a pattern', () => {
-  /** Each search but the first looks through to the end for `b`, which never comes. */
+  /** Each search but the first scans to the end for a `b` that does not exist. */
   const searches = field([{ type: 'regex', pattern: 'a(?:.*b)?', group: 0 }, { type: 'all' }]);
 
   const ofText = field([{ type: 'css', selector: 'body' }, ...searches.steps]);
   const TEXT = `<body>${'a'.repeat(2_000)}`;
-  /** Each look at the processor's time finds so much more of it. */
+  /** Each read of the CPU time advances it by this much. */
   const spend = (microseconds: number) => {
     let user = 0;
     vi.spyOn(process, 'cpuUsage').mockImplementation(() => ({ user: (user += microseconds), system: 0 }));
@@ -234,12 +234,12 @@ describe('searches for a pattern', () => {
   it.each([
     ['in the source', searches],
     ['in a value', ofText],
-  ])('that together take too long give the page up: %s', async (_where, one) => {
+  ])('that together take too long abandon the page: %s', async (_where, one) => {
     spend(10_000);
     await expect(valueOf(one, TEXT)).rejects.toThrow(PageLimitError);
   });
 
-  it('may be many where each is short', async () => {
+  it('may be many when each is short', async () => {
     spend(1_000);
     expect(await valueOf(searches, TEXT)).toHaveLength(1_000);
     expect(await valueOf(ofText, TEXT)).toHaveLength(1_000);
@@ -249,7 +249,7 @@ describe('searches for a pattern', () => {
 describe('defaults', () => {
   const currency = cssField('.c', { name: 'c', process: [{ type: 'default', value: 'JPY' }] });
 
-  it('are no values of the page', async () => {
+  it('do not count as values of the page', async () => {
     const fields = [cssField('h1', { name: 't' }), currency];
     expect(await extract(fields, '<p>Try later</p>')).toEqual({
       rows: [{ key: null, row: { t: null, c: 'JPY' } }],
@@ -271,7 +271,7 @@ describe('mappings of several pages', () => {
     ['https://shop.example/p/12', 'one'],
     ['https://shop.example/l/x', 'two'],
     ['https://shop.example/list?p=/p/', 'two'],
-  ])('%s is read by the first that fits', async (url, expected) => {
+  ])('%s is read by the first matching one', async (url, expected) => {
     const { rows } = await extractBy(mapping, '<h1>one</h1><h2>two</h2>', { url });
     expect(rows?.[0]?.row.value).toBe(expected);
   });
@@ -289,7 +289,7 @@ describe('links', () => {
   };
   const links = async (page: string): Promise<string[]> => (await extractBy(mapping, page)).links;
 
-  it('are absolute, each once, and only of the web', async () => {
+  it('are absolute, unique, and only http or https', async () => {
     const page = '<a href="?page=2"></a><a href="/p/1?page=2"></a><a href="mailto:x"></a><a href="//[">';
     expect(await links(page)).toEqual(['https://shop.example/p/1?page=2']);
   });
@@ -299,12 +299,12 @@ describe('links', () => {
     expect(await links('<base href="javascript:x"><a href="d">')).toEqual(['https://shop.example/p/d']);
   });
 
-  it('are bounded', async () => {
+  it('are limited in number', async () => {
     const page = Array.from({ length: MAX_LINKS + 5 }, (_, i) => `<a href="/${i}">`).join('');
     expect(await links(page)).toHaveLength(MAX_LINKS);
   });
 
-  it('are given with a page whose required field is missing', async () => {
+  it('are returned for a page whose required field is missing', async () => {
     const strict = { pages: [{ ...mapping.pages[0]!, fields: [cssField('h1', { required: true })] }] };
     expect(await extractBy(strict, '<a href="/x">')).toEqual({
       rows: null,
@@ -315,7 +315,7 @@ describe('links', () => {
 });
 
 describe('trace', () => {
-  it('tells what every step gave', async () => {
+  it('lists the result of every step', async () => {
     const one = cssField('b', { process: [{ type: 'trim' }, { type: 'integer' }, { type: 'all' }] });
     const compiled = await compileMapping({ pages: [pageMapping({ fields: [one] })] });
     const extractor = new PageExtractor(compiled, 'html', PAGE_URL, { trace: true });

@@ -74,7 +74,7 @@ describe('XPath 1.0', () => {
     expect(await all(expression)).toEqual(expected);
   });
 
-  it('knows XML names in any case and with prefixes', async () => {
+  it('matches XML names in any case and with prefixes', async () => {
     const xml = '<?xml version="1.0"?><Feed><g:Price cur="JPY">5</g:Price><![CDATA[<x>]]></Feed>';
     const price = await valueBy([{ type: 'xpath', expression: '//g:Price' }], xml, { kind: 'xml' });
     expect(price).toBe('5');
@@ -102,7 +102,7 @@ describe('XPath 1.0', () => {
     expect(findXPathFault(expression)).toContain(reason);
   });
 
-  it('walks the page once for each step, however deep the sets repeat', () => {
+  it('walks the page once for each step, however deeply the node sets overlap', () => {
     const tree = new TreeBuilder();
     for (let i = 0; i < 500; i++) tree.open('div', {});
     for (let i = 0; i < 500; i++) tree.close();
@@ -111,7 +111,7 @@ describe('XPath 1.0', () => {
     expect(evaluateXPath(count, tree.end(), new PageBudget(10_000), limits)).toEqual([497]);
   });
 
-  it('gives up on a page where an expression takes too many steps', () => {
+  it('abandons a page where an expression takes too many steps', () => {
     const tree = new TreeBuilder();
     for (let i = 0; i < 500; i++) {
       tree.open('i', {});
@@ -124,7 +124,7 @@ describe('XPath 1.0', () => {
     expect(() => [...selector(tree.end(), new PageBudget(50_000))]).toThrow(PageLimitError);
   });
 
-  it('refuses a page of too many nodes', async () => {
+  it('refuses a page with too many nodes', async () => {
     await expect(all('//i', '<i></i>'.repeat(MAX_NODES + 1))).rejects.toThrow(PageLimitError);
   });
 });

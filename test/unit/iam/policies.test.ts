@@ -1,4 +1,4 @@
-/** The policies in userdata/iam against the calls that the program makes: no right is missing, none is too many. */
+/** The policies in userdata/iam against the calls that the program makes: no permission is missing, none is superfluous. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
@@ -18,10 +18,10 @@ const statementsOf = (name: string): Statement[] =>
 const actionsOf = (name: string): string[] => statementsOf(name).flatMap((s) => [s.Action].flat());
 
 /**
- * No call of ours stands behind these: ELBv2 looks at the network of a new balancer with the rights of whoever asks for it. All but the last
- * stand in its list of API permissions. The last is asked for since the end of 2024, where security groups are given: without it CreateLoadBalancer
- * answers "AccessDenied … is not authorized to perform: ec2:GetSecurityGroupsForVpc", though not yet in every account; AWS has it in
- * the policy of its own load balancer controller since v2.10.
+ * We make none of these calls: ELBv2 inspects the network of a new balancer with the permissions of the caller. All but the last are in its list of
+ * API permissions. The last is required since the end of 2024 when security groups are given: without it CreateLoadBalancer answers "AccessDenied …
+ * is not authorized to perform: ec2:GetSecurityGroupsForVpc", though not yet in every account; the policy of AWS's own load balancer controller has
+ * it since v2.10.
  */
 const LOOKED_UP_BY_ELB = [
   'ec2:DescribeAccountAttributes',
@@ -34,11 +34,11 @@ const LOOKED_UP_BY_ELB = [
 ];
 
 /**
- * The rights behind each SDK command, from the service authorization reference. What is tagged in the call that makes it
- * needs the right to tag as well, and RunInstances with a profile the right to pass its role.
+ * The permissions for each SDK command, from the service authorization reference. A call that tags what it creates also needs
+ * the permission to tag, and RunInstances with a profile the permission to pass its role.
  */
 const RIGHTS: Record<string, string[]> = {
-  // S3: HEAD of a bucket and a list of objects are one right.
+  // S3: HEAD of a bucket and a list of objects need the same permission.
   HeadBucket: ['s3:ListBucket'],
   ListObjectsV2: ['s3:ListBucket'],
   GetObject: ['s3:GetObject'],
@@ -52,11 +52,11 @@ const RIGHTS: Record<string, string[]> = {
   GetBucketVersioning: ['s3:GetBucketVersioning'],
   GetProducts: ['pricing:GetProducts'],
   GetServiceQuota: ['servicequotas:GetServiceQuota'],
-  // The one call that needs no right.
+  // The only call that needs no permission.
   GetCallerIdentity: [],
   RunInstances: ['ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole'],
   CreateImage: ['ec2:CreateImage', 'ec2:CreateTags'],
-  // The first balancer of an account makes ELB's own role.
+  // The first balancer of an account creates ELB's service-linked role.
   CreateLoadBalancer: [
     'elasticloadbalancing:CreateLoadBalancer',
     'elasticloadbalancing:AddTags',
@@ -67,7 +67,7 @@ const RIGHTS: Record<string, string[]> = {
   CreateListener: ['elasticloadbalancing:CreateListener', 'elasticloadbalancing:AddTags'],
 };
 
-/** Services whose rights have the commands' own names, and what a file has that speaks to them: both know DescribeTags. */
+/** Services whose permissions are named like the commands, and how to recognize a file that calls them: both have DescribeTags. */
 const SERVICES = [
   { client: 'client-ec2', name: 'ec2', used: /\b(?:Ec2|lazyEc2)\b|client-ec2/ },
   {
@@ -77,12 +77,12 @@ const SERVICES = [
   },
 ];
 
-/** Dry runs make their bucket on the sandbox; on AWS it is there before. */
+/** Dry runs create their bucket on the sandbox; on AWS it already exists. */
 const NEVER_ON_AWS = new Set(['CreateBucket']);
-/** Who is at an endpoint is asked in dry runs only, and only there does anything stand in for it. */
+/** Only dry runs probe an endpoint, and only they use a stand-in. */
 const NEVER_AT_AWS_FILES = /^orchestrator\/cloud\/(probe|stand-in)/;
 
-/** Files whose calls need rights beyond the controller's: `orchestrator image`. */
+/** Files whose calls need permissions beyond the controller's: `orchestrator image`. */
 const IMAGE_FILES = /^orchestrator\/cloud\/image-/;
 
 interface Call {
@@ -90,7 +90,7 @@ interface Call {
   file: string;
 }
 
-/** Every SDK command that the source makes. Generated clients have one class a call, so its name is the call. */
+/** Every SDK command in the source. Generated clients have one class per call, so its name is the call. */
 function callsIn(pattern: string): Call[] {
   return globSync(pattern, { cwd: ROOT }).flatMap((file) =>
     [...read(file).matchAll(/\bnew (?:\w+\.)*([A-Z]\w+)Command\(/g)].map((m) => ({ command: m[1]!, file })),
@@ -114,7 +114,7 @@ const calls = callsIn('{orchestrator,shared,userdata}/**/*.ts');
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].toSorted();
 
 describe('the controller', () => {
-  it('may do exactly what the program does, with the rights of `orchestrator image` in a file of their own', () => {
+  it('may do exactly what the program does, with the permissions of `orchestrator image` in a separate file', () => {
     const needed = calls.filter((c) => !IMAGE_FILES.test(c.file)).flatMap(rightsOf);
     expect(sorted(actionsOf('controller'))).toEqual(sorted(needed));
     const forImages = calls.filter((c) => IMAGE_FILES.test(c.file)).flatMap(rightsOf);
@@ -125,7 +125,7 @@ describe('the controller', () => {
   });
 
   it.each(['controller', 'image'])(
-    'has no wildcard among its actions, and none for what changes something (%s)',
+    'has no wildcard among its actions, and none in the resources of write actions (%s)',
     (name) => {
       for (const { Sid, Action, Resource, Condition } of statementsOf(name)) {
         expect(
@@ -134,7 +134,7 @@ describe('the controller', () => {
         ).toEqual([]);
         const changes = [Action].flat().filter((a) => !/:(Describe|Get|List)/.test(a));
         if (changes.length > 0) expect([Resource].flat(), Sid).not.toContain('*');
-        // Whose it is stands in the tag, in the call that makes it or on the thing itself; the rest is told apart by its ARN.
+        // The owner is in a tag, of the creating call or of the resource itself; other resources are limited by ARN.
         if (
           changes.some((a) => /Terminate|Stop|Start|Delete|Deregister|Register|Modify|CreateLoad|CreateTarget/.test(a))
         )
@@ -143,7 +143,7 @@ describe('the controller', () => {
     },
   );
 
-  it('passes one role, and to EC2 only', () => {
+  it('passes one role, and only to EC2', () => {
     const [pass, ...others] = statementsOf('controller').filter((s) => [s.Action].flat().includes('iam:PassRole'));
     expect(others).toEqual([]);
     expect(pass!.Resource).toMatch(/role\/\$\{instance_role\}$/);
@@ -151,14 +151,14 @@ describe('the controller', () => {
   });
 
   it.each(['controller', 'image', 'instance'])('fits into a managed policy (%s)', (name) => {
-    // 6,144 characters without white space; names stand for their longest values.
+    // 6,144 characters without white space; placeholders are replaced with their longest values.
     const longest = read(`userdata/iam/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
     expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
   });
 });
 
 describe('an instance', () => {
-  it('may put new objects of runs into the bucket, and nothing else', () => {
+  it('may only put new objects of runs into the bucket', () => {
     expect(statementsOf('instance')).toEqual([
       {
         Sid: 'PutNewObjectsOfRuns',
@@ -170,8 +170,8 @@ describe('an instance', () => {
     ]);
   });
 
-  it('makes no call that it has no right to', () => {
-    // Its store can read and list too, for the main server: of these it may call the one that puts.
+  it('makes no call without a permission', () => {
+    // Its store can also read and list, for the main server; an instance may only call the put.
     const uses = globSync('crawl-api/**/*.ts', { cwd: ROOT }).flatMap((file) =>
       [...read(file).matchAll(/\b(?:objects|store|bucket|#objects|#store)\.(get|list|presignGet|putIfAbsent)\(/g)].map(
         (m) => m[1]!,

@@ -18,7 +18,7 @@ const AMAZON = '137112412989';
 const CANONICAL = '099720109477';
 const MINE = '111122223333';
 
-describe('what is said of the browser on an image', () => {
+describe('the findings about the browser on an image', () => {
   it.each<[string, ImageFacts, string[]]>([
     ['ours', image('crawlfleet-browser-arm64-1', MINE, { tags: { 'crawlfleet:image': 'browser' } }), []],
     ['Debian 13', image('debian-13-arm64-20261101-1', '136693071363'), ['warning: each boot installs the browser']],
@@ -46,7 +46,7 @@ describe('what is said of the browser on an image', () => {
 });
 
 describe('volumes of an image', () => {
-  it('must leave with their machines', () => {
+  it('must be deleted with their machines', () => {
     expect(judgeVolumes(image('golden', MINE))).toEqual([]);
     expect(judgeVolumes(image('golden', MINE, { keptVolumes: ['/dev/xvda', '/dev/sdb'] }))).toMatchObject([
       {
@@ -58,7 +58,7 @@ describe('volumes of an image', () => {
 });
 
 describe('images that a run with a browser may need', () => {
-  it('are for the types that can hold a browser', () => {
+  it('are for the types that can run a browser', () => {
     expect(architecturesWithBrowser(['t4g.nano', 't3.small'])).toEqual(['x86_64']);
     expect(architecturesWithBrowser(['t4g.small', 't3.small', 't4g.medium'])).toEqual(['arm64', 'x86_64']);
     expect(architecturesWithBrowser(['t4g.nano'])).toEqual(['arm64']);

@@ -1,4 +1,4 @@
-/** The recipe of the image, and what its last words on the console mean. */
+/** The recipe of the image, and how its last console lines are interpreted. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ describe('the recipe', () => {
     expect(Buffer.byteLength(imageRecipe({ powerOff }))).toBeLessThan(MAX_USER_DATA_BYTES);
   });
 
-  it('arms the power-off before anything else, in a way that is not left on the disk', () => {
+  it('arms the power-off first, without leaving it on the disk', () => {
     const lines = imageRecipe({ powerOff: true }).split('\n');
     const armed = lines.findIndex((line) => line.startsWith('systemd-run '));
     expect(armed).toBeGreaterThan(0);
@@ -34,7 +34,7 @@ describe('the recipe', () => {
     expect(imageRecipe({ powerOff: true })).not.toContain('/etc/systemd/system');
   });
 
-  it('leaves the end of the machine to Packer', () => {
+  it('leaves the shutdown to Packer', () => {
     expect(imageRecipe({ powerOff: false })).not.toContain('poweroff');
     expect(packerFile('eu-west-1', 'arm64', 'me')).toContain('debian-13-arm64-*');
     expect(packerFile('eu-west-1', 'x86_64', 'me')).toContain(
@@ -43,7 +43,7 @@ describe('the recipe', () => {
   });
 });
 
-describe('what a builder says', () => {
+describe('the console of a builder', () => {
   it.each([
     ['crawlfleet-image: ready 156.0.8078.79\r\n[  OK  ] Reached target', '156.0.8078.79', null],
     ['a\ncrawlfleet-image: failed: line 12\nb', null, 'line 12'],
@@ -69,7 +69,7 @@ describe('old images', () => {
     snapshots: [],
   });
 
-  it('are all but the newest of each architecture that can be launched', () => {
+  it('are all but the newest launchable one of each architecture', () => {
     const newestFirst = [
       image('pending', 'arm64', 'pending'),
       image('failed', 'arm64', 'failed'),
@@ -80,7 +80,7 @@ describe('old images', () => {
     expect(ids(supersededImages(newestFirst, mine))).toEqual(['failed', 'a1']);
   });
 
-  it('are none that aws.image or a run names, and none of another owner', () => {
+  it('exclude those that aws.image or a run names, and those of another owner', () => {
     const others = [
       { ...image('b1', 'arm64'), owner: 'b' },
       { ...image('packer', 'arm64'), owner: null },
@@ -95,7 +95,7 @@ describe('old images', () => {
     ]);
   });
 
-  it('that a run which has not ended launches from are those that it pins and that its claims name', async () => {
+  it('in use by a run that has not ended are those that it pins and those in its claims', async () => {
     const { settings } = aRun();
     const pinned = { ...settings, aws: { ...settings.aws, image: 'ami-pinned' } };
     const runs = [
@@ -120,7 +120,7 @@ describe('old images', () => {
     ]);
   });
 
-  it('are removed although EC2 refuses one of them, which is told of', async () => {
+  it('are removed even if EC2 refuses one of them, which is reported', async () => {
     const said: string[] = [];
     const cloud = {
       removeImage: ({ id }: Pick<OwnImage, 'id'>) =>

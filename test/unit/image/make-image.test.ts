@@ -1,4 +1,4 @@
-/** The steps of making an image, on a cloud in memory and a clock that jumps. */
+/** The steps of building an image, with an in-memory cloud and a clock that jumps. */
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -11,7 +11,7 @@ import { reasonToKeep } from '../../../orchestrator/control/gc/gc-rules.ts';
 const START = Date.parse('2026-11-01T02:00:00Z');
 const MINUTE = 60_000;
 
-/** A clock that jumps over each sleep. */
+/** A clock that skips each sleep. */
 class JumpingClock implements Clock {
   ms = START;
   now(): number {
@@ -32,7 +32,7 @@ interface Script {
   console?: (minutes: number) => string | null;
   imageState?: (polls: number) => string | null;
   terminateFails?: number;
-  /** Looks at EC2 that fail, from the first on. */
+  /** Number of initial polls of EC2 that fail. */
   looksFail?: { times: number; error: Error };
   state?: (minutes: number) => CloudState | null;
 }
@@ -101,8 +101,8 @@ const failure = async (made: Promise<unknown>): Promise<AppError> => {
   return error as AppError;
 };
 
-describe('making an image', () => {
-  it('makes it of a builder that has stopped and said that it is ready, and ends the builder after it', async () => {
+describe('building an image', () => {
+  it('creates it from a builder that is stopped and reported ready, and then terminates the builder', async () => {
     const { made, calls, request } = stage();
     await expect(made()).resolves.toMatchObject({
       imageId: 'ami-new',
@@ -114,7 +114,7 @@ describe('making an image', () => {
     expect(request().clientToken.length).toBeLessThanOrEqual(64);
   });
 
-  it('reads the console for some minutes after the stop, and keeps what it saw before', async () => {
+  it('reads the console for some minutes after the stop, and keeps the earlier output', async () => {
     const shownLate = stage({ console: (m) => (m < 8 ? 'boot' : 'crawlfleet-image: ready 156.0.1') });
     await expect(shownLate.made()).resolves.toMatchObject({ chromium: '156.0.1' });
     const goneAfterStop = stage({ console: (m) => (m < 4 ? 'crawlfleet-image: ready 156.0.1' : null) });
@@ -123,13 +123,13 @@ describe('making an image', () => {
 
   it.each([
     [
-      'in its own words',
+      'from its message',
       'boot\ncrawlfleet-image: failed: the packages could not be installed\r\nmore',
       'the packages could not be installed',
     ],
-    ['with the end of the console where it says nothing', 'kernel panic', 'it does not say why'],
-    ['also when it was ready once', 'crawlfleet-image: ready 1.2\ncrawlfleet-image: failed: line 3\n', 'line 3'],
-  ])('makes none of a builder that is not ready, and says why, %s', async (_, console, why) => {
+    ['with the end of the console where there is no message', 'kernel panic', 'it does not say why'],
+    ['even after it was ready', 'crawlfleet-image: ready 1.2\ncrawlfleet-image: failed: line 3\n', 'line 3'],
+  ])('creates none from a builder that is not ready, and reports the cause, %s', async (_, console, why) => {
     const { made, calls } = stage({ console: () => console });
     const error = await failure(made());
     expect(error.message).toContain(why);
@@ -137,7 +137,7 @@ describe('making an image', () => {
     expect(calls).toEqual(['terminate i-builder']);
   });
 
-  it('gives a builder up that does not stop', async () => {
+  it('gives up a builder that does not stop', async () => {
     const { made, calls, clock, told } = stage({ stopsAfter: null });
     expect((await failure(made())).message).toContain('has not stopped in 20m');
     expect(clock.ms - START).toBeLessThan(21 * MINUTE);
@@ -145,7 +145,7 @@ describe('making an image', () => {
     expect(told.filter((text) => text.startsWith('the builder is still at work')).length).toBeGreaterThan(10);
   });
 
-  it('does not wait for a builder that somebody has ended', async () => {
+  it('does not wait for a builder that was terminated externally', async () => {
     const { made, clock } = stage({ state: (m) => (m < 2 ? 'running' : 'shutting-down') });
     expect((await failure(made())).message).toContain('was terminated by another process');
     expect(clock.ms - START).toBeLessThan(3 * MINUTE);
@@ -156,20 +156,20 @@ describe('making an image', () => {
     await expect(made()).resolves.toMatchObject({ imageId: 'ami-new' });
   });
 
-  it('says when EC2 could not make the image', async () => {
+  it('reports that EC2 could not create the image', async () => {
     const { made, calls } = stage({ imageState: () => 'failed' });
     expect((await failure(made())).message).toContain('ami-new: it is failed');
     expect(calls.at(-1)).toBe('terminate i-builder');
   });
 
-  it('ends the builder when the user leaves, and makes no image', async () => {
+  it('terminates the builder when the user interrupts, and creates no image', async () => {
     const { made, calls, leave } = stage();
     leave.abort();
     expect((await failure(made())).code).toBe('interrupted');
     expect(calls).toEqual(['terminate i-builder']);
   });
 
-  it('names the image that EC2 goes on making when the user leaves then', async () => {
+  it('names the image that EC2 continues to create when the user interrupts at that point', async () => {
     const staged = stage({
       imageState: () => {
         staged.leave.abort();
@@ -183,7 +183,7 @@ describe('making an image', () => {
     expect(staged.calls.at(-1)).toBe('terminate i-builder');
   });
 
-  it('looks again when EC2 does not answer, but not when it says never', async () => {
+  it('retries when EC2 does not answer, but not after a permanent refusal', async () => {
     const error = new AppError('aws-failed', 'DescribeInstances: timeout');
     await expect(stage({ looksFail: { times: 5, error } }).made()).resolves.toMatchObject({ imageId: 'ami-new' });
     expect(await failure(stage({ looksFail: { times: 6, error } }).made())).toBe(error);
@@ -191,7 +191,7 @@ describe('making an image', () => {
     expect(await failure(stage({ looksFail: { times: 1, error: denied } }).made())).toBe(denied);
   });
 
-  it('tries again to end the builder, and in the end says how to', async () => {
+  it('retries the termination of the builder, and finally prints the command for it', async () => {
     const again = stage({ terminateFails: 2 });
     await again.made();
     expect(again.calls.at(-1)).toBe('terminate i-builder');
@@ -200,7 +200,7 @@ describe('making an image', () => {
     expect(never.told.at(-1)).toContain('aws ec2 terminate-instances --instance-ids i-builder');
   });
 
-  it('tags the builder so that gc ends a forgotten one, not before its time', async () => {
+  it('tags the builder so that gc ends an orphaned one, but not before it expires', async () => {
     const { made, request } = stage();
     await made();
     const found = {

@@ -1,4 +1,4 @@
-/** A boot that installs Chromium: what the plan and the limits of the run make of it. */
+/** A boot that installs Chromium, in the plan and in the limits of the run. */
 import { describe, expect, it } from 'vitest';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
@@ -10,7 +10,7 @@ describe('machines that install Chromium at their boot', () => {
   const planOf = (browser: 'ready' | 'installed', deadlineMs: number) =>
     plan({ ...defaultsFor('aws', browser), deadlineMs });
 
-  it('are planned with a longer boot, and so with less room in each and more of them', () => {
+  it('are planned with a longer boot, and therefore with fewer products each and more instances', () => {
     const ready = planOf('ready', 60 * MINUTE);
     const installed = planOf('installed', 60 * MINUTE);
     expect(installed.bootP95Ms).toBe(5 * MINUTE);
@@ -18,12 +18,12 @@ describe('machines that install Chromium at their boot', () => {
     expect(installed.instances).toBeGreaterThan(ready.instances);
   });
 
-  it('are given up as not booting no earlier than twice that time', () => {
+  it('are not given up as unbooted before twice that time', () => {
     const run = { startedAtMs: 0, deadlineAtMs: 60 * MINUTE, plan: planOf('installed', 60 * MINUTE) };
     expect(limitsOf(run).bootMs).toBeGreaterThanOrEqual(10 * MINUTE);
   });
 
-  it('are a matter of AWS alone', () => {
+  it('are only planned on AWS', () => {
     expect(defaultsFor('sandbox', 'installed')).toEqual(defaultsFor('sandbox'));
     expect(defaultsFor('emulator', 'installed')).toEqual(defaultsFor('emulator'));
     expect(defaultsFor('aws')).toEqual(defaultsFor('aws', 'ready'));

@@ -8,7 +8,7 @@ import { planInput } from './plan-input.ts';
 
 const modelOf = (input: PlanInput) => new FinishModel(input, workOf(input), drawDays(seededRandom(3)));
 
-/** Share of runs on time by sampling every boot, with pages that do not matter. */
+/** Share of runs on time by sampling every boot, with negligible page times. */
 function sampledChance(input: PlanInput, instances: number, endMs: number): number {
   const random = seededRandom(11);
   const sigma = Math.log(input.bootP95Ms / input.bootP50Ms) / 1.6448536;
@@ -40,19 +40,19 @@ describe('FinishModel', () => {
     }
   });
 
-  it('has no chance before the balancer takes traffic, and certainty in the end', () => {
+  it('has probability 0 before the balancer takes traffic, and approaches 1', () => {
     const model = modelOf(planInput({ products: 1 }));
     expect(model.chanceBy(200_000, 1)).toBe(0);
     expect(model.chanceBy(10_000_000, 1)).toBeCloseTo(1, 6);
   });
 
-  it('is less sure of an end with more slow pages', () => {
+  it('predicts a later p95 end with slower pages', () => {
     const quick = modelOf(planInput({ intervalMs: 100, pageP50Ms: 200 }));
     const slow = modelOf(planInput({ intervalMs: 100, pageP50Ms: 400 }));
     expect(slow.endMs(0.95, 5)).toBeGreaterThan(quick.endMs(0.95, 5));
   });
 
-  it('counts a fleet without spread as certain', () => {
+  it('treats a fleet without spread as deterministic', () => {
     const model = modelOf(planInput({ products: 10, bootP50Ms: 1_000, bootP95Ms: 1_000, balancerMs: 0, pageP50Ms: 0 }));
     const endMs = model.endMs(0.5, 1);
     expect(model.endMs(0.999, 1)).toBe(endMs);
@@ -71,7 +71,7 @@ describe('the normal distribution', () => {
     expect(normalTail(x) / tail).toBeCloseTo(1, 4);
   });
 
-  it('has quantiles that turn its shares round', () => {
+  it('has quantiles that invert its distribution function', () => {
     for (const p of [1e-6, 0.01, 0.5, 0.95, 0.999999]) expect(normalCdf(normalQuantile(p))).toBeCloseTo(p, 6);
   });
 

@@ -14,7 +14,7 @@ const input = fc.record({
 });
 const seed = fc.integer({ min: 0, max: 1_000 });
 
-// Plans of any size, each tried on many drawn days: seconds of computing.
+// Plans of any size, each with many random draws: seconds of computing.
 describe('planRun, for any input', { timeout: 90_000 }, () => {
   it('never needs fewer instances for more products', () => {
     fc.assert(
@@ -42,7 +42,7 @@ describe('planRun, for any input', { timeout: 90_000 }, () => {
     );
   });
 
-  it('ends by the deadline when it is feasible, and gives nobody more than fits', () => {
+  it('ends by the deadline when it is feasible, and gives no instance more than its capacity', () => {
     fc.assert(
       fc.property(input, seed, (base, s) => {
         const p = plan(base, s);
@@ -57,7 +57,7 @@ describe('planRun, for any input', { timeout: 90_000 }, () => {
     );
   });
 
-  it('never goes above a limit, and always says why it cannot', () => {
+  it('never exceeds a limit, and always gives a reason when it is infeasible', () => {
     const limits = fc.record({
       maxInstances: fc.integer({ min: 1, max: 50 }),
       maxRatePerSecond: fc.option(fc.double({ min: 0.05, max: 5, noNaN: true })),

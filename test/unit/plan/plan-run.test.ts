@@ -15,7 +15,7 @@ describe('planRun', () => {
     expect(p.cost.total).toBeLessThan(1.15);
   });
 
-  it('has the addresses of a balancer that faces the internet in its price', () => {
+  it('includes the addresses of an internet-facing balancer in its price', () => {
     const facing = plan({ balancerAddresses: 2 });
     expect(facing.cost.balancer - plan().cost.balancer).toBeCloseTo((2 * 0.005 * facing.endP50Ms) / HOUR, 4);
     const { instances, ipv4, balancer } = plan({ balancerAddresses: 2, region: 'us-east-1' }).cost;
@@ -31,13 +31,13 @@ describe('planRun', () => {
     expect(p).toMatchObject({ verdict: 'feasible', instances: 3 });
   });
 
-  it('F52: has nothing to do for no products', () => {
+  it('F52: plans nothing for no products', () => {
     const p = plan({ products: 0 });
     expect(p).toMatchObject({ verdict: 'feasible', instances: 0, chunks: 0, vcpus: 0, onTimeProbability: 1 });
     expect(p.cost.total).toBe(0);
   });
 
-  it('takes one instance for one product, whatever min_instances says', () => {
+  it('plans one instance for one product, whatever min_instances', () => {
     expect(plan({ products: 1, minInstances: 5 })).toMatchObject({
       verdict: 'feasible',
       instances: 1,
@@ -50,42 +50,42 @@ describe('planRun', () => {
     expect(p).toMatchObject({ verdict: 'feasible', instances: 3, productsEach: 1, lowerBoundInstances: 3 });
   });
 
-  it('keeps to min_instances when fewer would do', () => {
+  it('respects min_instances when fewer would suffice', () => {
     expect(plan({ products: 100, minInstances: 4 })).toMatchObject({ verdict: 'feasible', instances: 4 });
   });
 
-  it('says so when a limit is below min_instances', () => {
+  it('warns when a limit is below min_instances', () => {
     const p = plan({ minInstances: 30, maxInstances: 25 });
     expect(p).toMatchObject({ verdict: 'feasible', instances: 25 });
     expect(p.warnings.join()).toContain('run.max_instances');
   });
 
-  it('takes the page time as the pace where pages are slower than the interval', () => {
+  it('uses the page time as the pace where pages are slower than the interval', () => {
     const fast = plan({ intervalMs: 100, products: 100_000 });
     const slow = plan({ intervalMs: 100, products: 100_000, pageP50Ms: 2_000 });
     expect(slow.paceMs).toBeGreaterThanOrEqual(2_000);
     expect(slow.instances).toBeGreaterThan(2 * fast.instances);
   });
 
-  it('waits for the balancer beside the boot, not after it', () => {
+  it('plans the balancer in parallel with the boot, not after it', () => {
     expect(plan({ balancerMs: 180_000, bootP95Ms: 120_000 }).rampMs).toBe(60_000);
     expect(plan({ balancerMs: 0 }).rampMs).toBe((plan({ balancerMs: 0 }).instances - 1) * 500);
   });
 
-  it('stretches the interval when the ceiling of the fleet is below one request per interval', () => {
+  it('stretches the interval when the rate limit of the fleet is below one request per interval', () => {
     const p = plan({ products: 100, maxRatePerSecond: 0.05 });
     expect(p).toMatchObject({ verdict: 'feasible', instances: 1, intervalMs: 20_000 });
     expect(p.warnings.join()).toContain('site.max_rate');
   });
 
-  it('plans a million products on some hundred instances quickly', () => {
+  it('plans a million products on about two thousand instances quickly', () => {
     const p = plan({ products: 1_000_000, deadlineMs: HOUR, pageP50Ms: 200, intervalMs: 5_000 });
     expect(p).toMatchObject({ verdict: 'feasible' });
     expect(p.instances).toBeGreaterThan(1_900);
   });
 });
 
-describe('planRun without room', () => {
+describe('planRun over a limit', () => {
   it.each([
     ['run.max_instances', { maxInstances: 10 }, 'infeasible', 'run.max_instances: 22', 'run.max_instances is 10'],
     ['site.max_rate', { maxRatePerSecond: 1 }, 'infeasible', 'site.max_rate: 2.2/s', 'site.max_rate is 1/s'],
@@ -99,18 +99,18 @@ describe('planRun without room', () => {
     expect(p.remedies.some((r) => r.startsWith(remedy))).toBe(true);
   });
 
-  it('names every limit in the way at once', () => {
+  it('names all violated limits together', () => {
     const p = plan({ maxInstances: 10, vcpuQuota: 5, maxCost: 0.5 });
     expect(p.verdict).toBe('infeasible');
     expect(p.faults).toHaveLength(3);
     expect(p.remedies).toHaveLength(1);
   });
 
-  it('says how many vCPUs are needed and how many there are', () => {
+  it('reports how many vCPUs are needed and available', () => {
     expect(plan({ vcpuQuota: 5 }).faults[0]).toMatch(/44 vCPUs .* is 5, enough for 2 instances/);
   });
 
-  it('asks for what is needed beside what runs already', () => {
+  it('requests a quota for the plan plus the vCPUs in use', () => {
     const quota = { code: 'L-1216C47A', total: 64, inUse: 50, source: 'service-quotas' as const };
     const p = plan({ vcpuQuota: 14, quota });
     expect(p.faults[0]).toMatch(
@@ -130,10 +130,10 @@ describe('planRun without room', () => {
     ['the number of instances', { maxInstances: 10 }],
     ['the rate', { maxRatePerSecond: 0.5 }],
     ['the quota', { vcpuQuota: 5 }],
-    ['the start alone', { deadlineMs: 60_000 }],
-    ['the start alone, with a budget', { deadlineMs: 60_000, maxCost: 2 }],
-    ['a launch rate that eats the window', { products: 1_000_000, deadlineMs: HOUR }],
-  ] as const)('gives an earliest end that works when the time is short for %s', (_, change) => {
+    ['the start phase alone', { deadlineMs: 60_000 }],
+    ['the start phase alone, with a budget', { deadlineMs: 60_000, maxCost: 2 }],
+    ['a launch rate that uses up the window', { products: 1_000_000, deadlineMs: HOUR }],
+  ] as const)('gives a feasible earliest end when the time is too short for %s', (_, change) => {
     const p = plan(change);
     expect(p.verdict).not.toBe('feasible');
     expect(p.earliestEndMs).not.toBeNull();
@@ -142,12 +142,12 @@ describe('planRun without room', () => {
     expect(p.remedies[0]).toMatch(/^--deadline (\d+[hms])+$/);
   });
 
-  it('has no earliest end when the budget is below the hours of crawling', () => {
+  it('has no earliest end when the budget does not cover the instance hours', () => {
     expect(plan({ maxCost: 0.5 }).earliestEndMs).toBeNull();
     expect(plan({ maxCost: 0.5, maxInstances: 3 }).earliestEndMs).toBeNull();
   });
 
-  it('blames a rate that is below one instance of its own', () => {
+  it('blames a rate limit below the rate of one instance', () => {
     const p = plan(
       { products: 2, deadlineMs: 240_112, intervalMs: 100, pageP50Ms: 1, maxInstances: 1, maxRatePerSecond: 0.05 },
       12,
@@ -157,7 +157,7 @@ describe('planRun without room', () => {
     expect(p.remedies.join()).toContain('site.max_rate');
   });
 
-  it('has no earliest end when the quota holds no instance at all', () => {
+  it('has no earliest end when the quota allows no instance', () => {
     expect(plan({ vcpuQuota: 1 })).toMatchObject({ verdict: 'over-quota', earliestEndMs: null });
   });
 

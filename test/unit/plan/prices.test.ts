@@ -25,7 +25,7 @@ describe('actualCost', () => {
     expect(cost.total).toBeCloseTo(cost.instances + cost.ipv4 + cost.ebs + cost.balancer + cost.s3, 6);
   });
 
-  it('counts of a balancer of the user only what it carries', () => {
+  it('bills a balancer of the user only for its traffic', () => {
     const made = run(HOUR);
     const own = run(HOUR, { ownBalancer: true });
     expect(own.balancer).toBeGreaterThan(0);
@@ -45,21 +45,21 @@ describe('actualCost', () => {
     expect(run(HOUR + 1).balancer).toBeCloseTo(2 * run(HOUR).balancer, 6);
   });
 
-  it('bills the public addresses of a balancer that is made, and of no other', () => {
+  it('bills public addresses only for a balancer that the run created', () => {
     const internal = run(4 * HOUR);
     expect(run(4 * HOUR, { balancerAddresses: 2 }).balancer - internal.balancer).toBeCloseTo(2 * 4 * 0.005, 6);
     expect(run(4 * HOUR, { balancerAddresses: 2, ownBalancer: true })).toEqual(run(4 * HOUR, { ownBalancer: true }));
   });
 
-  it('bills the started hour of a balancer that no instance came to', () => {
+  it('bills the started hour of a balancer without instances', () => {
     const nobody = { instances: [], balancerAddresses: 2 };
     expect(run(60_000, { ...nobody, hadBalancer: true }).total).toBeGreaterThan(0.0243);
     expect(run(60_000, nobody).total).toBe(0);
   });
 
-  it('counts the credits of busy T types at their worst where a browser is at work', () => {
+  it('bills the worst-case CPU credits of T types when a browser is running', () => {
     const small = (type: string, browser: boolean) => run(4 * HOUR, { instances: [lived(4 * HOUR, type)], browser });
-    // Two vCPUs, a fifth of each paid for.
+    // Two vCPUs, with a baseline of a fifth of each.
     expect(small('t4g.small', true).credits).toBeCloseTo(4 * 2 * 0.8 * 0.04, 6);
     expect(small('t3.small', true).credits).toBeCloseTo(4 * 2 * 0.8 * 0.05, 6);
     expect(small('m7g.medium', true).credits).toBe(0);
@@ -72,7 +72,7 @@ describe('actualCost', () => {
     expect(mixed.instances).toBeCloseTo(0.0054 + 0.0544, 6);
   });
 
-  it('bills requests to S3, never for more parts than products', () => {
+  it('bills S3 requests, for at most one part per product', () => {
     expect(run(HOUR).s3).toBeLessThan(run(HOUR, { products: 5 }).s3);
     expect(run(HOUR, { products: 1_000_000 }).s3).toBe(run(HOUR, { products: 2_000_000 }).s3);
   });
@@ -83,7 +83,7 @@ describe('actualCost', () => {
 });
 
 describe('estimateCost', () => {
-  it('agrees with what the same fleet costs afterwards', () => {
+  it('matches the actual cost of the same fleet', () => {
     const estimate = estimateCost({
       region: 'eu-west-1',
       instanceType: 't3.nano',
@@ -111,7 +111,7 @@ describe('prices', () => {
     expect(price.warning).toContain(type);
   });
 
-  it('are never zero, even for a type nobody has heard of', () => {
+  it('are never zero, even for an unknown type', () => {
     expect(hourlyPrice('mars-1', 'q9').usd).toBeGreaterThan(0);
     expect(servicePrices('mars-1').balancerHour).toBeGreaterThan(0);
     expect(servicePrices('mars-1').warning).toContain('mars-1');
@@ -126,7 +126,7 @@ describe('prices', () => {
 });
 
 describe('instance types', () => {
-  it('takes the cheapest that holds an instance, in any order', () => {
+  it('chooses the cheapest type with enough memory, in any order', () => {
     expect(chooseInstanceType(['t3.small', 't3.nano', 't4g.nano'], 'ap-northeast-1').name).toBe('t4g.nano');
     expect(chooseInstanceType(['t3.small', 't3.nano', 't4g.small'], 'ap-northeast-1', 2).name).toBe('t4g.small');
     expect(chooseInstanceType(['t3.nano', 't3.micro'], 'ap-northeast-1', 64).name).toBe('t3.micro');
@@ -140,7 +140,7 @@ describe('instance types', () => {
     ['g4dn.xlarge', 4, 'x86_64'],
     ['m6i.large', 2, 'x86_64'],
     ['odd', 2, 'x86_64'],
-  ])('knows %s as %i vCPUs, %s', (name, vcpus, architecture) => {
+  ])('reads %s as %i vCPUs, %s', (name, vcpus, architecture) => {
     expect(describeInstanceType(name)).toMatchObject({ name, vcpus, architecture });
   });
 });

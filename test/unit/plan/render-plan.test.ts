@@ -3,7 +3,7 @@ import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
 import { plan } from './plan-input.ts';
 
 describe('renderPlan', () => {
-  it('tells the fleet, its finish, its price and the lower bound', () => {
+  it('shows the fleet, its finish, its price and the lower bound', () => {
     const text = renderPlan(plan({ vcpuQuota: 64 }), 5);
     expect(text).toContain('22 x t4g.nano (lower bound 21)');
     expect(text).toContain('44 of 64 in the quota, 20 left');
@@ -12,7 +12,7 @@ describe('renderPlan', () => {
     expect(text).toContain('This fits.');
   });
 
-  it('tells why it cannot be done and what would help', () => {
+  it('shows the violated limits and the remedies', () => {
     const p = plan({ maxInstances: 10 });
     const text = renderPlan(p, null);
     expect(text).toContain('run.max_instances is 10');
@@ -20,7 +20,7 @@ describe('renderPlan', () => {
     for (const remedy of p.remedies) expect(text).toContain(remedy);
   });
 
-  it('has little to tell about no products', () => {
+  it('is short for no products', () => {
     expect(renderPlan(plan({ products: 0 }), null)).toBe('products      0\n\nNothing to crawl.');
   });
 

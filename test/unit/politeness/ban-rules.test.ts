@@ -1,4 +1,4 @@
-/** Every rule by name, with replies as they look in the wild. docs/bans.md lists the same names. */
+/** Every rule by name, with realistic replies. docs/bans.md lists the same names. */
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
@@ -13,7 +13,7 @@ import { URL_ASKED, gone, productPage, redirect, reply, right, shownRedirect, st
 
 const NO_RULES = { statuses: [], redirects: [], patterns: [] };
 let builtIn: SiteRules;
-/** The same for a mapping that requires nothing. */
+/** The same for a mapping without required fields. */
 let unproven: SiteRules;
 beforeAll(async () => {
   builtIn = await compileSiteRules(NO_RULES, true);
@@ -23,16 +23,16 @@ beforeAll(async () => {
 type Row = [what: string, page: SeenPage, kind: JudgementKind, rule: string | null];
 
 const CASES: Row[] = [
-  // The three shapes of a ban that a crawl of a review site met.
+  // Three kinds of ban seen in a crawl of a review site.
   ['403', status(403, '<h1>403 Forbidden</h1>'), 'refusal', 'status-403'],
   [
-    'a 302 to a page that checks',
+    'a 302 to a verification page',
     redirect('https://shop.example.jp/verify?back=%2Fitem%2FP1'),
     'refusal',
     'redirect-check',
   ],
   [
-    'a 200 that is one line of script',
+    'a 200 with a single line of script',
     without('<script>window.location.href="/verify?u="+escape(location.pathname);</script>'),
     'refusal',
     'script-shell',
@@ -57,7 +57,7 @@ const CASES: Row[] = [
     'script-shell',
   ],
   [
-    'a form that sends itself',
+    'a form that submits itself',
     without(
       '<form action="/check" method=post><input type=hidden name=t value=1></form><script>document.forms[0].submit()</script>',
     ),
@@ -71,13 +71,13 @@ const CASES: Row[] = [
     'script-shell',
   ],
   [
-    'nothing but a scrambled script',
+    'only an obfuscated script',
     without('<html><script>var _0x1f=["\\x61"];(function(){eval(_0x1f[0])})()</script></html>'),
     'refusal',
     'script-shell',
   ],
 
-  // What must not pass for a shell.
+  // Pages that are not script shells.
   [
     'an application that builds its page',
     without(
@@ -87,7 +87,7 @@ const CASES: Row[] = [
     'field-missing',
   ],
   [
-    'such an application with a line of its own',
+    'such an application with a line of text',
     without(
       '<html><head><script>if(!window.Promise)location.href="/old"</script><script src="/app.js"></script></head><body><div id="root"></div></body></html>',
     ),
@@ -109,21 +109,21 @@ const CASES: Row[] = [
     'field-missing',
   ],
 
-  // Log-in pages and redirects.
+  // Login pages and redirects.
   [
-    'a log-in page with 200',
+    'a login page with 200',
     without('<html><body><h1>Log in</h1><form><input name=u><input type="password" name=p></form></body></html>'),
     'refusal',
     'log-in-page',
   ],
   [
-    'a long page with a log-in box',
+    'a long page with a login box',
     without(`${productPage()}${productPage()}<input type=password>`),
     'odd',
     'field-missing',
   ],
   [
-    'a redirect to the log-in',
+    'a redirect to the login',
     redirect('https://shop.example.jp/account/login.php?next=%2Fitem%2FP1'),
     'refusal',
     'redirect-log-in',
@@ -131,38 +131,38 @@ const CASES: Row[] = [
   ['a redirect to the front page', redirect('https://shop.example.jp/'), 'refusal', 'redirect-home'],
   ['a redirect to another site', redirect('https://validate.example.net/?u=shop'), 'refusal', 'redirect-elsewhere'],
   [
-    'a redirect to the address with a name in it',
+    'a redirect to the URL with a name in it',
     redirect('https://shop.example.jp/item/P1/captcha-solver-toy', 301),
     'hop',
     null,
   ],
   [
-    'a page that a browser saw leading on by script, and no more',
+    'a page that only redirects by script in a browser',
     shownRedirect('https://shop.example.jp/c', '<script>location.href="/c"</script>'),
     'refusal',
     'script-shell',
   ],
   [
-    'a page that a browser saw reloading, with a captcha',
+    'a page that reloads in a browser, with a captcha',
     shownRedirect(URL_ASKED, '<form><div class="g-recaptcha"></div></form>'),
     'refusal',
     'captcha',
   ],
   [
-    'a page with text that leads on by script',
+    'a page with text that redirects by script',
     shownRedirect('https://shop.example.jp/item/P2', productPage()),
     'hop',
     null,
   ],
   [
-    'a page with text that leads to a check by script',
+    'a page with text that redirects to a verification page by script',
     shownRedirect('https://shop.example.jp/captcha', productPage()),
     'refusal',
     'redirect-check',
   ],
   ['a redirect to the www form', redirect('https://www.shop.example.jp/item/P1', 301), 'hop', null],
   [
-    'a browser that ended at the log-in',
+    'a browser that ended up at the login',
     without('<p>Hello</p>', { url: 'https://shop.example.jp/login' }),
     'refusal',
     'redirect-log-in',
@@ -171,8 +171,8 @@ const CASES: Row[] = [
   // Statuses.
   ['401', status(401), 'refusal', 'status-401'],
   ['451', status(451), 'refusal', 'status-451'],
-  ['430, by custom', status(430), 'refusal', 'status-430'],
-  ['999, by custom', status(999), 'refusal', 'status-999'],
+  ['430, by convention', status(430), 'refusal', 'status-430'],
+  ['999, by convention', status(999), 'refusal', 'status-999'],
   ['503 without Retry-After', status(503, 'Service Unavailable'), 'refusal', 'status-503'],
   ['503 with it', status(503, '', { 'retry-after': '5' }, 5_000), 'wait', null],
   ['429 with it', status(429, '', { 'retry-after': '5' }, 5_000), 'wait', null],
@@ -182,7 +182,7 @@ const CASES: Row[] = [
   ['404', gone('<h1>Not found</h1><p>This item is no longer sold.</p>'), 'gone', null],
   ['410', gone('', 410), 'gone', null],
   [
-    'a 404 that sends its reader away',
+    'a 404 that redirects elsewhere',
     gone('<meta http-equiv=refresh content="3;url=/"><h1>Not found</h1>'),
     'refusal',
     'script-shell',
@@ -191,16 +191,11 @@ const CASES: Row[] = [
 
   // Values.
   ['a record page without records', { ...without('<p>x</p>'), missing: 'rows' } as SeenPage, 'odd', 'rows-missing'],
-  [
-    'an address no mapping is for',
-    { ...without('<p>x</p>'), missing: 'mapping' } as SeenPage,
-    'odd',
-    'mapping-missing',
-  ],
+  ['a URL without a mapping', { ...without('<p>x</p>'), missing: 'mapping' } as SeenPage, 'odd', 'mapping-missing'],
   ['a page with no value in any field', { ...right('<p>x</p>'), hasValues: false } as SeenPage, 'odd', 'no-values'],
   ['a good page', right(productPage()), 'right', null],
 
-  // Protections. The first of each as their documents and is-antibot's recordings show them.
+  // Protection products; the first case of each is from its documentation and the recordings of is-antibot.
   [
     'Cloudflare by its header',
     status(403, '<title>Just a moment...</title>', { 'cf-mitigated': 'challenge', server: 'cloudflare' }),
@@ -317,7 +312,12 @@ const CASES: Row[] = [
     'banned',
     'challenge-aws-waf',
   ],
-  ['AWS WAF asks', status(405, '<script>window.gokuProps={"key":"x"}</script>'), 'refusal', 'challenge-aws-waf'],
+  [
+    'an AWS WAF challenge',
+    status(405, '<script>window.gokuProps={"key":"x"}</script>'),
+    'refusal',
+    'challenge-aws-waf',
+  ],
   [
     'Kasada',
     status(403, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
@@ -376,7 +376,7 @@ const CASES: Row[] = [
     'challenge-alibaba',
   ],
   [
-    'Amazon asks',
+    'an Amazon captcha',
     without('<form action="/errors/validateCaptcha"><p>Enter the characters you see below</p></form>'),
     'refusal',
     'challenge-amazon-captcha',
@@ -402,7 +402,7 @@ const CASES: Row[] = [
   ],
   ['a product page that embeds a captcha', right('<h1>Bag</h1><div class="g-recaptcha"></div>'), 'right', null],
   [
-    'a product page that carries every script there is',
+    'a product page with every known script',
     right('<h1>Bag</h1><script>window._cf_chl_opt={};location.href="/"</script><div id=px-captcha>'),
     'right',
     null,
@@ -444,7 +444,7 @@ describe('the built-in ban rules', () => {
     expect(judgement.evidence?.rule ?? null).toBe(rule);
   });
 
-  it('each have a case here and a line in the documentation', () => {
+  it('each have a test case and a line in the documentation', () => {
     const names = new Set(CASES.flatMap(([, , , rule]) => (rule === null ? [] : [rule])));
     for (const { rule } of CHALLENGES) expect(names).toContain(rule === 'captcha' ? rule : `challenge-${rule}`);
     const text = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8');
@@ -466,13 +466,13 @@ describe('the built-in ban rules', () => {
 
   it.each([
     [
-      'a challenge with a heading that the mapping takes for a title',
+      'a challenge with a heading that the mapping extracts as a title',
       '<h1>shop.example.jp</h1><script>window._cf_chl_opt={}</script>',
       'refusal',
     ],
     ['a script shell with a title', '<title>shop</title><script>location.href="/check"</script>', 'refusal'],
     ['a page that embeds a captcha', '<h1>Bag</h1><div class="g-recaptcha"></div>', 'right'],
-  ] as const)('do not trust values that nothing requires: %s', (_what, body, kind) => {
+  ] as const)('do not trust values of optional fields: %s', (_what, body, kind) => {
     expect(judge(right(body), URL_ASKED, unproven).kind).toBe(kind);
   });
 });
@@ -482,11 +482,11 @@ describe("the site's own rules", () => {
     ['a status', status(403), 'site-status'],
     ['a status with a Retry-After', status(429, '', {}, 5_000), 'site-status'],
     ['a redirect', redirect('https://shop.example.jp/Sorry/index?x'), 'site-redirect'],
-    ['a browser that ended there', right('x', { url: 'https://shop.example.jp/sorry/' }), 'site-redirect'],
+    ['a browser that ended up there', right('x', { url: 'https://shop.example.jp/sorry/' }), 'site-redirect'],
     ['plain text in any case', right('<p>UNUSUAL Traffic from your network</p>'), 'site-pattern'],
     ['a pattern', right('<p>アクセスが 拒否 されました #123</p>'), 'site-pattern'],
     ['neither', right('<p>usual traffic, アクセスが拒否</p>'), null],
-  ])('count whatever else the page holds: %s', async (_what, page, rule) => {
+  ])('apply whatever else the page contains: %s', async (_what, page, rule) => {
     const rules = await compileSiteRules(
       { statuses: [403, 429], redirects: ['/sorry/'], patterns: ['unusual traffic', 'アクセスが\\s+拒否.*#\\d+'] },
       true,
@@ -494,14 +494,14 @@ describe("the site's own rules", () => {
     expect(judge(page, URL_ASKED, rules).rule).toBe(rule);
   });
 
-  it('match in time linear in the page, however the pattern is made', async () => {
+  it('match in linear time, whatever the pattern', async () => {
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: ['(a+)+$', '(x|xx)*y'] }, true);
     const page = right(`${'a'.repeat(60_000)}!${'x'.repeat(5_000)}`);
     expect(cpuMs(() => expect(judge(page, URL_ASKED, rules).kind).toBe('right'))).toBeLessThan(3_000);
   });
 });
 
-describe('a browser that ended elsewhere', () => {
+describe('a browser that ended up elsewhere', () => {
   const LOG_IN = 'https://shop.example.jp/login?back=1';
   const CHECK = 'https://shop.example.jp/captcha';
   function at(page: SeenPage, url: string): SeenPage {
@@ -510,11 +510,11 @@ describe('a browser that ended elsewhere', () => {
   }
 
   it.each<[string, SeenPage, string]>([
-    ['404 at a log-in page', at(gone('<h1>Not found</h1>'), LOG_IN), 'redirect-log-in'],
-    ['404 at a page that checks', at(gone('<h1>Not found</h1>'), CHECK), 'redirect-check'],
+    ['404 at a login page', at(gone('<h1>Not found</h1>'), LOG_IN), 'redirect-log-in'],
+    ['404 at a verification page', at(gone('<h1>Not found</h1>'), CHECK), 'redirect-check'],
     ['410 at another site', at(gone('', 410), 'https://blocked.example.net/'), 'redirect-elsewhere'],
-    ['400 at a page that checks', at(status(400), CHECK), 'redirect-check'],
-    ['503 with a Retry-After at a page that checks', at(status(503, '', {}, 5_000), CHECK), 'redirect-check'],
+    ['400 at a verification page', at(status(400), CHECK), 'redirect-check'],
+    ['503 with a Retry-After at a verification page', at(status(503, '', {}, 5_000), CHECK), 'redirect-check'],
   ])('is refused, as it is without a browser: %s', (_what, page, rule) => {
     expect(judge(page, URL_ASKED, builtIn)).toMatchObject({ kind: 'refusal', rule });
   });
@@ -525,27 +525,27 @@ describe('a browser that ended elsewhere', () => {
     expect(judge(at(status(500), moved), URL_ASKED, builtIn).kind).toBe('failed');
   });
 
-  it('has no product where nothing is required', () => {
+  it('has no product where no field is required', () => {
     const page = right('<h1>Welcome</h1>', { url: 'https://shop.example.jp/' });
     expect(judge(page, URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'redirect-home' });
   });
 });
 
-describe('a mapping that requires nothing', () => {
+describe('a mapping without required fields', () => {
   const LOG_IN_FORM = '<h1>Members</h1><form action=/login><input type=password></form>';
 
-  it('takes no log-in page for a product', () => {
+  it('does not treat a login page as a product', () => {
     expect(judge(right(LOG_IN_FORM), URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'log-in-page' });
     expect(judge(right(LOG_IN_FORM), URL_ASKED, builtIn).kind).toBe('right');
   });
 
-  it('takes a page with a value for one', () => {
+  it('treats a page with a value as a product', () => {
     expect(judge(right('<h1>Bag</h1>'), URL_ASKED, unproven).kind).toBe('right');
   });
 });
 
 describe('evidence', () => {
-  it('is bounded, holds no cookie, and fits the wire', () => {
+  it('is bounded, contains no cookie, and matches the wire schema', () => {
     const headers: Record<string, string> = { 'set-cookie': 'session=1', cookie: 'a=b', server: 'x'.repeat(5_000) };
     for (let i = 0; i < 500; i++) headers[`x-${i}`] = 'v';
     const page: SeenPage = {
@@ -573,11 +573,11 @@ describe('reading a page', () => {
     ['unclosed scripts', '<script>'.repeat(8_000)],
     ['unclosed comments', '<!--'.repeat(16_000)],
     ['open brackets', '<'.repeat(65_536)],
-    ['tags without an end', '<a '.repeat(20_000)],
+    ['unterminated tags', '<a '.repeat(20_000)],
     ['location after location', 'location '.repeat(7_000)],
     ['spaces', `<script>location${' '.repeat(60_000)}</script>`],
     ['refreshes', '<meta http-equiv=refresh'.repeat(2_500)],
-  ])('takes time linear in its length: %s', (_what, body) => {
+  ])('takes linear time: %s', (_what, body) => {
     expect(cpuMs(() => judge(without(body), URL_ASKED, builtIn))).toBeLessThan(500);
   });
 });

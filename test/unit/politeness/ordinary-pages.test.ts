@@ -1,4 +1,4 @@
-/** No ban rule takes an ordinary page for a ban, whatever its size; and a ban page is none the less noticed for being large. */
+/** No ban rule matches an ordinary page, whatever its size; and large ban pages are still detected. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { hasValues } from '../../../crawl-api/extract/has-values.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
@@ -14,7 +14,7 @@ import { ordinaryPages } from '../../support/pages/ordinary-pages.ts';
 import { cssField, pageMapping } from '../crawl-api/extract-page.ts';
 import { URL_ASKED, reply } from './replies.ts';
 
-/** As the instance does: the bytes through decoder, parser and extractor, and what is then known to the rules. */
+/** Like the instance: passes the bytes through decoder, parser and extractor, and returns the input of the rules. */
 function seen(html: string, status: number, mapping: CompiledMapping): SeenReply & { finding: Finding | null } {
   let finding: Finding | null = null;
   const body = new PageBody({
@@ -54,11 +54,11 @@ describe('the ban rules on ordinary pages', () => {
 
   it.each([
     ['with a price, which is required', '¥1,200', 200, 'required', ['right']],
-    ['with a price, where nothing is required', '¥1,200', 200, 'optional', ['right']],
+    ['with a price, where no field is required', '¥1,200', 200, 'optional', ['right']],
     ['without the required price', undefined, 200, 'required', ['odd']],
     ['without any value', undefined, 200, 'optional', ['odd']],
-    ['that say "not found"', undefined, 404, 'required', ['gone']],
-  ] as const)('accuse none: pages %s', (_what, price, status, which, kinds) => {
+    ['with status 404', undefined, 404, 'required', ['gone']],
+  ] as const)('match none of the pages %s', (_what, price, status, which, kinds) => {
     const wrong = ordinaryPages(price === undefined ? {} : { price }).flatMap(({ style, headChars, html }) => {
       const { kind, rule } = judged(html, status, which);
       return (kinds as readonly string[]).includes(kind) ? [] : [`${style}, head of ${headChars}: ${kind} by ${rule}`];
@@ -69,18 +69,18 @@ describe('the ban rules on ordinary pages', () => {
   const CODE = 'var a="\\x61\\x62";'.repeat(8_000);
   it.each([
     [
-      'a script of 150 KB that leads elsewhere',
+      'a script of 150 KB that redirects elsewhere',
       `<html><head><script>location.href="/check";${CODE}</script></head></html>`,
       'script-shell',
     ],
-    ['nothing but a scrambled script of 150 KB', `<html><script>${CODE}</script><body></body></html>`, 'script-shell'],
+    ['only an obfuscated script of 150 KB', `<html><script>${CODE}</script><body></body></html>`, 'script-shell'],
     [
-      'a refresh behind 100 KB of style',
+      'a refresh after 100 KB of style',
       `<html><head><style>${'a{b:c}'.repeat(20_000)}</style><meta http-equiv=refresh content="0;url=/check"></head><body>Wait…</body></html>`,
       'script-shell',
     ],
     [
-      'a log-in form behind 100 KB of style',
+      'a login form after 100 KB of style',
       `<style>${'a{b:c}'.repeat(20_000)}</style><h1>Sign in</h1><form><input name=u><input type=password></form>`,
       'log-in-page',
     ],
@@ -90,20 +90,20 @@ describe('the ban rules on ordinary pages', () => {
       'captcha',
     ],
     [
-      'a captcha behind 200 KB of style',
+      'a captcha after 200 KB of style',
       `<style>${'a{b:c}'.repeat(33_000)}</style><form><div class="g-recaptcha"></div></form>`,
       'captcha',
     ],
     [
-      "a vendor's challenge behind 200 KB of style",
+      "a vendor's challenge after 200 KB of style",
       `<style>${'a{b:c}'.repeat(33_000)}</style><script src="https://ct.captcha-delivery.com/c.js"></script>`,
       'challenge-datadome',
     ],
-  ])('make a question of %s', (_what, html, rule) => {
+  ])('detect %s', (_what, html, rule) => {
     expect(judged(html, 200, 'required')).toMatchObject({ kind: 'refusal', verdict: 'suspect', rule });
   });
 
-  it('say nothing of a whole page that was not read to its end', () => {
+  it('find no script shell in a page that was not read to its end', () => {
     const cut = reply({ body: '<html><head><script>location.href="/check"</script>', shape: () => null });
     expect(
       judge({ kind: 'page', reply: cut, missing: 'price', hasValues: false }, URL_ASKED, rules.required),

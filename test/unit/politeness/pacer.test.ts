@@ -1,4 +1,4 @@
-/** The pacer against a shop that notes when requests arrive: its clock is the proof. */
+/** The pacer against a shop that records arrivals: gaps are measured on its clock. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
@@ -6,7 +6,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { arrivalAllowanceMs, paceMarginMs } from '../../../shared/domain/pacing.ts';
 
-/** Stands still until it is moved. */
+/** A clock that only the test advances. */
 class HandClock implements Clock {
   ms = 5_000;
 
@@ -24,14 +24,14 @@ class HandClock implements Clock {
 }
 
 interface Exchange {
-  /** From the head's write to the arrival at the shop. */
+  /** From writing the request head to its arrival at the shop. */
   delayMs: number;
   /** From the arrival to the first byte. */
   servedMs: number;
   kind?: string;
 }
 
-/** Sends the requests one after the other; returns starts, and arrivals by the shop's clock. */
+/** Sends the requests one after the other; returns the starts, and the gaps between arrivals at the shop. */
 function crawl(intervalMs: number, exchanges: Iterable<Exchange>): { starts: number[]; gaps: number[] } {
   const clock = new HandClock();
   const pacer = new Pacer(clock, () => intervalMs, false);
@@ -59,7 +59,7 @@ const many = (count: number, seed: number, draw: (next: () => number) => Exchang
 };
 
 describe('the gap at the shop', () => {
-  it('is never below the interval where the delay is within the allowance, however the answers vary', () => {
+  it('is never below the interval while the delay is within the allowance, however the answers vary', () => {
     const anExchange = fc.record({
       position: fc.double({ min: 0, max: 1, noNaN: true }),
       servedMs: fc.integer({ min: 0, max: 6_000 }),
@@ -79,7 +79,7 @@ describe('the gap at the shop', () => {
     );
   });
 
-  it('is below the interval by no more than a page was served faster than all recent answers came, however late requests are', () => {
+  it('falls below the interval at most by how much faster a page was served than recent answers, however late requests are', () => {
     const anExchange = fc.record({
       delayMs: fc.integer({ min: 0, max: 3_000 }),
       servedMs: fc.integer({ min: 600, max: 1_000 }),
@@ -99,7 +99,7 @@ describe('the gap at the shop', () => {
     );
   });
 
-  it('is kept where the first requests of all are late: they say nothing of how fast the shop is', () => {
+  it('is kept when the very first requests are late: they do not show how fast the shop is', () => {
     const delays = [300, 250, 0, 350, 0, 0];
     const { gaps } = crawl(
       200,
@@ -108,19 +108,19 @@ describe('the gap at the shop', () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(200);
   });
 
-  it('is kept where a machine under load sends some of its requests up to a second late', () => {
+  it('is kept when a machine under load sends some requests up to a second late', () => {
     const exchanges = many(4_000, 11, (next) => ({
       delayMs: next() < 0.1 ? next() * 1_000 : next() * 5,
       servedMs: 2,
     }));
     const { gaps } = crawl(1_000, exchanges);
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
-    // What it replaces saw 123 ms at 200 ms, and 859 ms at a second.
+    // The previous pacer had gaps of 123 ms at 200 ms, and of 859 ms at a second.
     expect(Math.min(...crawl(200, exchanges).gaps)).toBeGreaterThanOrEqual(200);
   });
 });
 
-describe('what it costs', () => {
+describe('the cost of the pacer', () => {
   const shop = (next: () => number): Exchange => ({ delayMs: 1, servedMs: 600 + 400 * next() });
 
   it('is at most 3 % at 10 s where pages take 800 ± 200 ms, and about a fifth at 1 s', () => {
@@ -140,7 +140,7 @@ describe('what it costs', () => {
     expect(meanSpacing(crawl(10_000, drawn)) / before).toBeLessThan(1.03);
   });
 
-  it('of one answer from a cache is over after sixteen pages', () => {
+  it('of one cached answer ends after sixteen pages', () => {
     const steady = Array.from({ length: 60 }, (_, i) => ({ delayMs: 1, servedMs: i === 20 ? 10 : 800 }));
     const { starts } = crawl(10_000, steady);
     const spacings = starts.slice(1).map((ms, i) => ms - starts[i]!);
@@ -149,14 +149,14 @@ describe('what it costs', () => {
     expect(spacings.slice(4, 21).every((ms) => ms < 10_102)).toBe(true);
   });
 
-  it('is not raised by quick redirects between slow pages', () => {
+  it('is not increased by fast redirects between slow pages', () => {
     const hops = Array.from({ length: 40 }, (_, i) =>
       i % 2 === 0 ? { delayMs: 1, servedMs: 5, kind: 'http 3' } : { delayMs: 1, servedMs: 800 },
     );
     expect(meanSpacing({ starts: crawl(10_000, hops).starts.slice(8) })).toBeLessThan(10_102);
   });
 
-  it('of the first answers is their whole time: nothing says yet how much of it was the way there', () => {
+  it('of the first answers is their whole time: the share of the network delay is still unknown', () => {
     const { starts } = crawl(1_000, [
       { delayMs: 400, servedMs: 300 },
       { delayMs: 0, servedMs: 300 },
@@ -169,7 +169,7 @@ describe('a request without a first byte', () => {
   it.each([
     ['that was sent', true],
     ['that could not be sent', false],
-  ])('%s counts from when it was given up', (_name, sent) => {
+  ])('%s counts from the time it was abandoned', (_name, sent) => {
     const clock = new HandClock();
     const pacer = new Pacer(clock, () => 1_000, false);
     if (sent) pacer.requestStarted();
@@ -181,12 +181,12 @@ describe('a request without a first byte', () => {
   });
 });
 
-describe('a process that starts', () => {
-  it('waits for an interval after one that sent requests', () => {
+describe('a new process', () => {
+  it('waits for an interval after a process that sent requests', () => {
     expect(new Pacer(new HandClock(), () => 1_000, true).waitMs()).toBe(1_010);
   });
 
-  it('may send at once when nothing was sent before', () => {
+  it('may send immediately when no request was sent before', () => {
     expect(new Pacer(new HandClock(), () => 1_000, false).waitMs()).toBe(0);
   });
 });

@@ -11,34 +11,34 @@ function after(pages: number, row: Row = full): PageBaseline {
   return habit;
 }
 
-describe('HabitWatch', () => {
+describe('PageBaseline', () => {
   it.each<[string, Row, boolean]>([
-    ['all of it', full, false],
+    ['nothing missing', full, false],
     ['one of four missing', { ...full, brand: null }, false],
     ['half of them missing', { ...full, brand: null, price: null }, true],
     ['an empty list is no value', { title: 'a', price: 1, brand: null, tags: [] }, true],
     ['one field left', { title: 'Busy', price: null, brand: null, tags: null }, true],
-  ])('judges a page by what pages usually have: %s', (_name, row, thin) => {
+  ])('compares a page with the usual fields: %s', (_name, row, thin) => {
     expect(after(10).isThin(rows(row))).toBe(thin);
   });
 
-  it('has no habit before ten pages', () => {
+  it('has no baseline before ten pages', () => {
     expect(after(9).isThin(rows({ title: 'a' }))).toBe(false);
   });
 
-  it('does not miss what is often missing', () => {
+  it('ignores fields that are often missing', () => {
     const habit = after(8);
     for (let i = 0; i < 2; i++) habit.note(rows({ ...full, price: null, brand: null }));
     expect(habit.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
   });
 
-  it('follows a catalogue that changes slowly', () => {
+  it('adapts to a slowly changing catalogue', () => {
     const habit = after(100);
     for (let i = 0; i < 60; i++) habit.note(rows({ ...full, price: null, brand: null }));
     expect(habit.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
   });
 
-  it('looks at all records of a page, and never at a page without any', () => {
+  it('considers all records of a page, and ignores a page without any', () => {
     const habit = after(10);
     expect(
       habit.isThin([
@@ -49,7 +49,7 @@ describe('HabitWatch', () => {
     expect(habit.isThin([])).toBe(false);
   });
 
-  it('learns anew after a reset', () => {
+  it('starts over after a reset', () => {
     const habit = after(50);
     habit.reset();
     expect(habit.isThin(rows({ title: 'a' }))).toBe(false);

@@ -1,4 +1,4 @@
-/** Replies as sites send them, for the ban rules. */
+/** Realistic replies for the ban rules. */
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import type { SeenPage, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
 
@@ -16,7 +16,7 @@ export function reply(changes: Partial<SeenReply> = {}): SeenReply {
   };
 }
 
-/** A page whose required fields are all there. */
+/** A page with all required fields. */
 export const right = (body: string, changes: Partial<SeenReply> = {}): SeenPage => ({
   kind: 'page',
   reply: reply({ body, ...changes }),
@@ -47,12 +47,12 @@ export const redirect = (to: string, code = 302): SeenPage => ({
   to,
 });
 
-/** A page that leads elsewhere by itself, as a browser tells of it. */
+/** A page that redirects itself elsewhere, as a browser reports it. */
 export const shownRedirect = (to: string, body: string): SeenPage => ({ kind: 'redirect', reply: reply({ body }), to });
 
 const LOREM = 'A sturdy bag for daily use, made of canvas with leather straps and a zip. ';
 
-/** A product page of some length; `extra` goes into the head. */
+/** A product page of realistic length; `extra` is inserted into the head. */
 export function productPage(extra = ''): string {
   return `<!doctype html><html><head><title>Canvas bag | Example shop</title>${extra}</head><body>
 <header><nav><a href="/">Top</a><a href="/login">Log in</a></nav></header><main><p>${LOREM.repeat(30)}</p></main>

@@ -1,4 +1,4 @@
-/** A fleet of three addresses with machines that only note what is done to them. */
+/** A fleet of three addresses with machines that only record calls. */
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { ConditionBoard } from '../../../sandbox/conditions.ts';
 import { Fleet } from '../../../sandbox/ec2/fleet.ts';
@@ -30,7 +30,7 @@ export const SPEC: LaunchSpec = {
   terminationProtection: false,
 };
 
-/** Terminated instances are shown for a minute; a machine takes two seconds to go off. */
+/** Terminated instances remain visible for a minute; a machine takes two seconds to power off. */
 export function aFleet(clock: VirtualClock): { fleet: Fleet; on: MachineSpec[]; off: string[] } {
   const on: MachineSpec[] = [];
   const off: string[] = [];

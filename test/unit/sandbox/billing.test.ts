@@ -26,7 +26,7 @@ async function running(): Promise<Instance> {
 const bill = (): BillLine[] => fleet.billing.lines(clock.now());
 
 describe('the bill', () => {
-  it('charges from running to the end by the second, and the address with it', async () => {
+  it('charges an instance and its address by the second, from running to the end', async () => {
     const { id } = await running();
     await clock.advance(90_400);
     fleet.terminate(fleet.find(id)!);
@@ -36,7 +36,7 @@ describe('the bill', () => {
     ]);
   });
 
-  it('charges a minute at least, for each start', async () => {
+  it('charges at least a minute for each start', async () => {
     const instance = await running();
     await clock.advance(5_000);
     fleet.stop(instance);
@@ -46,14 +46,14 @@ describe('the bill', () => {
     expect(bill()).toMatchObject([{ starts: 2, runningMs: 15_000, billedSeconds: 120, addressSeconds: 15 }]);
   });
 
-  it('charges nothing for what never ran', async () => {
+  it('charges nothing for an instance that never ran', async () => {
     const [instance] = fleet.launch(SPEC, { min: 1, max: 1 }, new Map());
     fleet.terminate(instance!);
     await clock.advance(10_000);
     expect(bill()).toEqual([]);
   });
 
-  it('ends for an instance that AWS retires to stopped', async () => {
+  it('ends for an instance that AWS stops by retirement', async () => {
     const instance = await running();
     fleet.retire(instance);
     await clock.advance(2_000);

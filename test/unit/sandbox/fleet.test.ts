@@ -25,7 +25,7 @@ const launch = (changes: Partial<LaunchSpec> = {}, count = { min: 1, max: 1 }): 
   fleet.launch({ ...SPEC, ...changes }, count, new Map());
 
 describe('a fleet', () => {
-  it('boots a machine when the instance becomes running, not before', async () => {
+  it('boots a machine only when the instance becomes running', async () => {
     const [instance] = launch();
     expect([instance!.state, on]).toEqual(['pending', []]);
     await clock.advance(100);
@@ -33,19 +33,19 @@ describe('a fleet', () => {
     expect(on).toMatchObject([{ id: instance!.id, address: '127.20.16.4', publicAddress: '127.20.16.4' }]);
   });
 
-  it('launches as many as there are addresses for, and none under MinCount', () => {
+  it('launches as many instances as there are addresses, and none below MinCount', () => {
     expect(launch({}, { min: 1, max: 5 })).toHaveLength(3);
     expect(() => launch()).toThrow(expect.objectContaining({ code: 'InsufficientFreeAddressesInSubnet' }) as Error);
   });
 
-  it('never boots what was terminated while pending', async () => {
+  it('never boots an instance that was terminated while pending', async () => {
     const [instance] = launch();
     fleet.terminate(instance!);
     await clock.advance(10_000);
     expect([instance!.state, on]).toEqual(['terminated', []]);
   });
 
-  it('shows terminated only when the machine is off, keeps it for a while, then forgets it', async () => {
+  it('shows terminated only when the machine is off, and forgets the instance after a minute', async () => {
     const [instance] = launch();
     await clock.advance(100);
     fleet.terminate(instance!);
@@ -59,7 +59,7 @@ describe('a fleet', () => {
     expect(fleet.find(instance!.id)).toBeNull();
   });
 
-  it('gives addresses of terminated instances to new ones', async () => {
+  it('reuses addresses of terminated instances', async () => {
     const [first] = launch({}, { min: 3, max: 3 });
     fleet.terminate(first!);
     await clock.advance(2_000);
@@ -69,13 +69,16 @@ describe('a fleet', () => {
   it.each([
     ['stop', 'stopped'],
     ['terminate', 'terminated'],
-  ] as const)('that was launched to %s when switched off from inside ends %s', async (shutdownBehavior, state) => {
-    const [instance] = launch({ shutdownBehavior });
-    await clock.advance(100);
-    fleet.poweredOff(instance!.id);
-    await clock.advance(2_000);
-    expect([instance!.state, instance!.reasonCode]).toEqual([state, 'Client.InstanceInitiatedShutdown']);
-  });
+  ] as const)(
+    'with shutdown behavior %s ends %s when an instance powers itself off',
+    async (shutdownBehavior, state) => {
+      const [instance] = launch({ shutdownBehavior });
+      await clock.advance(100);
+      fleet.poweredOff(instance!.id);
+      await clock.advance(2_000);
+      expect([instance!.state, instance!.reasonCode]).toEqual([state, 'Client.InstanceInitiatedShutdown']);
+    },
+  );
 
   it('terminates an instance that is stopping, once', async () => {
     const [instance] = launch();

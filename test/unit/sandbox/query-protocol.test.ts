@@ -11,7 +11,7 @@ describe('parameters', () => {
     expect(params('Names.member.1=a&Names.member.2=b', 'elbv2').texts('Names')).toEqual(['a', 'b']);
   });
 
-  it('reads lists of structures by number, not by order of arrival, past ten', () => {
+  it('reads lists of structures by number, not by order, beyond ten', () => {
     const form = Array.from({ length: 11 }, (_, i) => `Tag.${11 - i}.Key=k${11 - i}`).join('&');
     expect(
       params(form)
@@ -20,7 +20,7 @@ describe('parameters', () => {
     ).toEqual(Array.from({ length: 11 }, (_, i) => `k${i + 1}`));
   });
 
-  it('does not take a longer name for a shorter one', () => {
+  it('does not match a longer name with a shorter one', () => {
     expect(params('FilterX.1.Name=a').groups('Filter')).toEqual([]);
   });
 
@@ -31,11 +31,11 @@ describe('parameters', () => {
     expect(() => params('', service).need('Name')).toThrow(expect.objectContaining({ code }) as Error);
   });
 
-  it('refuses numbers that are none', () => {
+  it('refuses invalid numbers', () => {
     expect(() => params('MaxResults=many').int('MaxResults')).toThrow(AwsError);
   });
 
-  it('has one fingerprint for the same request in another order, and another one for another value', () => {
+  it('have the same fingerprint in another order, and a different one for another value', () => {
     const one = params('a=1&b=2&ClientToken=x').fingerprint(['ClientToken']);
     expect(params('b=2&a=1&ClientToken=y').fingerprint(['ClientToken'])).toBe(one);
     expect(params('a=1&b=3&ClientToken=x').fingerprint(['ClientToken'])).not.toBe(one);
@@ -43,7 +43,7 @@ describe('parameters', () => {
 });
 
 describe('frames', () => {
-  it('are each service’s own', () => {
+  it('differ by service', () => {
     expect(queryReply('ec2', 'X', { a: '<&>' }, 'id')).toContain(
       '<XResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>id</requestId><a>&lt;&amp;&gt;</a></XResponse>',
     );
@@ -65,7 +65,7 @@ describe('frames', () => {
     [undefined, '2015-12-01', 'elbv2'],
     [undefined, '2016-11-15', 'ec2'],
     [undefined, '1999-01-01', null],
-  ])('are chosen by %s and version %s', (authorization, version, service) => {
+  ])('are selected by %s and version %s', (authorization, version, service) => {
     expect(serviceOf(authorization, version)).toBe(service);
   });
 });

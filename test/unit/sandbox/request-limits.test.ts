@@ -6,7 +6,7 @@ import { Params } from '../../../sandbox/query-protocol.ts';
 const params = (values: Record<string, string> = {}): Params => new Params(new Map(Object.entries(values)), 'ec2');
 const FILTERED = { 'Filter.1.Name': 'tag:run', 'Filter.1.Value.1': 'r' };
 
-/** How many calls go through at one moment. */
+/** Number of calls admitted at one moment. */
 function burst(limits: RequestLimits, action: string, values: Record<string, string> = {}, scale = 1): number {
   for (let calls = 0; ; calls++) {
     try {
@@ -27,7 +27,7 @@ describe('request limits', () => {
     ['DescribeInstances', FILTERED, 100, 20],
     ['DescribeInstances', {}, 50, 10],
     ['DescribeImages', {}, 100, 20],
-  ])('let %s with %j through %i times at once and %i times a second', async (action, values, atOnce, perSecond) => {
+  ])('admit %s with %j %i times at once and %i times per second', async (action, values, atOnce, perSecond) => {
     const clock = new VirtualClock();
     const limits = new RequestLimits(clock);
     expect(burst(limits, action, values)).toBe(atOnce);
@@ -37,7 +37,7 @@ describe('request limits', () => {
     expect(burst(limits, action, values)).toBe(atOnce);
   });
 
-  it('count the instances of a call too, and take nothing from a call that is refused', async () => {
+  it('also count the instances of a call, and consume nothing for a refused call', async () => {
     const clock = new VirtualClock();
     const limits = new RequestLimits(clock);
     limits.take('RunInstances', params({ MinCount: '999' }), 1);
@@ -46,7 +46,7 @@ describe('request limits', () => {
     expect(burst(limits, 'RunInstances', { MinCount: '1' })).toBe(0);
   });
 
-  it('are scaled, and never so small that no call could ever pass', async () => {
+  it('are scaled, but always admit at least one call', async () => {
     const clock = new VirtualClock();
     expect(burst(new RequestLimits(clock), 'RunInstances', { MinCount: '1' }, 2)).toBe(10);
     const tight = new RequestLimits(clock);

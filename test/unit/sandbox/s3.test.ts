@@ -10,7 +10,7 @@ import { checkCaller } from '../../../sandbox/server/s3-endpoint.ts';
 const keys = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 }).filter((key) => key.isWellFormed());
 
 describe('file names of keys', () => {
-  it('are safe: plain characters, no step up, pieces that fit, whatever the key', () => {
+  it('are safe for any key: plain characters, no parent folder, no overlong component', () => {
     fc.assert(
       fc.property(fc.oneof(keys, fc.constantFrom('..', '.', '../x', '/', '//', 'a/../../b', '\0')), (key) => {
         for (const piece of keyToPath(key).split('/')) {
@@ -21,7 +21,7 @@ describe('file names of keys', () => {
     );
   });
 
-  it('differ for different keys, and no file is where another key needs a folder', () => {
+  it('differ for different keys, and no file occupies the path of a folder of another key', () => {
     fc.assert(
       fc.property(keys, keys, (a, b) => {
         fc.pre(a !== b);
@@ -34,7 +34,7 @@ describe('file names of keys', () => {
   });
 });
 
-it('keys are in the order of their UTF-8 bytes', () => {
+it('keys are sorted by their UTF-8 bytes', () => {
   fc.assert(
     fc.property(keys, keys, (a, b) => {
       expect(Math.sign(compareKeys(a, b))).toBe(Buffer.compare(Buffer.from(a), Buffer.from(b)));
@@ -47,7 +47,7 @@ describe('listings', () => {
     maxLength: 20,
   });
 
-  it('show the same over pages of any size as in one', () => {
+  it('are the same for any page size', () => {
     fc.assert(
       fc.property(
         small,
@@ -85,7 +85,7 @@ describe('listings', () => {
 });
 
 describe('checksums', () => {
-  // The check values of the CRC catalogue for "123456789"; the hashes from their standards' own examples for "abc".
+  // The CRC catalogue's check values for "123456789", and the examples for "abc" in the hash standards.
   it.each([
     ['crc32', '123456789', 'cbf43926'],
     ['crc32c', '123456789', 'e3069283'],
@@ -98,7 +98,7 @@ describe('checksums', () => {
     expect(Buffer.from(checksum.digest(), 'base64').toString('hex')).toBe(hex);
   });
 
-  it('do not depend on how the data is cut', () => {
+  it('do not depend on how the data is split', () => {
     fc.assert(
       fc.property(fc.constantFrom(...CHECKSUMS), fc.uint8Array({ maxLength: 200 }), fc.nat(200), (name, data, cut) => {
         const [whole, parts] = [startChecksum(name), startChecksum(name)];
@@ -127,7 +127,7 @@ describe('aws-chunked bodies', () => {
   }
   const BODY = '5;chunk-signature=ab\r\nhello\r\n1\r\n!\r\n0\r\nX-Amz-Checksum-Crc32: abc=\r\n\r\n';
 
-  it('give their data and trailers wherever the network cuts them', async () => {
+  it('give their data and trailers wherever the network splits them', async () => {
     for (let cut = 1; cut <= BODY.length; cut++) {
       const { data, trailers } = await decode(BODY, cut);
       expect([data, trailers.get('x-amz-checksum-crc32')]).toEqual(['hello!', 'abc=']);
@@ -137,7 +137,7 @@ describe('aws-chunked bodies', () => {
   it.each([
     ['end too early', '5\r\nhel', 'IncompleteBody'],
     ['have no last chunk', '5\r\nhello\r\n', 'IncompleteBody'],
-    ['have a size that is none', 'xyz\r\n', 'InvalidRequest'],
+    ['have an invalid size', 'xyz\r\n', 'InvalidRequest'],
     ['have more data than their size', '2\r\nhello\r\n', 'InvalidRequest'],
   ])('are refused when they %s', async (_what, text, code) => {
     await expect(decode(text)).rejects.toMatchObject({ code });
@@ -170,7 +170,7 @@ describe('presigned requests', () => {
     });
   const START = Date.UTC(2026, 0, 1);
 
-  it('pass until they have run out', () => {
+  it('are valid until they expire', () => {
     expect(() => checkCaller(v4({}), undefined, START + 60_000)).not.toThrow();
     expect(() => checkCaller(v4({}), undefined, START + 60_001)).toThrow('Request has expired');
     const old = query({ Signature: 's', Expires: String(START / 1_000) });

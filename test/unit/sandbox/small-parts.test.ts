@@ -1,4 +1,4 @@
-/** Parts of the sandbox that need a line or two each. */
+/** Small parts of the sandbox. */
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { applyFilters } from '../../../sandbox/ec2/filters.ts';
@@ -38,12 +38,12 @@ describe('filters', () => {
     expect(names(form)).toEqual(expected);
   });
 
-  it('of unknown names are refused, those of the prototype too', () => {
+  it('with unknown names are refused, including names of the prototype', () => {
     expect(() => names('Filter.1.Name=constructor&Filter.1.Value.1=x')).toThrow("The filter 'constructor' is invalid");
   });
 });
 
-it('tags are refused beyond fifty, and nothing is changed then', () => {
+it('tags beyond fifty are refused without any change', () => {
   const tags = new TagStore();
   tags.put('i-1', new Map(Array.from({ length: 50 }, (_, i) => [`k${i}`, 'v'])));
   expect(() => tags.put('i-1', new Map([['one more', 'v']]))).toThrow('maximum number of tags');
@@ -57,7 +57,7 @@ describe('faults', () => {
     return faults;
   };
 
-  it('hit the named call as often as they say, oldest rule first', () => {
+  it('affect the named call the given number of times, oldest rule first', () => {
     const faults = book(
       { what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', count: 1 },
       { what: 'error', action: '*', code: 'InternalError', count: 1 },
@@ -70,13 +70,13 @@ describe('faults', () => {
     ]);
   });
 
-  it('of a late and lost reply fall on the same call', () => {
+  it('with a delay and a lost reply affect the same call', () => {
     const faults = book({ what: 'lost-reply', action: 'X', count: 1 }, { what: 'delay', action: 'X', ms: 5, count: 2 });
     expect(faults.takeForCall('X')).toEqual({ error: null, lost: false, reply: 'lost', delayMs: 5 });
     expect(faults.takeForCall('X')).toEqual({ error: null, lost: false, reply: 'whole', delayMs: 5 });
   });
 
-  it('can be for some objects only', () => {
+  it('can be limited to some objects', () => {
     const faults = book(
       { what: 'cut-reply', action: 'GetObject', path: '/0/1/', count: 1 },
       { what: 'lost-request', action: 'PutObject', path: 'manifest', count: 1 },
@@ -91,13 +91,13 @@ describe('faults', () => {
     expect([lost('/b/part'), lost('/b/manifest.json'), lost('/b/manifest.json')]).toEqual([false, true, false]);
   });
 
-  it('of a listener and of a bucket are used up one by one', () => {
+  it('for a listener and a bucket are used up one by one', () => {
     const faults = book({ what: 'unreachable-balancer', count: 1 }, { what: 'lost-bucket', count: 2 });
     expect([faults.takeForListener(), faults.takeForListener()]).toEqual([true, false]);
     expect([faults.takeForBucket(), faults.takeForBucket(), faults.takeForBucket()]).toEqual([true, true, false]);
   });
 
-  it('of boots come in their order and leave calls alone', () => {
+  it('for boots apply in order and do not affect calls', () => {
     const faults = book({ what: 'silent-boot', count: 1 }, { what: 'dead-boot', count: 1 });
     expect(faults.takeForCall('RunInstances')).toEqual({ error: null, lost: false, reply: 'whole', delayMs: 0 });
     expect([faults.takeForBoot(), faults.takeForBoot(), faults.takeForBoot()]).toEqual([
@@ -123,12 +123,12 @@ it.each([
   ['[::]:80', false],
   ['', false],
   [undefined, false],
-])('the host %s is of this machine: %s', (host, expected) => {
+])('the host %s is on this machine: %s', (host, expected) => {
   expect(isLoopbackHost(host)).toBe(expected);
 });
 
 describe('networks', () => {
-  it('give out every address once, then none, and freed ones last', () => {
+  it('assign every address once, then none, and freed ones last', () => {
     const network = {
       cidr: '',
       address: (o: number) => `127.16.${o >> 8}.${o & 255}`,
@@ -141,7 +141,7 @@ describe('networks', () => {
     expect([pool.take(), pool.take(), pool.take()]).toEqual(['127.16.1.1', '127.16.0.254', null]);
   });
 
-  it('cannot be had where 127.x addresses are missing, and it says so', async () => {
+  it('are refused with a message where 127.x addresses are missing', async () => {
     await expect(takeNetwork(0, 'darwin')).rejects.toMatchObject({
       code: 'platform',
       hint: expect.stringContaining('Linux') as string,
@@ -150,14 +150,14 @@ describe('networks', () => {
 });
 
 describe('XML', () => {
-  it('is written with what a parser must not see escaped', () => {
+  it('is written with special characters escaped', () => {
     expect(escapeXml('a<b>&"\u0001\r\n')).toBe('a&lt;b&gt;&amp;&quot;&#x1;&#xD;\n');
     expect(xmlDocument('R', { a: [1, true], none: undefined, empty: null })).toContain(
       '<R><a>1</a><a>true</a><empty/></R>',
     );
   });
 
-  it('is read with namespaces and entities, and refused when it does not close', () => {
+  it('is read with namespaces and entities, and refused when it is unclosed', () => {
     const root = parseXml(
       '<?xml version="1.0"?><s3:Delete xmlns:s3="x"><Object><Key>a&amp;b &#12354;</Key></Object></s3:Delete>',
     );
@@ -171,7 +171,7 @@ describe('XML', () => {
 });
 
 describe('the end time', () => {
-  it('comes once, can be moved, and is now when it is over', async () => {
+  it('fires once, can be moved, and fires immediately when it is in the past', async () => {
     const clock = new VirtualClock();
     let ends = 0;
     const timer = new EndTimer(clock, () => (ends += 1));
@@ -186,7 +186,7 @@ describe('the end time', () => {
     expect(ends).toBe(2);
   });
 
-  it('may be further away than a timer can wait', async () => {
+  it('may be beyond the maximum delay of a timer', async () => {
     const clock = new VirtualClock();
     let ends = 0;
     new EndTimer(clock, () => (ends += 1)).set(clock.now() + 40 * 86_400_000);
@@ -229,7 +229,7 @@ describe('metadata', () => {
   };
   const bodyOf = (tree: MetadataTree, path: string, atMs = 0): string | null => tree.read(path, atMs)?.body ?? null;
 
-  it('has names for folders, values for leaves, and nothing for what the instance lacks', () => {
+  it('has names for folders, values for leaves, and nothing for missing items', () => {
     const tree = new MetadataTree(spec);
     expect(bodyOf(tree, 'meta-data/placement/')).toBe('availability-zone\nregion');
     expect(bodyOf(tree, 'meta-data/iam/security-credentials/')).toBe('crawl');
@@ -238,7 +238,7 @@ describe('metadata', () => {
     expect(bodyOf(new MetadataTree({ ...spec, role: null }), 'meta-data/iam/security-credentials/')).toBeNull();
   });
 
-  it('keeps the role’s credentials and renews them before they end', () => {
+  it('keeps the credentials of the role and renews them before they expire', () => {
     const tree = new MetadataTree(spec);
     const path = 'meta-data/iam/security-credentials/crawl';
     const first = bodyOf(tree, path);

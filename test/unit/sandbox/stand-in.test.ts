@@ -10,7 +10,7 @@ import { aFleet } from './a-fleet.ts';
 const A = 'i-0aaaaaaaaaaaaaaaa';
 const B = 'i-0bbbbbbbbbbbbbbbb';
 
-/** The other endpoint: rows of a table, as mock instances are. */
+/** The foreign endpoint: mock instances are rows of a table. */
 function foreignTable() {
   const rows = new Map<string, ForeignInstance>();
   const asked: string[] = [];
@@ -49,7 +49,7 @@ function stage(bootedBefore: string[] = []) {
   const ids = new Set(bootedBefore);
   const booted: BootedIds = { has: (id) => ids.has(id), add: (id) => Promise.resolve(void ids.add(id)) };
   const catalogue = createCatalogue('ap-northeast-1', '127.20.0.0/16');
-  // The fleet of these tests has one subnet.
+  // The fleet in these tests has one subnet.
   const subnets = catalogue.subnets.map((subnet) => ({ ...subnet, id: 'subnet-1' }));
   const log = { write: () => undefined, close: () => Promise.resolve() };
   const standIn = new StandIn({
@@ -60,7 +60,7 @@ function stage(bootedBefore: string[] = []) {
     booted,
     log,
   });
-  /** A look, and time for what it began. */
+  /** Polls once, and advances the clock so that its effects complete. */
   const look = async (ms = 3_000): Promise<void> => {
     await standIn.look();
     await clock.advance(ms);
@@ -69,7 +69,7 @@ function stage(bootedBefore: string[] = []) {
 }
 
 describe('the stand-in for an endpoint with mock instances', () => {
-  it('boots each instance that it sees once, under its id, with its user data and tags', async () => {
+  it('boots each instance once, under its ID, with its user data and tags', async () => {
     const { launch, look, on, fleet } = stage();
     launch(A, 'ap-northeast-1a');
     launch(B, 'ap-northeast-1c');
@@ -83,7 +83,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(fleet.find(A)).toMatchObject({ state: 'running', launchedAtMs: 5, zone: 'ap-northeast-1a' });
   });
 
-  it('puts what is in a zone that the sandbox’s balancer does not serve into one that it does', async () => {
+  it('moves instances from a zone that the balancer of the sandbox does not serve into one that it serves', async () => {
     const { launch, look, fleet } = stage();
     launch(A, 'ap-northeast-1d');
     launch(B, 'us-east-1f');
@@ -91,7 +91,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(fleet.all().map((i) => i.zone)).toEqual(['ap-northeast-1a', 'ap-northeast-1a']);
   });
 
-  it.each(['terminated', 'shutting-down'] as const)('powers off what is %s there', async (state) => {
+  it.each(['terminated', 'shutting-down'] as const)('powers off an instance that is %s there', async (state) => {
     const { launch, look, move, off, fleet } = stage();
     launch(A, 'ap-northeast-1a');
     await look();
@@ -101,7 +101,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(fleet.find(A)?.state).toBe('terminated');
   });
 
-  it('powers off what the endpoint shows no more, and not at the first list without it', async () => {
+  it('powers off an instance that is no longer listed, but not at the first list without it', async () => {
     const { launch, look, rows, off } = stage();
     launch(A, 'ap-northeast-1a');
     await look();
@@ -113,7 +113,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(off).toEqual([A]);
   });
 
-  it('ends nothing when the endpoint cannot be asked', async () => {
+  it('ends nothing while the endpoint is unreachable', async () => {
     const { launch, look, foreign, clock, standIn, off } = stage();
     launch(A, 'ap-northeast-1a');
     await look();
@@ -123,7 +123,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(off).toEqual([]);
   });
 
-  it('asks for the end there of what has switched itself off here', async () => {
+  it('terminates an instance there that has powered itself off here', async () => {
     const { launch, look, fleet, asked } = stage();
     launch(A, 'ap-northeast-1a');
     await look();
@@ -146,7 +146,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(on).toHaveLength(2);
   });
 
-  it('boots nothing a second time that a sandbox before it had booted, and asks for its end', async () => {
+  it('does not reboot an instance that an earlier sandbox had booted, but terminates it', async () => {
     const { launch, look, on, asked } = stage([A]);
     launch(A, 'ap-northeast-1a');
     await look();
@@ -154,7 +154,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect(asked).toEqual([`terminate ${A}`]);
   });
 
-  it('leaves no instance there when it ends', async () => {
+  it('terminates all instances there when it ends', async () => {
     const { launch, look, standIn, asked, rows } = stage();
     launch(A, 'ap-northeast-1a');
     launch(B, 'ap-northeast-1c');
@@ -164,7 +164,7 @@ describe('the stand-in for an endpoint with mock instances', () => {
     expect([...rows.values()].map((row) => row.state)).toEqual(['terminated', 'terminated']);
   });
 
-  it('ends in time when the endpoint does not answer any more', async () => {
+  it('ends on time when the endpoint no longer answers', async () => {
     const { clock, foreign, standIn } = stage();
     foreign.list = () => new Promise(() => undefined);
     standIn.start();

@@ -42,7 +42,7 @@ const states = (): string[] => group.targets().map((target) => `${target.id} ${g
 const turn = (): string => group.next()?.target.id ?? 'nobody';
 
 describe('a target group', () => {
-  it('takes one good check for a new target, and shares out in turn', async () => {
+  it('needs one good check for a new target, and balances round robin', async () => {
     group.register('a', 80);
     group.register('b', 80);
     expect([states(), turn()]).toEqual([['a initial', 'b initial'], 'nobody']);
@@ -51,7 +51,7 @@ describe('a target group', () => {
     expect([turn(), turn(), turn(), turn()].sort()).toEqual(['a', 'a', 'b', 'b']);
   });
 
-  it('gives up a target after the threshold of bad checks and takes it back after that of good ones', async () => {
+  it('marks a target unhealthy and healthy again at the thresholds of bad and good checks', async () => {
     group.register('a', 80);
     group.register('b', 80);
     await clock.advance(0);
@@ -68,7 +68,7 @@ describe('a target group', () => {
     expect(states()).toEqual(['a healthy', 'b healthy']);
   });
 
-  it('tries everybody when all are unhealthy', async () => {
+  it('uses all targets when all are unhealthy', async () => {
     sick = new Set(['address-a', 'address-b']);
     group.register('a', 80);
     group.register('b', 80);
@@ -89,7 +89,7 @@ describe('a target group', () => {
     expect(turn()).toBe('nobody');
   });
 
-  it('drains for the delay, breaks off what is left, and lets go', async () => {
+  it('drains for the delay, aborts the remaining requests, and removes the target', async () => {
     group.attributes.set('deregistration_delay.timeout_seconds', '5');
     group.register('a', 80);
     await clock.advance(0);
@@ -103,7 +103,7 @@ describe('a target group', () => {
     expect([states(), broken]).toEqual([[], 1]);
   });
 
-  it('takes a draining target back, with its checks from the start', async () => {
+  it('accepts a draining target again, and restarts its checks', async () => {
     group.register('a', 80);
     await clock.advance(0);
     group.deregister('a', 80);
@@ -113,7 +113,7 @@ describe('a target group', () => {
     expect(states()).toEqual(['a healthy']);
   });
 
-  it('lets go of instances that EC2 has forgotten', async () => {
+  it('removes instances that EC2 has forgotten', async () => {
     group.register('a', 80);
     instances.delete('a');
     await clock.advance(1_000);
@@ -131,7 +131,7 @@ it.each([
   expect(matchesStatus(matcher, status)).toBe(expected);
 });
 
-it('checks ten times as often as asked, but at most four times a second', () => {
+it('checks ten times as often as configured, but at most four times a second', () => {
   expect(healthCheckIntervalMs(CHECK)).toBe(1_000);
   expect(healthCheckIntervalMs({ ...CHECK, intervalS: 1 })).toBe(250);
 });

@@ -1,4 +1,4 @@
-/** The referee's sums: gaps per address, concurrency, counts. */
+/** The statistics of the request log: gaps per address, concurrency, counts. */
 import { describe, expect, it } from 'vitest';
 import { Arrivals } from '../../support/shop/arrivals.ts';
 
@@ -24,7 +24,7 @@ describe('Arrivals', () => {
     expect(stats.requests).toBe(5);
   });
 
-  it('has no gap where an address came once', () => {
+  it('has no gap for an address with one request', () => {
     const arrivals = new Arrivals();
     arrive(arrivals, '127.0.0.2', 5);
     expect(arrivals.stats()).toMatchObject({ minGapMs: null, addresses: { '127.0.0.2': { minGapMs: null } } });
@@ -39,13 +39,13 @@ describe('Arrivals', () => {
     expect(arrivals.stats().addresses['127.0.0.2']?.maxConcurrency).toBe(2);
   });
 
-  it('counts requests by path as it was sent', () => {
+  it('counts requests by path as sent', () => {
     const arrivals = new Arrivals();
     for (const path of ['/item/a%20b', '/item/a%20b', '/item/c']) arrive(arrivals, '127.0.0.2', 0, path);
     expect(arrivals.stats().paths).toEqual({ '/item/a%20b': 2, '/item/c': 1 });
   });
 
-  it('forgets arrivals but not what is under way', () => {
+  it('forgets arrivals, but not requests in progress', () => {
     const arrivals = new Arrivals();
     arrive(arrivals, '127.0.0.2', 0);
     arrivals.clear();

@@ -1,4 +1,4 @@
-/** When the shop bans an address, for how long, and how it counts what the address does then. */
+/** When the shop bans an address, for how long, and how it counts the behaviour of the address. */
 import { describe, expect, it } from 'vitest';
 import type { Ban, BanPolicy } from '../../support/shop/bans.ts';
 import { Bans } from '../../support/shop/bans.ts';
@@ -18,18 +18,18 @@ function refusals(bans: Bans, times: readonly number[], address = A): number[] {
   return times.filter((atMs) => bans.take(address, atMs) !== null);
 }
 
-describe('bans that a test orders', () => {
+describe('bans ordered by a test', () => {
   it.each<[Ban['addresses'], string, boolean]>([
     ['all', A, true],
     [[A], A, true],
     [[B], A, false],
-  ])('of %j concern %s: %s', (addresses, address, refused) => {
+  ])('of %j apply to %s: %s', (addresses, address, refused) => {
     const bans = new Bans();
     bans.ban({ addresses, answer: ANSWER, forMs: null }, 0);
     expect(bans.take(address, 1) !== null).toBe(refused);
   });
 
-  it('end after their time, for every address at the same moment', () => {
+  it('expire for every address at the same time', () => {
     const bans = new Bans();
     bans.ban({ addresses: 'all', answer: ANSWER, forMs: 100 }, 0);
     expect(refusals(bans, [50, 99, 100, 200])).toEqual([50, 99]);
@@ -49,43 +49,43 @@ describe('bans that a test orders', () => {
 });
 
 describe('policies', () => {
-  it('ban at the so many-th request within the window, and again after the cool-down', () => {
+  it('ban at the nth request within the window, and again after the cool-down', () => {
     const bans = bansOf({ when: { requests: 3, withinMs: 100 }, coolDownMs: 50, answer: ANSWER });
     expect(refusals(bans, [0, 60, 120, 180, 190, 195, 240, 246, 250, 260])).toEqual([190, 195, 250, 260]);
     expect(bans.stats()[A]).toMatchObject({ bans: 2, refused: 4, mostRefused: 2 });
   });
 
-  it('ban for a request too soon after the one before', () => {
+  it('ban for a request too soon after the previous one', () => {
     const bans = bansOf({ when: { gapMs: 100 }, coolDownMs: null, answer: ANSWER });
     expect(refusals(bans, [0, 100, 300, 399, 10_000])).toEqual([399, 10_000]);
   });
 
-  it('ban at the request of that number of an address, once', () => {
+  it('ban at the nth request of an address, once', () => {
     const bans = bansOf({ when: { request: 3 }, coolDownMs: 10, answer: ANSWER });
     expect(refusals(bans, [0, 1, 2, 11, 12, 13])).toEqual([2, 11]);
     expect(refusals(bans, [0, 1], B)).toEqual([]);
   });
 
-  it('ban everybody, each once, after so many requests from all', () => {
+  it('ban every address once after n requests in total', () => {
     const bans = bansOf({ when: { total: 3 }, coolDownMs: 10, answer: ANSWER });
     expect([bans.take(A, 0), bans.take(B, 1)]).toEqual([null, null]);
     expect([bans.take(A, 2), bans.take(B, 3)]).toEqual([ANSWER, ANSWER]);
     expect([bans.take(A, 20), bans.take(B, 20)]).toEqual([null, null]);
   });
 
-  it('concern the named addresses only', () => {
+  it('apply only to the named addresses', () => {
     const bans = bansOf({ addresses: [B], when: { request: 1 }, coolDownMs: null, answer: ANSWER });
     expect([bans.take(A, 0), bans.take(B, 0)]).toEqual([null, ANSWER]);
   });
 
-  it('ban no more than so many addresses', () => {
+  it('ban at most n addresses', () => {
     const bans = bansOf({ when: { gapMs: 10 }, coolDownMs: 5, atMost: 1, answer: ANSWER });
     expect(refusals(bans, [0, 1])).toEqual([1]);
     expect(refusals(bans, [2, 3], B)).toEqual([]);
     expect(refusals(bans, [10, 11])).toEqual([10, 11]);
   });
 
-  it('lengthen the ban with each request when they say so', () => {
+  it('extend the ban with each request when renew is set', () => {
     const policy: BanPolicy = { when: { request: 1 }, coolDownMs: 100, renew: true, answer: ANSWER };
     expect(refusals(bansOf(policy), [0, 90, 180, 279, 400])).toEqual([0, 90, 180, 279]);
   });
@@ -99,7 +99,7 @@ describe('policies', () => {
 });
 
 describe('the counts', () => {
-  it('tell when the ban began and when the address last tried', () => {
+  it('include the start of the ban and the last refused request', () => {
     const bans = new Bans();
     bans.ban({ addresses: [A], answer: ANSWER, forMs: null }, 0);
     for (const atMs of [5, 6, 9]) bans.take(A, atMs);
@@ -108,7 +108,7 @@ describe('the counts', () => {
     });
   });
 
-  it('leave out what is only looked at', () => {
+  it('exclude peeks', () => {
     const bans = new Bans();
     bans.ban({ addresses: [A], answer: ANSWER, forMs: null }, 0);
     expect(bans.peek(A, 1)).toBeNull();
@@ -117,7 +117,7 @@ describe('the counts', () => {
     expect(bans.stats()[A]?.refused).toBe(1);
   });
 
-  it('are forgotten with everything else', () => {
+  it('are cleared with everything else', () => {
     const bans = bansOf({ when: { request: 1 }, coolDownMs: null, answer: ANSWER });
     bans.take(A, 0);
     bans.clear();

@@ -1,4 +1,4 @@
-/** What the shop encodes, every decoder reads back; and the products' texts really use the charset. */
+/** Every decoder can read the shop's encoded texts, and the products' texts really use the charset. */
 import { describe, expect, it } from 'vitest';
 import { CHARSETS, CHARSET_SHORT_NAMES, byteOrderMark, encodeText } from '../../support/shop/charsets.ts';
 import { expectedProduct } from '../../support/shop/product.ts';
@@ -7,7 +7,7 @@ const decode = (bytes: Buffer, charset: string): string => new TextDecoder(chars
 
 describe('encodeText', () => {
   it.each(Object.entries(CHARSET_SHORT_NAMES))(
-    'writes the texts of %s- products so that they can be read',
+    'encodes the texts of %s- products so that they can be decoded',
     (short, charset) => {
       const { title, brand, category, description } = expectedProduct(1, `${short}-1`);
       const text = [title, brand, category, description].join('\n');
@@ -19,7 +19,7 @@ describe('encodeText', () => {
   );
 
   it.each(CHARSETS.filter((charset) => !charset.startsWith('utf-')))(
-    'lets a reference stand for what %s lacks',
+    'writes a reference for characters that %s lacks',
     (charset) => {
       expect(decode(encodeText('a🎌b', charset), charset)).toBe('a&#127884;b');
     },
@@ -29,7 +29,7 @@ describe('encodeText', () => {
     expect([...encodeText('表ソ', 'shift_jis')]).toEqual([0x95, 0x5c, 0x83, 0x5c]);
   });
 
-  it('leaves ISO-2022-JP in ASCII at the end', () => {
+  it('ends ISO-2022-JP in ASCII', () => {
     expect(encodeText('日a', 'iso-2022-jp').toString('latin1')).toBe('\x1b$BF|\x1b(Ba');
     expect(encodeText('日', 'iso-2022-jp').toString('latin1')).toBe('\x1b$BF|\x1b(B');
   });

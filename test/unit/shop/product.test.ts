@@ -1,4 +1,4 @@
-/** The shop's products follow from seed and ID alone, and its pages carry exactly what a crawl is expected to store. */
+/** The shop's products are derived from seed and ID, and its pages contain exactly what a crawl is expected to store. */
 import { Parser } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
@@ -11,20 +11,20 @@ describe('expectedProduct', () => {
     expect(expectedProduct(7, '日本語')).toEqual(expectedProduct(7, '日本語'));
   });
 
-  it('gives other products for other seeds and IDs', () => {
+  it('gives different products for other seeds and IDs', () => {
     const prices = new Set(productIds(200).map((id) => expectedProduct(1, id).price));
     expect(prices.size).toBeGreaterThan(190);
     expect(expectedProduct(2, 'P00001').price).not.toBe(expectedProduct(1, 'P00001').price);
   });
 
-  it('tells IDs apart that differ in case or a trailing space', () => {
+  it('distinguishes IDs that differ in case or a trailing space', () => {
     const skus = ['CASE', 'case', 'trailing', 'trailing '].map((id) => expectedProduct(1, id).sku);
     expect(new Set(skus).size).toBe(4);
   });
 });
 
-describe('the strange IDs', () => {
-  it('are all different and all allowed', () => {
+describe('STRANGE_IDS', () => {
+  it('are unique and valid', () => {
     expect(new Set(STRANGE_IDS).size).toBe(STRANGE_IDS.length);
     expect(STRANGE_IDS.map(findIdFault).filter((fault) => fault !== null)).toEqual([]);
   });
@@ -39,7 +39,7 @@ describe('SHOP_MAPPING', () => {
 });
 
 describe('renderPage', () => {
-  it.each([...productIds(20), ...STRANGE_IDS])('shows title, price and brand of %j as they are', (id) => {
+  it.each([...productIds(20), ...STRANGE_IDS])('shows title, price and brand of %j unchanged', (id) => {
     const product = expectedProduct(1, id);
     const read = readPage(renderPage(product));
     expect(read.title).toBe(product.title);
@@ -62,18 +62,18 @@ describe('renderPage', () => {
     ['title', { title: '' }],
     ['price', { price: '' }],
     ['json-ld', { json: null }],
-  ] as const)('leaves out the %s alone when told to', (field, missing) => {
+  ] as const)('omits only the %s on request', (field, missing) => {
     const product = expectedProduct(1, 'P00001');
     const whole = readPage(renderPage(product));
     expect(readPage(renderPage(product, [field]))).toEqual({ ...whole, ...missing });
   });
 
-  it('escapes what HTML would take for markup', () => {
+  it('escapes markup characters', () => {
     expect(escapeHtml(`<b> & "q"`)).toBe('&lt;b&gt; &amp; &quot;q&quot;');
   });
 });
 
-/** Reads the page with a bare parser, so that the page is not judged by the code it is to test. */
+/** Reads the page with a plain parser, independent of the code under test. */
 function readPage(html: string): { title: string; price: string; json: unknown } {
   const read = { title: '', price: '', json: null as unknown };
   let open = '';

@@ -1,4 +1,4 @@
-/** Review pages: every record on exactly one of them, in order, and a way from each page to the next. */
+/** Review pages: every record is on exactly one page, in order, and each page links to the next. */
 import { describe, expect, it } from 'vitest';
 import { productIds } from '../../support/shop/product.ts';
 import { expectedReviews, renderReviews, reviewPages } from '../../support/shop/reviews.ts';
@@ -15,7 +15,7 @@ describe('review pages', () => {
     }
   });
 
-  it('lead from each page to the next, and from the last to none', () => {
+  it('link from each page to the next, and from the last to none', () => {
     for (const id of PRODUCTS) {
       const next = pagesOf(id).map((page) => /class="next" href="([^"]*)"/.exec(page)?.[1] ?? null);
       const expected = next.map((_, i) => (i + 1 < next.length ? `/reviews/${id}?page=${i + 2}` : null));
@@ -23,14 +23,14 @@ describe('review pages', () => {
     }
   });
 
-  it('tell the reviews of a product apart by their user', () => {
+  it('identify the reviews of a product by their user', () => {
     for (const id of PRODUCTS) {
       const users = expectedReviews(1, id).map((review) => review.user);
       expect(new Set(users).size).toBe(users.length);
     }
   });
 
-  it('come in every number: none, one page, several', () => {
+  it('exist in every number: none, one page, several', () => {
     const counts = PRODUCTS.map((id) => expectedReviews(1, id).length);
     expect(counts).toContain(0);
     expect(new Set(PRODUCTS.map((id) => pagesOf(id).length))).toEqual(new Set([1, 2, 3, 4]));

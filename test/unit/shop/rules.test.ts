@@ -11,16 +11,16 @@ function rulesOf(...rules: Rule[]): Rules {
 }
 
 describe('Rules', () => {
-  it('leaves products alone that no rule names', () => {
+  it('does not affect products without a rule', () => {
     expect(rulesOf({ id: 'b', do: { type: 'empty' } }).take('a')).toBeNull();
   });
 
-  it('applies a rule the first so many times only', () => {
+  it('applies a rule at most the given number of times', () => {
     const rules = rulesOf({ id: 'a', times: 2, do: { type: 'status', status: 500 } });
     expect([1, 2, 3].map(() => rules.take('a')?.type)).toEqual(['status', 'status', undefined]);
   });
 
-  it('goes on to the next rule when the first is used up', () => {
+  it('applies the next rule when the first is used up', () => {
     const rules = rulesOf(
       { id: 'a', times: 1, do: { type: 'status', status: 500 } },
       { prefix: '', do: { type: 'empty' } },
@@ -28,11 +28,11 @@ describe('Rules', () => {
     expect([rules.take('a')?.type, rules.take('a')?.type]).toEqual(['status', 'empty']);
   });
 
-  it('puts a rule before what the prefix of the ID says', () => {
+  it('prefers a rule over the prefix of the ID', () => {
     expect(rulesOf({ id: '500-a', do: { type: 'empty' } }).take('500-a')).toEqual({ type: 'empty' });
   });
 
-  it('lets a once- product misbehave on its first request only, until it is reset', () => {
+  it('makes a once- product misbehave only on its first request, until it is reset', () => {
     const rules = new Rules();
     expect(rules.take('once-500-a')).toMatchObject({ status: 500 });
     expect(rules.take('once-500-a')).toBeNull();
@@ -58,7 +58,7 @@ describe('behaviourOfPrefix', () => {
     ['410-', { type: 'status', status: 410 }],
     ['reset-1', { type: 'reset', afterBytes: 0 }],
     ['unpriced-1', { type: 'missing-field', fields: ['price'], headChars: 0 }],
-  ])('%s misbehaves by itself', (id, behaviour) => {
+  ])('%s misbehaves without a rule', (id, behaviour) => {
     expect(behaviourOfPrefix(id)).toEqual({ behaviour, once: false });
   });
 

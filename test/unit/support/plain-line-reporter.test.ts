@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatEnd } from '../../support/plain-line-reporter.ts';
 
 describe('formatEnd', () => {
-  it('counts what passed and failed', () => {
+  it('counts passed and failed tests', () => {
     expect(formatEnd({ passed: 12, failed: 3, skipped: [], nightly: 0 }, 1)).toBe('12 passed, 3 failed\n');
   });
 

@@ -1,4 +1,4 @@
-/** Which lost boots are laid to the machine's slowness, and which are not. */
+/** Which lost boots are attributed to a slow machine, and which are not. */
 import { describe, expect, it } from 'vitest';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { countSlowBoots, withoutSlowBoots } from '../../support/slow-boots.ts';
@@ -14,8 +14,8 @@ const reportWith = (...notes: string[]): RunReport => {
 
 describe('slow boots', () => {
   it.each([
-    ['without a word', lost('no-hello')],
-    ['with its program under way', lost('no-hello', 'cloud-init: installed the bundle 00 (9 bytes)')],
+    ['without console output', lost('no-hello')],
+    ['while the program was starting', lost('no-hello', 'cloud-init: installed the bundle 00 (9 bytes)')],
   ])('are those that ran out of time %s', (_, note) => {
     const report = reportWith('the clock is off', note);
     expect(countSlowBoots(report)).toBe(1);
@@ -35,7 +35,7 @@ describe('slow boots', () => {
     expect(withoutSlowBoots(report)).toBe(report);
   });
 
-  it('are not looked for in a run that was refused', () => {
+  it('are not searched for in a refused run', () => {
     const refused = { error: {} } as unknown as RunReport;
     expect(withoutSlowBoots(refused)).toBe(refused);
   });

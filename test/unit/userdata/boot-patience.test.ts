@@ -1,4 +1,4 @@
-/** How long the first steps of a boot try: bash really runs them, with programs that fail and a clock that jumps. */
+/** How long the first steps of a boot retry: real bash runs them, with failing programs and a clock that jumps. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -6,12 +6,12 @@ import { installBrowser } from '../../../userdata/browser-setup.ts';
 import { fetchBundle } from '../../../userdata/fetch-bundle.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
-/** What the few programs may really take on a busy machine; less than any pause would add. */
+/** Real time that the programs may take on a busy machine; less than any pause would add. */
 const REAL_SECONDS = 5;
 
 const BUNDLE = { url: 'https://b.s3.amazonaws.com/x?a=1&b=2', sha256: 'c'.repeat(64) };
 
-/** What the lines say, under the rules of the user data. `calls` counts what was tried; each sleep moves bash's own clock. */
+/** The output of the lines under the shell options of the user data. `calls` counts attempts; each sleep advances bash's clock. */
 function play(stubs: string, lines: string) {
   using folder = tempDir();
   const script = `set -Eeuo pipefail
@@ -36,7 +36,7 @@ describe('the bundle', () => {
   const fetched = (curl: string, text = ''): ReturnType<typeof play> =>
     play(`${none}\n${body(text)}\ncurl() { ${curl}; }`, fetchBundle({ bundle: BUNDLE }));
 
-  it.each([400, 403, 404])('is given up at once when S3 answers %i, with what S3 says', (status) => {
+  it.each([400, 403, 404])('is given up immediately when S3 answers %i, with the message of S3', (status) => {
     const { said, errors, seconds } = fetched(`printf ${status}`, '<Error><Code>AccessDenied</Code></Error>');
     expect(said).toContain(`: the bundle cannot be fetched: HTTP ${status} AccessDenied`);
     expect(seconds).toBeLessThan(REAL_SECONDS);
@@ -46,14 +46,14 @@ describe('the bundle', () => {
   it.each([
     ['HTTP 503', 'printf 503'],
     ['curl: (7) Failed to connect', "echo 'curl: (7) Failed to connect' >&2; printf 000; return 7"],
-  ])('is given up in time for the console to say %s', (why, curl) => {
+  ])('is given up early enough for the console to show %s', (why, curl) => {
     const { said, seconds } = fetched(curl);
     expect(said).toContain(`the bundle cannot be fetched: ${why}`);
     expect(seconds).toBeGreaterThan(45);
     expect(seconds).toBeLessThanOrEqual(100);
   });
 
-  it('is had when a later attempt gets it', () => {
+  it('is fetched when a later attempt succeeds', () => {
     const curl = "if calls 3; then printf 200; else echo 'curl: (18) partial file' >&2; printf 200; return 18; fi";
     const { said, seconds } = fetched(curl);
     expect(said).toMatch(/^fetched after/);
@@ -61,7 +61,7 @@ describe('the bundle', () => {
     expect(seconds).toBeLessThan(7 + REAL_SECONDS);
   });
 
-  it('is not asked for by a program that is not there', () => {
+  it('is not retried when curl is missing', () => {
     const { said, seconds } = fetched('command curl-that-is-absent "$@"');
     expect(said).toContain('gave up after');
     expect(seconds).toBeLessThan(REAL_SECONDS);
@@ -75,8 +75,8 @@ describe("Chromium's packages", () => {
       `${installBrowser(360)}\ninstall_browser || give_up 'not installed'\necho installed`,
     );
 
-  it('are given up within the time for all attempts, although each call hangs', () => {
-    // Stands for a mirror that never answers: each call takes all the time it is given.
+  it('are given up within the total time limit, even if each call hangs', () => {
+    // Simulates a mirror that never answers: each call uses its whole timeout.
     const { said, seconds } = install('timeout() { SECONDS=$((SECONDS + $1)); return 124; }');
     expect(said).toContain('not installed');
     expect(seconds).toBeLessThanOrEqual(420);

@@ -57,7 +57,7 @@ describe('renderUserData', () => {
     expect(() => execFileSync('bash', ['-n'], { input: renderUserData(settings()) })).not.toThrow();
   });
 
-  it('carries the settings so that the instance reads the same ones', () => {
+  it('contains the settings so that the instance reads the same ones', () => {
     const given = settings();
     expect(parseUserData(renderUserData(given))).toEqual(given);
   });
@@ -71,7 +71,7 @@ describe('renderUserData', () => {
       expect(script.indexOf(later)).toBeGreaterThan(timer);
   });
 
-  it('bounds the life of the machine by its boot too, in case its clock is wrong: by the length of the run', () => {
+  it('also limits the machine to the length of the run from its boot, in case its clock is wrong', () => {
     // 00:00 to 04:10.
     expect(renderUserData(settings())).toContain('\nOnBootSec=15000s\n');
   });
@@ -82,7 +82,7 @@ describe('renderUserData', () => {
     ['a command that fails in a pipe', 'false | cat', 'boot failed: line'],
     ['a command that fails in a function', 'deep() { false; }; deep', 'boot failed: line'],
     ['an exit', 'exit 0', 'boot failed: the script ended early'],
-  ])('reports %s and powers off, wherever it comes', (_what, line, says) => {
+  ])('reports %s and powers off, wherever it occurs', (_what, line, says) => {
     const script = renderUserData(settings());
     const before = script.slice(0, script.indexOf('power_off_at='));
     const played = `tee() { cat; }; sync() { :; }; systemctl() { echo "systemctl $*"; }\n${line}\necho went on\n`;
@@ -91,7 +91,7 @@ describe('renderUserData', () => {
     expect(status).toBe(1);
   });
 
-  it('compares the hash before it unpacks and starts anything', () => {
+  it('verifies the hash before it unpacks or starts anything', () => {
     const script = renderUserData(settings());
     const check = script.indexOf(
       `echo '${'c'.repeat(64)}  /opt/crawlfleet/bundle.tar.gz' | sha256sum --check --status`,
@@ -101,39 +101,39 @@ describe('renderUserData', () => {
       expect(script.indexOf(later)).toBeGreaterThan(check);
   });
 
-  it('gives the program no right it does not need', () => {
+  it('gives the program no unneeded privileges', () => {
     const unit = renderUserData(settings());
     for (const line of ['NoNewPrivileges=yes', 'CapabilityBoundingSet=', 'ProtectSystem=strict', 'PrivateDevices=yes'])
       expect(unit).toContain(`\n${line}\n`);
     expect(unit).not.toContain('Chromium');
   });
 
-  it('makes a browser ready between the timer and the service, only where pages are rendered', () => {
+  it('installs a browser between the timer and the service, only where pages are rendered', () => {
     const given = settings();
     const script = renderUserData({ ...given, site: { ...given.site, render: 'auto' } });
     const at = script.indexOf('find_browser');
     expect(at).toBeGreaterThan(script.indexOf('enable --now crawlfleet-power-off.timer'));
     expect(at).toBeLessThan(script.indexOf('enable --now crawlfleet.service'));
-    // A browser makes namespaces of its own.
+    // A browser creates its own namespaces.
     expect(script).not.toContain('RestrictNamespaces');
     expect(() => execFileSync('bash', ['-n'], { input: script })).not.toThrow();
   });
 
-  it('hands a URL with quotes, ampersands and spaces to curl as one word', () => {
+  it('passes a URL with quotes, ampersands and spaces to curl as one word', () => {
     const script = renderUserData(settings());
     const call = /fault=(\$\(curl [\s\S]*?2>&1\)) \|\| code=/.exec(script)![1]!;
     const words = execFileSync('bash', ['-c', `curl() { printf '%s\\n' "$@"; }; printf '%s' "${call}"`]);
     expect(words.toString().trim().split('\n').at(-1)).toBe(settings().bundle.url);
   });
 
-  it('runs nothing that the run name says', () => {
+  it('executes nothing in the run name', () => {
     const script = renderUserData(settings({ run: "x'; touch /tmp/pwned; '" }));
     const line = script.split('\n').find((l) => l.startsWith("say 'run"))!;
     const said = execFileSync('bash', ['-c', `say() { printf '%s' "$*"; }; ${line}`]).toString();
     expect(said).toBe("run x'; touch /tmp/pwned; ', slot 4, epoch 1");
   });
 
-  it('refuses user data that EC2 would refuse, and says what to shorten', () => {
+  it('refuses user data that is too large for EC2, and names what to shorten', () => {
     const fields = Array.from({ length: 40 }, (_, i) => ({
       name: `f${i}`,
       steps: [{ type: 'css' as const, selector: `.${noise(600, i + 1)}` }],
@@ -174,7 +174,7 @@ describe('renderUserData', () => {
   });
 });
 
-/** As long as AWS makes it for a role's credentials, whose session token is most of it. */
+/** As long as AWS makes it with a role's credentials: the session token is most of it. */
 const REAL_BUNDLE = {
   url: `https://a-bucket-with-a-long-name.s3.ap-northeast-1.amazonaws.com/bundles/${noise(64, 1)}.tar.gz?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD&X-Amz-Credential=${noise(60, 2)}&X-Amz-Date=20260101T000000Z&X-Amz-Expires=15000&X-Amz-Security-Token=${noise(1_100, 3)}&X-Amz-Signature=${noise(64, 4)}&X-Amz-SignedHeaders=host&x-id=GetObject`,
   sha256: 'c'.repeat(64),

@@ -17,7 +17,7 @@ const keys = createKeyPair();
 const envelope: Envelope = { method: 'POST', path: '/v1/instances/heartbeat', run: 'r', slot: 1, epoch: 2, counter: 3 };
 
 describe('signatures', () => {
-  it('hold for the very message', () => {
+  it('are valid for the signed message', () => {
     expect(verifyMessage(keys.publicKey, envelope, 'body', signMessage(keys.privateKey, envelope, 'body'))).toBe(true);
     expect(verifyMac('token', envelope, 'body', macMessage('token', envelope, 'body'))).toBe(true);
   });
@@ -29,14 +29,14 @@ describe('signatures', () => {
     ['slot', { slot: 2 }],
     ['epoch', { epoch: 1 }],
     ['counter', { counter: 4 }],
-  ])('do not hold under another %s', (_name, change) => {
+  ])('are invalid under another %s', (_name, change) => {
     expect(
       verifyMessage(keys.publicKey, { ...envelope, ...change }, 'body', signMessage(keys.privateKey, envelope, 'body')),
     ).toBe(false);
     expect(verifyMac('token', { ...envelope, ...change }, 'body', macMessage('token', envelope, 'body'))).toBe(false);
   });
 
-  it('do not hold for another body, key or token, and never throw on rubbish', () => {
+  it('are invalid for another body, key or token, and never throw on garbage', () => {
     const signature = signMessage(keys.privateKey, envelope, 'body');
     expect(verifyMessage(keys.publicKey, envelope, 'bodY', signature)).toBe(false);
     expect(verifyMessage(createKeyPair().publicKey, envelope, 'body', signature)).toBe(false);
@@ -49,7 +49,7 @@ describe('signatures', () => {
     );
   });
 
-  it('survive export and import of the keys', () => {
+  it('remain valid after export and import of the keys', () => {
     const signature = signMessage(importPrivateKey(exportPrivateKey(keys.privateKey)), envelope, 'body');
     expect(verifyMessage(importPublicKey(exportPublicKey(keys.publicKey)), envelope, 'body', signature)).toBe(true);
   });

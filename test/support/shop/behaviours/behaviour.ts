@@ -1,4 +1,4 @@
-/** What every family of misbehaviour gets to work with. */
+/** The input shared by all families of misbehaviour. */
 import type { ServerResponse } from 'node:http';
 import type { PageField } from '../page.ts';
 import type { ShopProduct } from '../languages.ts';
@@ -9,17 +9,17 @@ export interface Exchange {
   path: string;
   query: URLSearchParams;
   response: ServerResponse;
-  /** Where a canary listens that nobody may ever visit, as a URL without a final slash. */
+  /** URL of the canary server that a crawl must never visit, without a final slash. */
   canaryUrl: string;
-  /** Sends the page as a good shop would, or without some of its fields. */
+  /** Sends the normal page, or the page without some of its fields. */
   sendPage(without?: readonly PageField[]): void;
-  /** Calls back after `ms` unless the client has gone by then. */
+  /** Calls `then` after `ms` unless the client has disconnected. */
   later(ms: number, then: () => void): void;
 }
 
 export const HTML = 'text/html; charset=utf-8';
 
-/** Answers with a page of markup under its length. */
+/** Sends an HTML page with a content-length. */
 export function sendHtml({ response }: Pick<Exchange, 'response'>, html: string, status = 200): void {
   const body = Buffer.from(html);
   response.writeHead(status, { 'content-type': HTML, 'content-length': body.length }).end(body);

@@ -1,4 +1,4 @@
-/** The page in another charset, declared in every way that sites do: rightly, wrongly, twice, not at all. */
+/** The page in another charset, declared in all the ways that sites use: correctly, wrongly, twice, not at all. */
 import { z } from 'zod';
 import { CHARSETS, CHARSET_SHORT_NAMES, byteOrderMark, encodeText } from '../charsets.ts';
 import { renderPage } from '../page.ts';
@@ -8,9 +8,9 @@ export const charsetShapes = [
   z.strictObject({
     type: z.literal('charset'),
     charset: z.enum(CHARSETS),
-    /** What the content-type header says; null says nothing. */
+    /** Charset in the content-type header; null: none. */
     header: z.string().nullable().default(null),
-    /** What the meta element says; null leaves it out. */
+    /** Charset in the meta element; null: no meta element. */
     meta: z.string().nullable().default(null),
     bom: z.boolean().default(false),
   }),
@@ -32,7 +32,7 @@ export function answerCharset({ product, response }: Exchange, behaviour: Charse
   response.end(body);
 }
 
-/** Markup has references for what the charset lacks; JSON in a script has escapes of its own. */
+/** Characters missing from the charset become references in markup and escapes in JSON. */
 function encodePage(page: string, charset: CharsetBehaviour['charset']): Buffer {
   const parts = page.split(/(<script type="application\/ld\+json">[^<]*)/);
   const jsonEscape = (character: string): string =>
@@ -45,15 +45,15 @@ function encodePage(page: string, charset: CharsetBehaviour['charset']): Buffer 
 }
 
 const DECLARED = {
-  /** By the header alone. */
+  /** Declared in the header only. */
   '': (label: string) => ({ header: label }),
   meta: (label: string) => ({ meta: label }),
   none: () => ({}),
-  /** The header says UTF-8, and nothing says the truth. */
+  /** The header wrongly declares UTF-8; there is no correct declaration. */
   wrong: () => ({ header: 'utf-8' }),
-  /** The meta element says UTF-8, and nothing says the truth. */
+  /** The meta element wrongly declares UTF-8; there is no correct declaration. */
   wrongmeta: () => ({ meta: 'utf-8' }),
-  /** The header says UTF-8, the meta element the truth. */
+  /** The header wrongly declares UTF-8; the meta element is correct. */
   clash: (label: string) => ({ header: 'utf-8', meta: label }),
   bom: () => ({ bom: true }),
 } as const;

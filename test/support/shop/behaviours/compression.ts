@@ -1,4 +1,4 @@
-/** Compressed answers, true and false, and a gzip bomb that costs the shop next to nothing. */
+/** Compressed responses, valid and invalid, and a gzip bomb that costs the shop almost nothing. */
 import {
   brotliCompressSync,
   constants,
@@ -18,14 +18,14 @@ export const compressionShapes = [
   z.strictObject({
     type: z.literal('compressed'),
     encoding: z.enum(['gzip', 'deflate', 'br', 'zstd']),
-    /** The content-encoding that is declared, when it is not the true one; null declares none. */
+    /** The declared content-encoding, when it differs from the real one; null: none is declared. */
     declared: z.string().nullable().optional(),
-    /** Ends the answer after so many compressed bytes, as if it were whole. */
+    /** Ends the response after this many compressed bytes, as if it were complete. */
     keepBytes: z.int().positive().optional(),
   }),
-  /** The plain page under a content-encoding that it does not have. */
+  /** The plain page with a wrong content-encoding. */
   z.strictObject({ type: z.literal('falsely-compressed'), declared: z.string().min(1) }),
-  /** A small gzip answer that unpacks to the page's beginning and so many zero bytes. */
+  /** A small gzip response that unpacks to the start of the page and this many zero bytes. */
   z.strictObject({ type: z.literal('gzip-bomb'), bytes: z.int().positive().default(1_000_000_000) }),
 ] as const;
 
@@ -65,7 +65,7 @@ const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
 
 /**
  * One gzip stream. A full flush leaves deflate at a byte boundary with an empty window, so the same compressed megabyte
- * can be sent again and again; only the checksum is worked out on the way.
+ * can be sent repeatedly; only the checksum is computed along the way.
  */
 function* bomb(start: Buffer, bytes: number): Generator<Buffer> {
   const flushed = { finishFlush: constants.Z_FULL_FLUSH };

@@ -1,17 +1,17 @@
-/** Incident below HTTP: no answer, a late one, one that drips, a connection that breaks. */
+/** Faults below HTTP: no response, a late one, a slow drip, a broken connection. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
 import { HTML } from './behaviour.ts';
 
 export const connectionShapes = [
-  /** Never answers; with `afterBytes` it stops in the middle of the page. */
+  /** Never answers; with `afterBytes` the response stalls in the middle of the page. */
   z.strictObject({ type: z.literal('hang'), afterBytes: z.int().min(0).default(0) }),
-  /** Breaks the connection with a reset; with `afterBytes` in the middle of the page. */
+  /** Resets the connection; with `afterBytes` in the middle of the page. */
   z.strictObject({ type: z.literal('reset'), afterBytes: z.int().min(0).default(0) }),
-  /** Answers well, after `ms`. */
+  /** Answers normally, after `ms`. */
   z.strictObject({ type: z.literal('slow'), ms: z.int().min(0) }),
-  /** Answers at once, then gives `bytes` of the page each `everyMs`: never silent, never done. */
+  /** Answers at once, then sends `bytes` of the page every `everyMs`: never silent, never done. */
   z.strictObject({
     type: z.literal('trickle'),
     everyMs: z.int().positive().default(100),
@@ -37,12 +37,12 @@ export function answerConnection(exchange: Exchange, behaviour: ConnectionBehavi
   }
 }
 
-/** Sends the first bytes of the page under the length of the whole, then calls back. */
+/** Sends the first bytes of the page with the full content-length, then calls back. */
 function sendStart({ product, response }: Exchange, bytes: number, then: () => void): void {
   if (bytes === 0) return then();
   const page = Buffer.from(renderPage(product));
   response.writeHead(200, { 'content-type': HTML, 'content-length': page.length });
-  // A reset throws away what has not been sent, so it waits for the bytes to leave.
+  // A reset discards unsent bytes, so wait until they are sent.
   response.write(page.subarray(0, bytes), then);
 }
 

@@ -1,4 +1,4 @@
-/** Answers 200 with something that is not the page asked for, or the product in another form. */
+/** Answers 200 with something other than the requested page, or with the product in another form. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { ShopProduct } from '../languages.ts';
@@ -11,12 +11,12 @@ export const contentShapes = [
   z.strictObject({
     type: z.literal('missing-field'),
     fields: z.array(z.enum(['title', 'price', 'json-ld'])).min(1),
-    /** Inline style and script of this length in the head, as large shops have. */
+    /** Length of inline style and script in the head, as large shops have. */
     headChars: z.int().nonnegative().default(0),
   }),
-  /** The page under another content type; null sends none. */
+  /** The page with another content type; null: without one. */
   z.strictObject({ type: z.literal('content-type'), value: z.string().nullable() }),
-  /** A PDF or a video, as it says. */
+  /** A PDF or a video, correctly declared. */
   z.strictObject({ type: z.literal('binary'), format: z.enum(['pdf', 'video']), declared: z.string().optional() }),
   z.strictObject({ type: z.literal('empty') }),
   /** The product as JSON or XML; JSON_MAPPING and XML_MAPPING read the expected row from it. */
@@ -60,7 +60,7 @@ export function answerContent(exchange: Exchange, behaviour: ContentBehaviour): 
 const heavyHead = (chars: number): string =>
   `<style>${'.a{color:red}'.repeat(Math.ceil(chars / 13))}</style><script>document.cookie="seen=1";if(/m=1/.test(document.cookie))location.href="/m"</script>`;
 
-/** As the JSON answers have it. */
+/** The product in the form of the JSON responses. */
 export function dataOf(product: ShopProduct): Record<string, unknown> {
   return { product: { id: product.id, ...rowOf(product) }, related: [] };
 }

@@ -1,19 +1,19 @@
-/** Pages that are too much: too long, without an end, too deep, too many parts, or text that makes patterns explode. */
+/** Pages without bounds: too long, endless, too deep, too many parts, or text that makes patterns backtrack. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
 import { HTML } from './behaviour.ts';
 
 export const floodShapes = [
-  /** The page, and behind it filler up to `bytes`, without a length. */
+  /** The page, followed by filler up to `bytes`, without a content-length. */
   z.strictObject({ type: z.literal('huge'), bytes: z.int().positive() }),
-  /** The page, and behind it filler without an end. */
+  /** The page, followed by endless filler. */
   z.strictObject({ type: z.literal('endless') }),
-  /** So many elements side by side before the product: 3 bytes each. */
+  /** Number of sibling elements before the product: 3 bytes each. */
   z.strictObject({ type: z.literal('nodes'), count: z.int().positive().default(1_000_000) }),
-  /** So many elements inside one another before the product. */
+  /** Number of nested elements before the product. */
   z.strictObject({ type: z.literal('nesting'), depth: z.int().positive().default(100_000) }),
-  /** Before the product, text on which patterns that backtrack take for ever. */
+  /** Text before the product on which backtracking patterns never finish. */
   z.strictObject({ type: z.literal('redos'), length: z.int().positive().default(100_000) }),
 ] as const;
 
@@ -48,12 +48,12 @@ function* filler(bytes: number): Generator<Buffer> {
   for (let left = bytes; left > 0; left -= FILLER.length) yield FILLER.subarray(0, Math.min(left, FILLER.length));
 }
 
-/** Pieces small enough that the shop's clock is never held up by one. */
+/** Pieces small enough not to delay the shop's event loop. */
 function* repeated(text: string, count: number): Generator<string> {
   for (let left = count; left > 0; left -= 10_000) yield text.repeat(Math.min(left, 10_000));
 }
 
-/** Sends everything at the pace of the reader, who may hang up in the middle: which is what this is for. */
+/** Sends with back-pressure; the client is expected to hang up in the middle. */
 export function send(
   { response }: Pick<Exchange, 'response'>,
   parts: (string | Iterable<string | Buffer>)[],

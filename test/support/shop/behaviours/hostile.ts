@@ -1,37 +1,37 @@
-/** Pages that attack the browser: never loaded, never idle, never closed, hungry, or full of windows. */
+/** Pages that attack the browser: they never load, never idle, never close, exhaust memory or open windows. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
 import { sendHtml } from './behaviour.ts';
 
 const ATTACKS = {
-  /** A script that never arrives stands before the product. */
+  /** A script before the product never arrives. */
   blocked: { before: '<script src="/api/hang"></script>' },
-  /** A script that never arrives stands behind it: the fields are there, the load event never comes. */
+  /** A script after the product never arrives: the fields are there, but the load event never fires. */
   'never-loaded': { after: '<script async src="/api/hang"></script>' },
-  /** Script that never ends, before the product. */
+  /** An endless loop before the product. */
   spin: { before: '<script>for(;;);</script>' },
-  /** Script that begins to spin when the fields are there. */
+  /** An endless loop that starts when the fields are there. */
   'spin-late': { after: '<script>setTimeout(()=>{for(;;);},20)</script>' },
-  /** Takes memory until there is none. */
+  /** Allocates memory until none is left. */
   memory: {
     before: '<script>const held=[];for(;;){const a=new Uint8Array(16<<20);a.fill(1);held.push(a)}</script>',
   },
-  /** The same in small steps, with the fields in place: a leak. */
+  /** A leak: allocates in small steps, with the fields in place. */
   leak: {
     after:
       '<script>window.held=[];setInterval(()=>{const a=new Uint8Array(8<<20);a.fill(1);window.held.push(a)},50)</script>',
   },
-  /** Windows and dialogs without an end, and a page that does not want to be left. */
+  /** Endless windows and dialogs, and a page that resists being left. */
   popups: {
     after: `<script>addEventListener('beforeunload',e=>{e.preventDefault();e.returnValue='stay'});
 setInterval(()=>{window.open('/home');alert('look');confirm('buy?');prompt('name?');print()},20)</script>`,
   },
-  /** Spins when it is left or closed. */
+  /** Loops endlessly when it is left or closed. */
   unleavable: {
     after: `<script>for(const e of ['beforeunload','pagehide','unload','visibilitychange'])addEventListener(e,()=>{for(;;);})</script>`,
   },
-  /** Starts a download by itself. */
+  /** Starts a download automatically. */
   download: { after: '<script>location.href="/media/catalogue.zip"</script>' },
 } as const satisfies Record<string, { before?: string; after?: string }>;
 

@@ -1,4 +1,4 @@
-/** Good pages that also lead the visitor where it must never go: a canary listens there. */
+/** Good pages that also lure the visitor to a place it must never visit: a canary server listens there. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
@@ -26,7 +26,7 @@ const LURES = {
   form: (to) => ({ body: `<form id="lure" method="post" action="${to}"></form><script>lure.submit()</script>` }),
   location: (to) => script(`location.href=${quoted(to)}`),
   'meta-refresh': (to) => ({ head: `<meta http-equiv="refresh" content="0;url=${to}">` }),
-  /** Things of the site's own that redirect there. */
+  /** The site's own URLs that redirect there. */
   'redirected-parts': (to) => {
     const own = `/out?to=${encodeURIComponent(to)}`;
     return {
@@ -45,7 +45,7 @@ export const LURE_NAMES = Object.keys(LURES) as [LureName, ...LureName[]];
 export const outwardShapes = [
   z.strictObject({
     type: z.literal('lure'),
-    /** All of them on one page when left out, except those that leave the page. */
+    /** Default: all lures on one page, except those that leave the page. */
     how: z.enum(LURE_NAMES).optional(),
     /** Default: the canary. */
     to: z.string().min(1).optional(),

@@ -1,20 +1,20 @@
-/** How sites turn a crawler away without saying so: pages that look like an answer and are none. */
+/** Hidden refusals: pages that look like a normal response but are not. */
 import { z } from 'zod';
 import type { Exchange } from './behaviour.ts';
 import { sendHtml } from './behaviour.ts';
 
 export const refusalShapes = [
-  /** A page that asks whether you are human. */
+  /** A captcha page. */
   z.strictObject({
     type: z.literal('captcha'),
     status: z.union([z.literal(200), z.literal(403), z.literal(429), z.literal(503)]).default(200),
     headers: z.record(z.string(), z.string()).default({}),
   }),
-  /** 200 with one line of script that leads elsewhere, and nothing around it. */
+  /** 200 with a single script line that redirects elsewhere. */
   z.strictObject({ type: z.literal('one-line-script') }),
-  /** A whole document with nothing in it but a script. */
+  /** A complete document that contains nothing but a script. */
   z.strictObject({ type: z.literal('script-shell') }),
-  /** 200 with a log-in form where the product was. */
+  /** 200 with a login form in place of the product. */
   z.strictObject({ type: z.literal('login') }),
 ] as const;
 

@@ -1,15 +1,15 @@
-/** Pages whose fields are not in what the server sends: a script builds them, which only a browser runs. */
+/** Pages whose fields are built by a script, which only a browser runs. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
 import { sendHtml } from './behaviour.ts';
 
 export const scriptedShapes = [
-  /** An inline script puts the product in after `ms`. */
+  /** An inline script inserts the product after `ms`. */
   z.strictObject({ type: z.literal('script-built'), ms: z.int().min(0).default(50) }),
-  /** A script asks `/api/item/:id` for the product and puts it in. */
+  /** A script fetches the product from `/api/item/:id` and inserts it. */
   z.strictObject({ type: z.literal('fetch-built') }),
-  /** All fields are there, beside pictures, fonts and films that a crawler has no use for. */
+  /** All fields are there, together with pictures, fonts and films that a crawler does not need. */
   z.strictObject({ type: z.literal('with-assets') }),
 ] as const;
 
@@ -31,7 +31,7 @@ export function answerScripted(exchange: Exchange, behaviour: ScriptedBehaviour)
   }
 }
 
-/** What a script needs to build the product's page. */
+/** The data from which a script builds the product's page. */
 export interface PageParts {
   crumbs: string;
   main: string;
@@ -51,7 +51,7 @@ export function partsOf(page: string): PageParts {
   };
 }
 
-/** A value as a script's literal, with nothing in it that a parser of HTML could take for markup. */
+/** A value as a script literal, escaped so that no HTML parser can take it for markup. */
 function forScript(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c');
 }

@@ -1,4 +1,4 @@
-/** Answers with another status: gone, broken, refused, elsewhere. */
+/** Responses with another status: gone, broken, refused, redirected. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
@@ -9,14 +9,14 @@ const redirectStatus = z.union([z.literal(301), z.literal(302), z.literal(303), 
 export const statusShapes = [
   z.strictObject({
     type: z.literal('status'),
-    /** 999 is what some sites refuse with. */
+    /** Some sites refuse with 999. */
     status: z.union([z.int().min(400).max(599), z.literal(999)]),
-    /** Value of Retry-After; any text, since sites send any text. */
+    /** Value of Retry-After; any text, because sites send any text. */
     retryAfter: z.string().optional(),
-    /** Retry-After as an HTTP date so many milliseconds ahead (the header itself has whole seconds). */
+    /** Retry-After as an HTTP date this many ms ahead (the header itself has whole seconds). */
     retryAfterDateMs: z.int().optional(),
   }),
-  /** The page, under another status of success. */
+  /** The page, with another 2xx status. */
   z.strictObject({ type: z.literal('page'), status: z.int().min(200).max(299) }),
   z.strictObject({
     type: z.literal('redirect'),
@@ -24,7 +24,7 @@ export const statusShapes = [
     to: z.string().min(1),
     status: redirectStatus.default(302),
   }),
-  /** So many redirects within the site, then the page. */
+  /** Number of redirects within the site before the page. */
   z.strictObject({ type: z.literal('chain'), hops: z.int().positive(), status: redirectStatus.default(302) }),
 ] as const;
 
