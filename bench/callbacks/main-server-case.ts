@@ -60,7 +60,7 @@ const listener = await listen(createCallbackApp(callbacks, core.log), '127.0.0.1
 const stop = new AbortController();
 const running = loop.run(stop.signal);
 
-while ((world as World | null)?.instances.filter((i) => i.instanceId !== null).length !== instances)
+while ((world as World | null)?.fleet.all.filter((i) => i.instanceId !== null).length !== instances)
   await systemClock.sleep(200);
 const launched = (await stores.fleet.instances(run.id)).map(({ slot, epoch, token, instanceId }) => ({
   slot,

@@ -5,10 +5,10 @@ import { forecastEnd } from '../control/sharing/end-forecast.ts';
 import type { InstanceRecord } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
-import { isGivenUp, latestBySlot } from '../control/model/world.ts';
+import { isGivenUp } from '../control/model/instance-state.ts';
 
 /** The inputs of a progress line: all of them are in the database. */
-export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'instances' | 'work' | 'robots'>;
+export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>;
 
 interface ProgressView {
   done: number;
@@ -28,7 +28,7 @@ function viewOf(world: ProgressFacts): ProgressView {
   const sum = { stored: 0, gone: 0, failed: 0 };
   let minGapMs: number | null = null;
   let firstMs: number | null = null;
-  for (const record of world.instances) {
+  for (const record of world.fleet.all) {
     if (!record.progress) continue;
     sum.stored += record.progress.stored;
     sum.gone += record.progress.gone;
@@ -39,7 +39,7 @@ function viewOf(world: ProgressFacts): ProgressView {
   // Products that a lost instance crawled but did not upload are crawled, and counted, again: the sum is capped.
   const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
   sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
-  const incidents = [...latestBySlot(world.instances).values()].filter((r) => !isGivenUp(r)).map(openIncident);
+  const incidents = [...world.fleet.latest.values()].filter((r) => !isGivenUp(r)).map(openIncident);
   const troubled = {
     banned: incidents.filter((t) => t?.verdict === 'banned').length,
     suspect: incidents.filter((t) => t?.verdict === 'suspect').length,
@@ -58,12 +58,12 @@ function viewOf(world: ProgressFacts): ProgressView {
 }
 
 /** Some instance has products to crawl. */
-const isCrawled = ({ instances }: ProgressFacts): boolean =>
-  instances.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
+const isCrawled = ({ fleet }: ProgressFacts): boolean =>
+  fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
 
 export function renderProgress(world: ProgressFacts): string {
   const view = viewOf(world);
-  const counts = countPhases(world.instances);
+  const counts = countPhases(world.fleet.all);
   const leftMs = world.run.deadlineAtMs - world.nowMs;
   const parts = [
     world.run.phase.padEnd(9),

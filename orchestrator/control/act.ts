@@ -10,7 +10,6 @@ import { adopt, claim, launch } from './launching/launch.ts';
 import { halt } from './halt.ts';
 import { loadParts } from './results/load-parts.ts';
 import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
-import { findCloudInstance } from './observe/cloud-index.ts';
 import { LOSS } from './decide/slot-attempts.ts';
 import { reassignProducts } from './sharing/transfers.ts';
 import { ALL_GONE } from './decide/ban-policy.ts';
@@ -110,7 +109,7 @@ async function moveInstance(
   action: Extract<Action, { kind: 'move-instance' }>,
 ): Promise<void> {
   const { slot, epoch, from, to, reason, detail } = action;
-  const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch);
+  const record = world.fleet.find({ slot, epoch });
   // RunInstances has been called since this was decided: its answer must be known first.
   if (from === 'claimed' && (await core.fleet.get(world.run.id, slot, epoch))?.attempts !== record?.attempts) return;
   if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
@@ -184,9 +183,9 @@ async function register(core: Core, world: World, action: Extract<Action, { kind
 }
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */
-async function forgetBalancer(core: Core, { run, instances }: World): Promise<void> {
+async function forgetBalancer(core: Core, { run, fleet }: World): Promise<void> {
   await core.alarm('the load balancer of this run is gone; the main server creates it again');
-  for (const { slot, epoch } of instances.filter((i) => i.registered)) {
+  for (const { slot, epoch } of fleet.all.filter((i) => i.registered)) {
     await core.fleet.patch(run.id, slot, epoch, { registered: false }, core.fence);
   }
   await core.runs.setBalancer(run.id, null, core.fence);
@@ -198,7 +197,7 @@ async function forgetBalancer(core: Core, { run, instances }: World): Promise<vo
  */
 async function terminate(core: Core, world: World, action: Extract<Action, { kind: 'terminate' }>): Promise<void> {
   const { slot, epoch, instanceId } = action;
-  const record = world.instances.find((r) => r.slot === slot && r.epoch === epoch)!;
+  const record = world.fleet.find({ slot, epoch })!;
   // A failing TerminateInstances must not block the run; it is retried. A phase of `terminating` or later does not
   // change.
   const moves = record.phase !== 'terminating' && record.phase !== 'terminated';
@@ -222,7 +221,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
   // The row may hold an outdated state of an instance that EC2 no longer shows.
-  const shown = findCloudInstance(world, record);
+  const shown = world.cloud?.find(record);
   if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
     await alarmOnce(
       core,

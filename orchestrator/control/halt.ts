@@ -6,7 +6,7 @@ import type { Core } from './model/core.ts';
 import type { StallCause } from './model/stall-causes.ts';
 import { isStallCause, stallFacts } from './model/stall-causes.ts';
 import type { World } from './model/world.ts';
-import { isGivenUp, latestBySlot } from './model/world.ts';
+import { isGivenUp } from './model/instance-state.ts';
 
 const BANNED_ADVICE =
   'crawling stops and what is stored is published. ' +
@@ -44,7 +44,7 @@ function haltText(world: World, reason: 'banned' | 'site-changed'): string {
 function whoIsBanned(world: World): string {
   if (world.run.settings.site.onBan === 'stop')
     return 'the site refuses an address of this run, and site.on_ban is stop';
-  const latest = [...latestBySlot(world.instances).values()];
+  const latest = [...world.fleet.latest.values()];
   const alive = latest.filter((r) => !isGivenUp(r) && r.publicKey !== null);
   const banned = alive.filter((r) => openIncident(r)?.verdict === 'banned').length;
   const served = latest.filter((r) => isGivenUp(r) && (r.progress?.stored ?? 0) > 0).length;

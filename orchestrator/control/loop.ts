@@ -103,7 +103,7 @@ export class ControlLoop implements LoopLink {
     // Not the observed value: an action that has failed since may have left something.
     const { balancerMayRemain } = this.#core.processState;
     const left =
-      balancerMayRemain || world.run.balancer !== null || world.instances.some((i) => i.phase !== 'terminated');
+      balancerMayRemain || world.run.balancer !== null || world.fleet.all.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
     // Long after the power-off, whatever EC2 still shows is for a person to look into.
     return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;

@@ -58,7 +58,7 @@ export function estimateCost(input: EstimateInput): CostBreakdown {
   });
 }
 
-export interface BilledInstance {
+interface BilledInstance {
   instanceType: string;
   launchedAtMs: number;
   /** When it was terminated; now, if it still runs. */

@@ -1,7 +1,7 @@
 /** Measures how long the products of a lost instance wait for new owners. */
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { isGivenUp } from '../control/model/world.ts';
+import { isGivenUp } from '../control/model/instance-state.ts';
 import type { MemoryDatabase } from './stores/memory-database.ts';
 import { MemoryWorkStore } from './stores/memory-work-store.ts';
 

@@ -4,7 +4,7 @@
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
-import { isGivenUp } from '../../orchestrator/control/model/world.ts';
+import { isGivenUp } from '../../orchestrator/control/model/instance-state.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';

@@ -1,4 +1,5 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
+import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailedProduct } from '../../control/model/stores.ts';
@@ -76,7 +77,14 @@ async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: W
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   const limits = limitsOf(run);
   const counts = await work.counts(run.id);
-  return forecastEnd({ nowMs: systemClock.now(), run, instances, limits, work: counts, robots: null });
+  return forecastEnd({
+    nowMs: systemClock.now(),
+    run,
+    fleet: new FleetSnapshot(instances),
+    limits,
+    work: counts,
+    robots: null,
+  });
 }
 
 const isoOrNull = (ms: number | null): string | null =>

@@ -2,6 +2,7 @@
  * `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends only the
  * watcher.
  */
+import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
@@ -63,7 +64,7 @@ async function readFacts(stores: Stores, runId: string): Promise<ProgressFacts> 
     stores.fleet.instances(runId),
     stores.work.counts(runId),
   ]);
-  return { nowMs: systemClock.now(), run: run!, instances, work, robots: null };
+  return { nowMs: systemClock.now(), run: run!, fleet: new FleetSnapshot(instances), work, robots: null };
 }
 
 async function isWorkedOn({ runs }: Stores, runId: string): Promise<boolean> {

@@ -269,7 +269,9 @@ export class Callbacks {
     const { slot, epoch } = record;
     const serving = isServing(record.phase);
     const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
-    const current = { ...world, work, nowMs: core.clock.now() };
+    // A routine heartbeat changes nothing that depends on the rest of the fleet.
+    const fleet = routine ? world.fleet : world.fleet.with(record);
+    const current = { ...world, fleet, work, nowMs: core.clock.now() };
     const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
     const input = orderInput(current, {
       ...effects,
@@ -378,7 +380,7 @@ export class Callbacks {
 /** A newer epoch has its slot, or it is given up. */
 function isFenced({ record, world }: Received): boolean {
   if (!isServing(record.phase) && record.phase !== 'done') return true;
-  return world.instances.some((i) => i.slot === record.slot && i.epoch > record.epoch);
+  return (world.fleet.latest.get(record.slot)?.epoch ?? 0) > record.epoch;
 }
 
 function refuse(status: number, error: string): CallbackReply {

@@ -72,8 +72,8 @@ export class CallerKeys {
     return this.#known.get(epochKey({ slot, epoch }));
   }
 
-  #seen({ slot, epoch }: CallerId): Credentials | null {
-    const record = this.#world()?.instances.find((i) => i.slot === slot && i.epoch === epoch);
+  #seen(caller: CallerId): Credentials | null {
+    const record = this.#world()?.fleet.find(caller);
     return record ? this.#remember(record) : null;
   }
 

@@ -48,10 +48,11 @@ export function isShardComplete(
   input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'rotate'>,
 ): boolean {
   if (input.record.sealed || isDraining(input) || input.rotate) return true;
-  const idle =
-    input.heartbeat.progress.pending === 0 && input.granted.length === 0 && input.heartbeat.offered.length === 0;
-  return idle && input.waiting === 0 && !input.returning;
+  return isIdle(input) && input.waiting === 0 && !input.returning;
 }
+
+const isIdle = ({ heartbeat, granted }: Pick<OrderInput, 'heartbeat' | 'granted'>): boolean =>
+  heartbeat.progress.pending === 0 && granted.length === 0 && heartbeat.offered.length === 0;
 
 export function ordersFor(input: OrderInput): Orders {
   const own = new Set(input.granted);
@@ -89,10 +90,9 @@ export interface HeardHeartbeat extends Pick<
   awaited: boolean;
 }
 
-/** @param world as last observed, with the current run, work and time */
+/** @param world as last observed, with the current run, work, time and the sender's current row */
 export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
   const { serving, awaited, record, ...rest } = heard;
-  const current = { ...world, instances: withCurrent(world.instances, record) };
   return {
     ...rest,
     record,
@@ -100,17 +100,11 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     run: world.run,
     slowdown: world.site?.slowdown ?? 1,
     waiting: serving ? world.work.waiting : 0,
-    returning: isReturnExpected(current) || (serving && awaited),
-    returnProducts: serving && mustReturnProducts(current, record),
-    rotate: serving && isRotatingAddress(current, record),
-    verdict: serving ? judgeSuspicion(current, record) : null,
+    returning: (isIdle(rest) && isReturnExpected(world)) || (serving && awaited),
+    returnProducts: serving && mustReturnProducts(world, record),
+    rotate: serving && isRotatingAddress(world, record),
+    verdict: serving ? judgeSuspicion(world, record) : null,
   };
-}
-
-/** The list with this row in place of an older one; the same list, with its cached results, if the row is in it. */
-function withCurrent(instances: InstanceRecord[], record: InstanceRecord): InstanceRecord[] {
-  const at = instances.findIndex((i) => i.slot === record.slot && i.epoch === record.epoch);
-  return at === -1 || instances[at] === record ? instances : instances.with(at, record);
 }
 
 /** The reply to an epoch that is given up or superseded: it owns nothing and has to end. */

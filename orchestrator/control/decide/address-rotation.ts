@@ -13,14 +13,14 @@ import { drainAtMs, isDraining, tailMs } from '../model/run-deadlines.ts';
 import { canFill, isHopeless, isTooLateToBoot } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
 /** Rotates the addresses that are old enough, as far as the fleet can spare their instances now. */
 export function rotations(world: World): Action[] {
   const everyMs = world.run.settings.aws.recycleEveryMs ?? null;
   if (everyMs === null || !isGoodTime(world)) return [];
-  const latest = latestBySlot(world.instances);
-  const fleet = slotCount(world);
+  const latest = world.fleet.latest;
+  const fleet = world.fleet.slotCount(world.run.plan);
   const { waves, atOnce } = rotationWaves(fleet);
   const dueMs = (r: InstanceRecord): number =>
     (r.launchedAtMs ?? r.claimedAtMs) + rotationDueMs(everyMs, waves, r.slot, isFirst(world, r));
@@ -60,7 +60,7 @@ function isGoodTime(world: World): boolean {
   const { forecast } = world;
   if (isDraining(world) || isTooLateToBoot(world) || isHopeless(world)) return false;
   if (recentBans(world).banned.length > 0) return false;
-  if (world.instances.some((r) => !isGivenUp(r) && openIncident(r) !== null)) return false;
+  if (world.fleet.all.some((r) => !isGivenUp(r) && openIncident(r) !== null)) return false;
   const p95Ms = forecast?.end.p95Ms ?? null;
   // Instances that are rotated together each lose the same minutes: their products wait for their successors.
   return p95Ms !== null && p95Ms + costMs(world) <= drainAtMs(world.run);
@@ -85,8 +85,8 @@ function isWorthwhile(world: World, { slot, epoch }: InstanceRecord): boolean {
 }
 
 /** True before the slot's first rotation: then the waves of the fleet determine its time. */
-const isFirst = ({ instances }: World, { slot, epoch }: InstanceRecord): boolean =>
-  epoch === 1 || !instances.some((r) => r.slot === slot && r.epoch < epoch && r.instanceId !== null);
+const isFirst = ({ fleet }: World, { slot, epoch }: InstanceRecord): boolean =>
+  epoch === 1 || !fleet.epochs(slot).some((r) => r.epoch < epoch && r.instanceId !== null);
 
 function costMs({ run }: World): number {
   return rotationCostMs(run.plan.bootP95Ms, tailMs(run.deadlineAtMs - run.startedAtMs));

@@ -2,14 +2,13 @@
  * How the main server handles addresses that stopped on their own: which return products, which are replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
-import { perFleet } from '../per-fleet.ts';
 import { canReplace, hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, AddressIncident } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, isRefused, latestBySlot } from '../model/world.ts';
+import { isGivenUp, isRefused } from '../model/instance-state.ts';
 
-type BanWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work'> & Partial<Pick<World, 'pools'>>;
+type BanWorld = Pick<World, 'nowMs' | 'run' | 'fleet' | 'limits' | 'work'> & Partial<Pick<World, 'pools'>>;
 
 /** The incident that the instance still reports; null when it may send requests. */
 export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressIncident | null {
@@ -73,9 +72,9 @@ export function isBanOver(world: BanWorld, record: InstanceRecord): boolean {
  * that bans, any crawling address may be the next one, so idle instances stay as a reserve.
  */
 export function isReturnExpected(world: BanWorld): boolean {
-  const hasBanned = world.instances.some((r) => r.incident?.verdict === 'banned');
+  const hasBanned = world.fleet.all.some((r) => r.incident?.verdict === 'banned');
   // Not by slot, which would cost a sort per heartbeat: an epoch is given up before the next one is claimed.
-  return world.instances.some((r) => {
+  return world.fleet.all.some((r) => {
     if (isGivenUp(r)) return false;
     const busy = (r.progress?.pending ?? 0) > 0;
     return (busy && hasBanned) || (isUnavailable(r) && (busy || mustReturnProducts(world, r)));
@@ -88,13 +87,6 @@ function lastRightMs(record: InstanceRecord): number | null {
   return okAgoMs === null || record.lastHeartbeatAtMs === null ? null : record.lastHeartbeatAtMs - okAgoMs;
 }
 
-/** The newest instances of their slots that have said hello and are not given up. */
-const serving = ({ instances }: BanWorld): readonly InstanceRecord[] => servingOf(instances);
-
-const servingOf = perFleet((instances): readonly InstanceRecord[] =>
-  [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null),
-);
-
 /**
  * The verdict on a suspect address. `banned`: the site still serves others, or no other address could settle it in
  * time. null: wait; or the site has changed, which `haltReason` decides for the run as a whole.
@@ -105,7 +97,7 @@ export function judgeSuspicion(
 ): 'banned' | null {
   const incident = openIncident(record);
   if (incident?.verdict !== 'suspect') return null;
-  const others = serving(world).filter((r) => r.slot !== record.slot);
+  const others = world.fleet.serving.filter((r) => r.slot !== record.slot);
   if (others.some((r) => (lastRightMs(r) ?? -Infinity) > incident.atMs)) return 'banned';
   if (isSiteChanged(world)) return null;
   // No address is left to settle it: a ban stops less than a changed site would.
@@ -120,7 +112,7 @@ export function judgeSuspicion(
  * address proves it only in a fleet of one: the last of many may be the one that the site has banned.
  */
 function isSiteChanged(world: BanWorld): boolean {
-  const all = serving(world);
+  const all = world.fleet.serving;
   if (!all.every((r) => openIncident(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
   if (all.length === 0 || (all.length === 1 && isOneOfMany(world))) return false;
   const sinceMs = Math.min(...all.map((r) => r.incident!.atMs));
@@ -134,7 +126,7 @@ const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
  * after a quota refusal), or a slot is about to be filled again.
  */
 function isHelpOnItsWay(world: BanWorld): boolean {
-  return [...latestBySlot(world.instances).values()].some((r) => {
+  return [...world.fleet.latest.values()].some((r) => {
     if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
     if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
     return r.phase === 'pending' || r.phase === 'booting';
@@ -154,8 +146,8 @@ export function circuitWindowMs(run: Pick<World['run'], 'startedAtMs' | 'deadlin
 /** The addresses that were banned within the window, over or not, and the size of the fleet including them. */
 export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
-  const banned = world.instances.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
-  const all = serving(world);
+  const banned = world.fleet.all.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
+  const all = world.fleet.serving;
   return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
@@ -178,7 +170,7 @@ export const ALL_GONE = 'all-gone';
  */
 export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
   if (isDraining(world)) return null;
-  const all = serving(world);
+  const all = world.fleet.serving;
   const banned = all.filter(isBanned);
   if (banned.length > 0 && world.run.settings.site.onBan === 'stop') return 'banned';
   if (isSiteChanged(world)) return 'site-changed';
@@ -190,7 +182,7 @@ export function haltReason(world: BanWorld): 'banned' | 'site-changed' | null {
   if (world.run.settings.site.onBan === 'cool-down')
     return banned.length > 1 || !canRest(world, banned[0]!) ? 'banned' : null;
   // One address says nothing about another: a fleet of one gets a second one before the ban counts as final.
-  const addresses = world.instances.filter((r) => r.incident?.verdict === 'banned').length;
+  const addresses = world.fleet.all.filter((r) => r.incident?.verdict === 'banned').length;
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
 }
 

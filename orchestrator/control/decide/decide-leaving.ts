@@ -5,7 +5,7 @@ import { move } from './instance-moves.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { wasNeverLaunched } from '../model/world.ts';
+import { wasNeverLaunched } from '../model/instance-state.ts';
 
 /** EC2 may not show an instance for a while after it was launched (AWS: eventual consistency). */
 export const VISIBLE_AFTER_MS = 60_000;

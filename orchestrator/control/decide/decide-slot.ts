@@ -17,13 +17,12 @@ import { launchGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
-import { findCloudInstance } from '../observe/cloud-index.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from '../model/run-deadlines.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isRefused, wasNeverLaunched } from '../model/world.ts';
+import { isRefused, wasNeverLaunched } from '../model/instance-state.ts';
 
 /**
  * Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls are retried while
@@ -40,7 +39,7 @@ const STALE = 'it was not launched within ten minutes of the claim; the next cla
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
   if (!record) return decideClaim(world, slot, undefined);
   const at = { slot, epoch: record.epoch };
-  const cloudInstance = findCloudInstance(world, record);
+  const cloudInstance = world.cloud?.find(record);
   const actions: Action[] = [];
   // `claimed` with an ID means that the second half of `adopt` failed: repeat it, whatever state EC2 shows.
   if (
@@ -243,7 +242,7 @@ function isNeverHealthy(world: World, record: InstanceRecord): boolean {
   const health = world.targets.get(record.instanceId);
   if (health !== 'unhealthy' && health !== 'unused') return false;
   // Until other instances have work, the balancer itself may not be ready.
-  const othersMs = world.instances
+  const othersMs = world.fleet.all
     .filter((r) => r.phase === 'crawling' && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
     .map((r) => r.phaseAtMs);
   const sinceMs = Math.max(record.phaseAtMs, world.loopStartedAtMs, Math.min(Infinity, ...othersMs));
@@ -252,7 +251,7 @@ function isNeverHealthy(world: World, record: InstanceRecord): boolean {
 
 /** The detail for an instance that shares the address of another; null for all others. */
 function sharedDetail(world: World, record: InstanceRecord): string | null {
-  const other = sharesAddressWith(world.instances, record);
+  const other = sharesAddressWith(world.fleet, record);
   return (
     other && `it has the address ${record.address} of slot ${other.slot} epoch ${other.epoch} (${other.instanceId})`
   );

@@ -10,12 +10,10 @@ import { haltReason, isRotatingAddress, isUnavailable } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
 import { lateNotes } from './late-notes.ts';
-import { perFleet } from '../per-fleet.ts';
 import type { WorkerWorld } from '../sharing/workers.ts';
 import type { LimitsByTime } from '../sharing/rebalance.ts';
 import { limitsByTime } from '../sharing/rebalance.ts';
 import { rotations } from './address-rotation.ts';
-import { LOSS_REASON } from '../model/loss-reason.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
@@ -23,7 +21,8 @@ import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.
 import { shardsOf } from '../sharing/shards.ts';
 import { canFill, canReplace, isFilled, isFilledSoon } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isDown, isClosed, isGivenUp, isLeaving, latestBySlot, slotCount } from '../model/world.ts';
+import { isDown } from '../model/world.ts';
+import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from '../model/world.ts';
@@ -56,8 +55,8 @@ function decideFleet(world: World): Action[] {
   if (world.run.balancer === null) {
     if (!isDraining(world)) actions.push({ kind: 'ensure-balancer' });
   } else if (world.balancerGone) actions.push({ kind: 'forget-balancer' });
-  const latest = latestBySlot(world.instances);
-  const slots = slotCount(world);
+  const latest = world.fleet.latest;
+  const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
   actions.push(...stallNotes(world), ...unansweredNotes(world));
@@ -92,19 +91,19 @@ function decideFleet(world: World): Action[] {
 
 /** Epochs that were replaced still have to be closed and terminated. */
 function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecord>): Action[] {
-  return world.instances
+  return world.fleet.all
     .filter((r) => latest.get(r.slot)?.epoch !== r.epoch)
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
 export function chunkLimit(
-  world: Pick<World, 'run' | 'instances' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
+  world: Pick<World, 'run' | 'fleet' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
 ): number {
-  const latest = latestBySlot(world.instances);
+  const latest = world.fleet.latest;
   const shardOf = shardsOf(world.work);
-  const bereft = slotsOfLost(world.instances);
-  const count = slotCount(world);
+  const bereft = world.fleet.slotsOfLost;
+  const count = world.fleet.slotCount(world.run.plan);
   let slots = 0;
   let granted = 0;
   for (let slot = 0; slot < count; slot++) {
@@ -121,21 +120,6 @@ export function chunkLimit(
   }
   return dueChunks(granted + world.work.waiting, slots, granted);
 }
-
-/**
- * Slots that lost an instance which may have held products. Banned and rotated ones do not count: their share waits.
- */
-const slotsOfLost = perFleet(
-  (instances): ReadonlySet<number> =>
-    new Set(
-      instances
-        .filter((r) => isGivenUp(r) && r.publicKey !== null && r.reason !== null && !isSucceeded(r.reason))
-        .map((r) => r.slot),
-    ),
-);
-
-/** It was given up so that another address can take its place. */
-const isSucceeded = (reason: string): boolean => reason === LOSS_REASON.banned || reason === LOSS_REASON.rotated;
 
 /** No instance is up in the slot, or not yet. */
 function isEmptyNow(record: InstanceRecord | undefined): boolean {
@@ -187,10 +171,10 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   // that were uploaded unobserved count: each epoch that has served is closed first, if the bucket allows it. Without
   // keys or rights neither the bucket nor EC2 can be queried.
   if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
-    return isClosingOver(world) || world.instances.every((r) => !isOpenEpoch(r));
-  if (isReleaseOver(world)) return world.instances.every((r) => isGivenUp(r) && r.manifestKey !== null);
-  if (world.nowMs > powerOffAtMs(world.run)) return world.instances.every((r) => !isOpenEpoch(r));
-  const slots = slotCount(world);
+    return isClosingOver(world) || world.fleet.all.every((r) => !isOpenEpoch(r));
+  if (isReleaseOver(world)) return world.fleet.all.every((r) => isGivenUp(r) && r.manifestKey !== null);
+  if (world.nowMs > powerOffAtMs(world.run)) return world.fleet.all.every((r) => !isOpenEpoch(r));
+  const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
     if (!record) {
@@ -200,7 +184,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
     if (!isClosed(record)) return false;
     if (world.work.waiting > 0 && canReplace(world, slot, record)) return false;
   }
-  return world.instances.every((r) => isClosed(r));
+  return world.fleet.all.every((r) => isClosed(r));
 }
 
 /** Why products may be left without an outcome: noted with the run until they are settled. */
@@ -225,7 +209,7 @@ function decideRelease(world: World): Action[] {
   const actions = decideFleetEnd(world);
   // Every epoch is closed, so the results wait neither for an instance to finish terminating nor, past the deadline,
   // for EC2 to show it.
-  const released = world.instances.every((r) => isLeaving(r) || isOverdue(world, r)) || isReleaseOver(world);
+  const released = world.fleet.all.every((r) => isLeaving(r) || isOverdue(world, r)) || isReleaseOver(world);
   if (released) actions.push({ kind: 'move-run', from: 'releasing', to: 'loading', reason: world.run.reason });
   return actions;
 }
@@ -237,7 +221,7 @@ function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
 
 /** Terminates what is left and removes the balancer; also after a run's end, until nothing is left. */
 function decideFleetEnd(world: World): Action[] {
-  const actions = world.instances.flatMap((r) => decideSlot(world, r.slot, r, true));
+  const actions = world.fleet.all.flatMap((r) => decideSlot(world, r.slot, r, true));
   if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
   else if (world.balancerMayRemain === true) actions.push({ kind: 'sweep-balancer' });
   return actions;
@@ -264,7 +248,7 @@ function isClosingOver(world: World): boolean {
   const { run, nowMs, loopStartedAtMs, limits } = world;
   const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs;
   // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
-  if (lostSinceMs !== undefined && isDraining(world) && world.instances.every(isGivenUp))
+  if (lostSinceMs !== undefined && isDraining(world) && world.fleet.all.every(isGivenUp))
     return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;
   return nowMs > Math.max(powerOffAtMs(run), loopStartedAtMs) + Math.max(2 * limits.uploadMs, SHORTEST_CLOSING_MS);
 }
@@ -272,7 +256,7 @@ function isClosingOver(world: World): boolean {
 /** One alarm for each open epoch whose last results the run ends without; none before that moment. */
 function notesOfOpenEpochs(world: World): Action[] {
   if (!isClosingOver(world)) return [];
-  return world.instances.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
+  return world.fleet.all.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
     const detail =
       `slot ${slot} epoch ${epoch}: the bucket cannot be searched for its last results, and the run ends without them; ` +
       `orchestrator retry ${world.run.id} crawls those products again`;

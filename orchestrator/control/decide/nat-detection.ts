@@ -1,36 +1,16 @@
 /**
  * Two instances behind one egress address would crawl at twice the intended pace. Only one of them may continue. Pure.
  */
-import { perFleet } from '../per-fleet.ts';
+import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isGivenUp } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
 /**
  * The instance that keeps the record's address; null when that is the record itself, or no instance shares the address.
  */
-export function sharesAddressWith(instances: readonly InstanceRecord[], record: InstanceRecord): InstanceRecord | null {
-  const owner = record.address === null ? undefined : ownersOf(instances).get(record.address);
+export function sharesAddressWith(fleet: FleetSnapshot, record: InstanceRecord): InstanceRecord | null {
+  const owner = record.address === null ? undefined : fleet.addressOwners.get(record.address);
   return owner === undefined || owner === record || isGivenUp(record) ? null : owner;
-}
-
-/** The instance that keeps each address: one that crawls before one that does not, then the first to arrive. */
-const ownersOf = perFleet((instances): ReadonlyMap<string, InstanceRecord> => {
-  const keepers = new Map<string, InstanceRecord>();
-  for (const record of instances) {
-    if (record.address === null || record.instanceId === null || isGivenUp(record)) continue;
-    const known = keepers.get(record.address);
-    if (known === undefined || comesBefore(record, known)) keepers.set(record.address, record);
-  }
-  return keepers;
-});
-
-function comesBefore(a: InstanceRecord, b: InstanceRecord): boolean {
-  const crawls = (r: InstanceRecord): boolean => (r.progress?.assigned ?? 0) > 0;
-  const said = (r: InstanceRecord): boolean => r.publicKey !== null;
-  if (crawls(a) !== crawls(b)) return crawls(a);
-  if (said(a) !== said(b)) return said(a);
-  if (a.phaseAtMs !== b.phaseAtMs) return a.phaseAtMs < b.phaseAtMs;
-  return a.slot < b.slot;
 }
 
 /** What is known of an instance's address when it says hello. */

@@ -1,5 +1,6 @@
 /** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
-import { deathAtLaunch, isDyingAtLaunch } from '../launching/launch-deaths.ts';
+import { isDyingAtLaunch } from '../launching/launch-deaths.ts';
+import { deathAtLaunch } from '../model/launch-history.ts';
 import { launchGate } from '../launching/launch-gate.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { canAfford } from '../launching/budget.ts';
@@ -8,7 +9,7 @@ import { lostRights } from '../launching/rights.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/world.ts';
+import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/instance-state.ts';
 
 export { LOSS_REASON as LOSS } from '../model/loss-reason.ts';
 
@@ -19,14 +20,14 @@ const MAX_DEAD_BOOTS = 2;
 /** Maximum launches per slot that EC2 neither carried out nor refused for a reason that has a rule of its own. */
 const MAX_FAILED_CALLS = 8;
 
-type TryWorld = Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'> &
+type TryWorld = Pick<World, 'run' | 'fleet' | 'nowMs' | 'limits'> &
   Partial<Pick<World, 'pools' | 'loopStartedAtMs' | 'rights'>>;
 
 /** True when time is left for another instance in the slot, and it has not failed too often. */
 export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   if (isDraining(world) || isHopeless(world)) return false;
   if (isTooLateToBoot(world)) return false;
-  const epochs = world.instances.filter((r) => r.slot === slot);
+  const epochs = world.fleet.epochs(slot);
   // A rotated instance has not failed, and may be followed by another as long as there is time.
   // A death at launch says nothing about the slot: `launch-deaths.ts` bounds those.
   const launched = epochs.filter(
@@ -91,8 +92,8 @@ export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
 }
 
 /** The epoch before it ended by an address rotation. */
-const isSuccessor = ({ instances }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
-  instances.some((r) => r.slot === slot && r.epoch === epoch - 1 && r.reason === LOSS_REASON.rotated);
+const isSuccessor = ({ fleet }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
+  fleet.find({ slot, epoch: epoch - 1 })?.reason === LOSS_REASON.rotated;
 
 /**
  * True when the next epoch of the slot may be claimed now. A banned or rotated address must be gone first: no more are

@@ -23,11 +23,11 @@ export interface StallLimits {
 }
 
 /** After how long without progress the alarm is raised, and after how long the run ends. */
-export function stallLimits(world: Pick<World, 'run' | 'robots' | 'instances'>): StallLimits {
-  const { run, instances } = world;
+export function stallLimits(world: Pick<World, 'run' | 'robots' | 'fleet'>): StallLimits {
+  const { run, fleet } = world;
   const windowMs = run.deadlineAtMs - run.startedAtMs;
   const gapMs = plannedGapMs(world);
-  const pageMs = instances.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
+  const pageMs = fleet.all.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
   // However short the run is, requests come an interval apart, and a page takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
   const alarmMs = Math.max(stallWindowMs(world), leastMs);

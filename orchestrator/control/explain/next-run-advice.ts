@@ -1,7 +1,8 @@
 /** What another run of the same products would need, judged by this one. Pure. */
+import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { deathAtLaunch } from '../launching/launch-deaths.ts';
+import { deathAtLaunch } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { workersOf } from '../sharing/workers.ts';
 import { rightsRemedy } from '../launching/rights.ts';
@@ -129,7 +130,14 @@ function paceOf(run: RunRecord, record: InstanceRecord, nowMs: number): number {
   const alone = { ...record, phase: 'crawling' as const, slot: 0, incident: null };
   const plan = { ...run.plan, instances: 1 };
   const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-  const world = { nowMs, run: { ...run, plan }, instances: [alone], limits: limitsOf(run), work, robots: null };
+  const world = {
+    nowMs,
+    run: { ...run, plan },
+    fleet: new FleetSnapshot([alone]),
+    limits: limitsOf(run),
+    work,
+    robots: null,
+  };
   return workersOf(world).workers[0]?.paceMs ?? run.plan.paceMs;
 }
 

@@ -1,15 +1,15 @@
 /** What the run may still spend on launches. Pure; prices from plan/prices.ts. */
-import type { BilledInstance } from '../../plan/prices.ts';
+import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
+import type { LaunchBill } from '../model/launch-history.ts';
 import { actualCost } from '../../plan/prices.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
-import { perFleet } from '../per-fleet.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, latestBySlot, wasNeverLaunched } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
-type MoneyWorld = Pick<World, 'run' | 'instances' | 'nowMs'>;
+type MoneyWorld = Pick<World, 'run' | 'fleet' | 'nowMs'>;
 
 export interface Spending {
   /** USD for everything launched so far, if running instances and the balancer last until deadline + grace. */
@@ -46,7 +46,7 @@ export function canAffordRotation(world: MoneyWorld, underWay: number): number {
 export function spendingOf(world: MoneyWorld, instanceType = world.run.plan.instanceType): Spending {
   const { run } = world;
   return {
-    committed: fleetCost(run, billed(world.instances), powerOffAtMs(run)) + balancerCost(run),
+    committed: fleetCost(run, billed(world.fleet), powerOffAtMs(run)) + balancerCost(run),
     each: oneMore(run, instanceType, world.nowMs),
     cap: run.settings.run.maxCost,
   };
@@ -61,12 +61,12 @@ export function isShortOfMoney(world: MoneyWorld & Pick<World, 'limits'>): boole
   const { run } = world;
   const cap = run.settings.run.maxCost;
   if (cap === null) return false;
-  const latest = latestBySlot(world.instances);
+  const latest = world.fleet.latest;
   for (let slot = 0; slot < run.plan.instances; slot++) {
     const record = latest.get(slot);
     const freeMs = record ? freeSinceMs(record) : run.startedAtMs;
     if (freeMs === null || freeMs + world.limits.bootMs >= drainAtMs(run)) continue;
-    const then = billed(world.instances, freeMs).filter((b) => b.launchedAtMs <= freeMs);
+    const then = billed(world.fleet, freeMs).filter((b) => b.launchedAtMs <= freeMs);
     const committed = fleetCost(run, then, powerOffAtMs(run)) + balancerCost(run);
     if (committed + oneMore(run, run.plan.instanceType, freeMs) > cap) return true;
   }
@@ -79,32 +79,14 @@ function freeSinceMs(record: InstanceRecord): number | null {
   return record.terminatedAtMs ?? record.phaseAtMs;
 }
 
-interface Bill extends Omit<BilledInstance, 'endedAtMs'> {
-  /** Null for one that may be alive. */
-  endedAtMs: number | null;
-}
-
-/** Everything that EC2 has launched, may have launched, or is about to launch. */
-const billsOf = perFleet((instances): Bill[] =>
-  instances
-    .filter((r) => r.instanceId !== null || r.phase === 'claimed' || (r.phase !== 'terminated' && mayExist(r)))
-    .map((r) => ({
-      instanceType: r.request.instanceType,
-      launchedAtMs: r.launchedAtMs ?? r.claimedAtMs,
-      endedAtMs: r.phase === 'terminated' ? (r.terminatedAtMs ?? r.phaseAtMs) : null,
-    })),
-);
-
-const mayExist = (record: InstanceRecord): boolean => !wasNeverLaunched(record);
-
 /** The bills as they stood at a moment; by default as they stand now. */
-const billed = (instances: readonly InstanceRecord[], atMs = Infinity): Bill[] =>
-  billsOf(instances).map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
+const billed = ({ launches }: FleetSnapshot, atMs = Infinity): LaunchBill[] =>
+  launches.bills.map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
 
 type PricedRun = World['run'];
 
 /** Without the balancer, which is billed anyway. */
-function fleetCost(run: PricedRun, bills: readonly Bill[], latestMs: number): number {
+function fleetCost(run: PricedRun, bills: readonly LaunchBill[], latestMs: number): number {
   if (bills.length === 0) return 0;
   const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(latestMs, b.launchedAtMs) }));
   const cost = actualCost({ ...frame(run), instances });

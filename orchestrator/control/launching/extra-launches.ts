@@ -14,7 +14,7 @@ import { isDown } from '../model/world.ts';
 import { canFill, isHopeless } from '../decide/slot-attempts.ts';
 import { isStalled } from '../decide/watchdog.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
 /** Maximum claims in one round: the next observation shows their effect. */
 const MAX_AT_ONCE = 50;
@@ -39,7 +39,7 @@ export function extraLaunches(world: World): Action[] {
       ? 'no instance could crawl the open products'
       : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
   const why = `launched in addition to the plan of ${world.run.plan.instances}: ${end}; ${count} more in this round`;
-  const first = slotCount(world);
+  const first = world.fleet.slotCount(world.run.plan);
   return Array.from({ length: count }, (_, i): Action[] => {
     const slot = first + i;
     const next = nextPool(world, slot);
@@ -67,7 +67,7 @@ function isWorthwhile(world: World, latestMs: number): boolean {
 function isPossible(world: World): boolean {
   if (isHopeless(world) || launchGate(world) !== 'open' || isSiteUnwilling(world)) return false;
   const { instances } = world.run.plan;
-  return ![...latestBySlot(world.instances).values()].some(
+  return ![...world.fleet.latest.values()].some(
     (r) => r.slot >= instances && isGivenUp(r) && r.instanceId === null && !canFill(world, r.slot, r),
   );
 }
@@ -75,15 +75,15 @@ function isPossible(world: World): boolean {
 /** The site has banned an address that must not be replaced: then no extra address may be added either. */
 function isSiteUnwilling(world: World): boolean {
   if (world.run.settings.site.onBan === 'replace') return false;
-  return recentBans(world).banned.length > 0 || world.instances.some((r) => openIncident(r)?.verdict === 'banned');
+  return recentBans(world).banned.length > 0 || world.fleet.all.some((r) => openIncident(r)?.verdict === 'banned');
 }
 
 /** How many more addresses the limits of the run allow. */
 function roomFor(world: World): number {
   const { settings, plan } = world.run;
-  const latest = latestBySlot(world.instances);
+  const latest = world.fleet.latest;
   let alive = 0;
-  for (let slot = 0; slot < slotCount(world); slot++) {
+  for (let slot = 0; slot < world.fleet.slotCount(world.run.plan); slot++) {
     const record = latest.get(slot);
     if (record && !isGivenUp(record)) alive++;
     else if (slot < plan.instances && canFill(world, slot, record)) alive++;
@@ -93,7 +93,7 @@ function roomFor(world: World): number {
   const rate = settings.site.maxRatePerSecond;
   const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000));
   // A launch that failed permanently has used up its slot number too.
-  const numbers = plan.instances + mostExtra(plan.instances) - slotCount(world);
+  const numbers = plan.instances + mostExtra(plan.instances) - world.fleet.slotCount(world.run.plan);
   return Math.max(0, Math.min(addresses - alive, numbers));
 }
 

@@ -3,11 +3,12 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Action } from '../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './budget.ts';
-import { isTrial, poolKey } from './pools.ts';
+import { isTrial } from './pools.ts';
+import { poolKey } from '../model/launch-history.ts';
 import type { World } from '../model/world.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isDraining } from '../model/run-deadlines.ts';
-import { isGivenUp } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
 /**
  * Leaves out the claims that `run.max_cost` does not allow (with an alarm), and the launches that should wait for the
@@ -55,15 +56,15 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
 function oneAtATime(world: World, actions: readonly Action[]): Action[] {
   const fresh = (action: Action): boolean =>
     action.kind === 'claim' || (action.kind === 'launch' && isFirstCall(world, action));
-  const underWay = world.instances.some((r) => r.phase === 'claimed' && r.attempts > 0);
+  const underWay = world.fleet.all.some((r) => r.phase === 'claimed' && r.attempts > 0);
   const launch = actions.find((a) => a.kind === 'launch' && isFirstCall(world, a));
   const claim = actions.find((a) => a.kind === 'claim');
   const chosen = underWay ? undefined : (launch ?? claim);
   return actions.filter((action) => !fresh(action) || action === chosen);
 }
 
-function isFirstCall(world: World, { slot, epoch }: EpochId): boolean {
-  return world.instances.some((r) => r.slot === slot && r.epoch === epoch && r.attempts === 0);
+function isFirstCall(world: World, id: EpochId): boolean {
+  return world.fleet.find(id)?.attempts === 0;
 }
 
 /**
@@ -73,13 +74,13 @@ function isFirstCall(world: World, { slot, epoch }: EpochId): boolean {
 export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
   if (world.run.balancer !== null) return [...actions];
   if (world.balancerRefused === true) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
-  if (world.instances.some((r) => r.instanceId !== null)) return [...actions];
-  const asked = new Set(world.instances.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
+  if (world.fleet.all.some((r) => r.instanceId !== null)) return [...actions];
+  const asked = new Set(world.fleet.all.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
   return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
 }
 
 /** True when the balancer was refused and no instance has anything left to crawl: the run has to end. */
 export function mustEnd(world: World): boolean {
   if (world.balancerRefused !== true || world.run.balancer !== null || isDraining(world)) return false;
-  return !world.instances.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
+  return !world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
 }

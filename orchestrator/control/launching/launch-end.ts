@@ -1,5 +1,6 @@
 /** The end of a run in which no launch brought an instance any more. Pure. */
-import { deathAtLaunch } from './launch-deaths.ts';
+import { FleetSnapshot } from '../model/fleet-snapshot.ts';
+import { deathAtLaunch } from '../model/launch-history.ts';
 import type { Rights } from '../model/rights.ts';
 import { lostRights, rightsRemedy } from './rights.ts';
 import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
@@ -19,7 +20,7 @@ export interface LaunchEnd {
 export function launchEndOf(run: RunRecord, instances: readonly InstanceRecord[], rights: Rights): LaunchEnd | null {
   const asked = instances.filter((r) => r.launchedAtMs !== null && r.attempts > 0);
   const last = asked.toSorted((a, b) => a.launchedAtMs! - b.launchedAtMs!).at(-1);
-  const refused = lostRights({ run, instances, rights }) ?? rights.launch;
+  const refused = lostRights({ run, fleet: new FleetSnapshot(instances), rights }) ?? rights.launch;
   if (refused !== null) return refusedRights(refused);
   const answer = last?.answer;
   if (last === undefined || answer === undefined) return null;

@@ -15,14 +15,14 @@ import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../alarm-once.ts';
 import type { Core, LaunchTemplate } from '../model/core.ts';
 import type { NextPool } from './pools.ts';
-import type { Pool } from '../model/world.ts';
+import type { Pool } from '../model/launch-history.ts';
 import { nextPool } from './pools.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { rightsRemedy } from './rights.ts';
 import { noteRefused } from '../model/rights.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
 /** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
 export const API_PORT = 8080;
@@ -36,7 +36,7 @@ export const BALANCER_PORT = 8080;
  */
 export async function claim(
   core: Core,
-  world: Pick<World, 'run' | 'instances' | 'nowMs' | 'limits'>,
+  world: Pick<World, 'run' | 'fleet' | 'nowMs' | 'limits'>,
   { slot, epoch, pool }: EpochId & { pool: Pool | null },
 ): Promise<void> {
   const { run } = world;

@@ -6,7 +6,6 @@
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate } from '../model/world.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';
-import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import type { Refused, Rights } from '../model/rights.ts';
 
@@ -21,14 +20,12 @@ export function rightsGate({ rights, nowMs, limits }: RightsWorld): LaunchGate {
 }
 
 /** The refusal that has lasted for the stall window while no instance serves any more; null otherwise. */
-export function lostRights(
-  world: Pick<World, 'run'> & Partial<Pick<World, 'rights'>> & { instances: readonly InstanceRecord[] },
-): Refused | null {
-  const { rights, run, instances } = world;
+export function lostRights(world: Pick<World, 'run' | 'fleet'> & Partial<Pick<World, 'rights'>>): Refused | null {
+  const { rights, run, fleet } = world;
   const final = rights && lastingRefusal(rights, run);
   if (!final) return null;
   // Running instances go on: they have a role of their own, and the keys may come back.
-  return instances.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
+  return fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
 }
 
 /** The refusal of any call that has lasted for the stall window; null when there is none. */

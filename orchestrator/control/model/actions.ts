@@ -4,7 +4,7 @@
  */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
-import type { Pool } from './world.ts';
+import type { Pool } from './launch-history.ts';
 import type { StallCause } from './stall-causes.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 

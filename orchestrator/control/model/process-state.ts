@@ -2,7 +2,8 @@
 import type { Rights } from './rights.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
-import type { Pools, UnansweredOffers } from './world.ts';
+import type { UnansweredOffers } from './world.ts';
+import type { Pools } from './launch-history.ts';
 
 /**
  * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the

@@ -67,8 +67,8 @@ export class ManifestPoll {
    * Checks whether the bucket answers at all when an instance reports a problem or nothing comes in; the object store
    * reports the result.
    */
-  ask({ nowMs, limits, instances, stall }: World): void {
-    const isWorth = (stall?.ms ?? 0) > limits.lostMs || instances.some((r) => isServing(r.phase) && r.problem !== null);
+  ask({ nowMs, limits, fleet, stall }: World): void {
+    const isWorth = (stall?.ms ?? 0) > limits.lostMs || fleet.all.some((r) => isServing(r.phase) && r.problem !== null);
     if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
     this.#askedAtMs = nowMs;
     this.#busy = true;

@@ -1,7 +1,8 @@
 /** Observes the world. EC2 and ELBv2 are polled at their own pace; their last answer stands until the next. */
 import { limitsOf } from '../model/run-deadlines.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { CloudInstance } from '../../cloud/compute.ts';
+import { CloudSnapshot } from '../model/cloud-snapshot.ts';
+import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { TAG } from '../../cloud/compute.ts';
 import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../alarm-once.ts';
@@ -32,7 +33,7 @@ export class Observer {
   readonly #siteWatch = new SiteWatch();
   readonly #progressWatch = new ProgressWatch();
   #isSlow = false;
-  #cloud: { instances: CloudInstance[]; seenAtMs: number } | null = null;
+  #cloud: CloudSnapshot | null = null;
   #targets: ReadonlyMap<string, TargetHealth> = new Map();
   readonly #onceHealthy = new Set<string>();
   #balancerActive = false;
@@ -82,7 +83,7 @@ export class Observer {
       robots: core.robots.policy,
       run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
       limits,
-      instances,
+      fleet: new FleetSnapshot(instances),
       cloud: this.#cloud,
       pools: core.processState.pools,
       balancerActive: this.#balancerActive,
@@ -171,7 +172,7 @@ export class Observer {
     const askedAtMs = core.clock.now();
     await this.#ask('EC2', async () => {
       if (instances.some((i) => i.phase !== 'terminated' && (i.attempts > 0 || i.instanceId !== null))) {
-        this.#cloud = { instances: await core.compute.list({ key: TAG.run, value: run.id }), seenAtMs: askedAtMs };
+        this.#cloud = new CloudSnapshot(await core.compute.list({ key: TAG.run, value: run.id }), askedAtMs);
         core.processState.rights.look = null;
       }
     });

@@ -6,7 +6,6 @@ import { openIncident } from '../decide/ban-policy.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { Stall, World } from '../model/world.ts';
-import { isGivenUp, latestBySlot } from '../model/world.ts';
 
 /**
  * Maximum time counted between two observations: beyond it the database or this machine was away, and progress was not
@@ -41,34 +40,31 @@ export class ProgressWatch {
 function progressOf(world: World): number {
   const parts = world.totals.seen;
   if (isBucketLost(world)) return parts;
-  return world.instances.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
+  return world.fleet.all.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
 }
 
 const isBucketLost = ({ stallCauses }: World): boolean => stallCauses?.has('lost-bucket') === true;
 
 /** True when a product is still to be crawled or, with the bucket lost, its result has not arrived. */
 function isWaiting(world: World): boolean {
-  if (world.work.waiting > 0 || serving(world).some((r) => pendingOf(r) > 0)) return true;
+  if (world.work.waiting > 0 || world.fleet.serving.some((r) => pendingOf(r) > 0)) return true;
   const { stored, gone, failed } = world.totals;
   return isBucketLost(world) && stored + gone + failed < world.run.planned;
 }
 
 const pendingOf = (record: InstanceRecord): number => record.progress?.pending ?? 0;
 
-const serving = ({ instances }: World): InstanceRecord[] =>
-  [...latestBySlot(instances).values()].filter((r) => !isGivenUp(r) && r.publicKey !== null);
-
 /** True when no page can come in for a reason that has a limit of its own: its time does not count. */
 function isExcused(world: World, sinceMs: number): boolean {
   if (isBucketLost(world)) return false;
-  const up = serving(world);
+  const up = world.fleet.serving;
   // Boots, launches and silence end by their own limits.
   const able = up.filter((r) => openIncident(r) === null && !isResting(world, r) && !isSilent(world, r));
   if (able.length === 0) return true;
   const isYoung = world.nowMs - sinceMs <= world.limits.bootMs;
   if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);
   // Resting instances keep their products, and waiting chunks may be kept for a booting one.
-  const isBooting = world.instances.some((r) => r.phase === 'pending' || r.phase === 'booting');
+  const isBooting = world.fleet.all.some((r) => r.phase === 'pending' || r.phase === 'booting');
   return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
 }
 
@@ -88,5 +84,5 @@ const isServed = ({ balancerActive, targets }: World): boolean =>
   balancerActive && [...targets.values()].includes('healthy');
 
 /** Before the first request of the fleet. */
-const isBrowserStarting = ({ run, instances }: World): boolean =>
-  run.settings.site.render !== 'http' && instances.every((r) => (r.progress?.tried ?? 0) === 0);
+const isBrowserStarting = ({ run, fleet }: World): boolean =>
+  run.settings.site.render !== 'http' && fleet.all.every((r) => (r.progress?.tried ?? 0) === 0);

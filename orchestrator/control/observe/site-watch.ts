@@ -27,7 +27,7 @@ interface Counts extends Tries {
 }
 
 interface SiteView {
-  instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'progress'>[];
+  fleet: { all: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'progress'>[] };
   robots: RobotsPolicy | null;
   limits: { heartbeatMs: number };
 }
@@ -44,7 +44,7 @@ export class SiteWatch {
 
   /** @param nowMs by the monotonic clock */
   look(view: SiteView, nowMs: number): SiteState {
-    const news = this.#news(view.instances);
+    const news = this.#news(view.fleet.all);
     if (news.tried > 0) this.#keep(news);
     this.#sinceServed = news.served > 0 ? { tried: 0, unavailable: 0 } : sumOf([this.#sinceServed, news]);
     const window = sumOf(this.#recent);
@@ -79,7 +79,7 @@ export class SiteWatch {
   }
 
   /** What all instances have counted since the last call. A counter that was reset counts from there. */
-  #news(instances: SiteView['instances']): Counts {
+  #news(instances: SiteView['fleet']['all']): Counts {
     const news = { tried: 0, unavailable: 0, served: 0 };
     for (const { slot, epoch, progress } of instances) {
       // Instances of earlier versions do not send it.

@@ -88,7 +88,7 @@ const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason
  * rate: the rate is taken over the elapsed time plus the length of the run.
  */
 function lossMarginMs(world: WorkerWorld, endMs: number, working: number): number {
-  const lost = world.instances.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
+  const lost = world.fleet.all.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
   const { startedAtMs, deadlineAtMs } = world.run;
   if (lost.length === 0 || working === 0) return 0;
   const overMs = world.nowMs - startedAtMs + (deadlineAtMs - startedAtMs);

@@ -11,9 +11,9 @@ import { shardsOf } from './shards.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, latestBySlot, slotCount } from '../model/world.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 
-export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'instances' | 'limits' | 'work' | 'robots'> &
+export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'fleet' | 'limits' | 'work' | 'robots'> &
   Partial<Pick<World, 'pools'>>;
 
 export interface Worker {
@@ -53,31 +53,15 @@ const NO_SHARD = { chunks: 0, products: 0 };
 /** Minimum outcomes from which the requests per product are estimated. */
 const MIN_OUTCOMES = 10;
 
-/**
- * Last result by list of instances: one round of the loop needs it several times, and each time costs a pass over the
- * whole fleet.
- */
-const lately = new WeakMap<object, { nowMs: number; waiting: number; granted: number; places: Workers }>();
-
 /** @param extra further workers that would start to boot now */
 export function workersOf(world: WorkerWorld, extra = 0): Workers {
-  if (extra > 0) return findWorkers(world, extra);
-  const { nowMs, instances, work } = world;
-  const last = lately.get(instances);
-  if (last?.nowMs === nowMs && last.waiting === work.waiting && last.granted === work.granted) return last.places;
-  const workers = findWorkers(world, 0);
-  lately.set(instances, { nowMs, waiting: work.waiting, granted: work.granted, places: workers });
-  return workers;
-}
-
-function findWorkers(world: WorkerWorld, extra: number): Workers {
   const { chunkSize } = world.run.plan;
-  const latest = latestBySlot(world.instances);
+  const { latest } = world.fleet;
   const shardOf = shardsOf(world.work);
   const workers: Worker[] = [];
   const paces = pacesOf(world);
   let pool = world.work.waiting * chunkSize;
-  const count = slotCount(world);
+  const count = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < count + extra; slot++) {
     const record = latest.get(slot);
     const shard = record && shardOf(slot, record.epoch);

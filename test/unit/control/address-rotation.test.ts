@@ -13,6 +13,7 @@ import type { InstanceRecord } from '../../../orchestrator/control/model/stores.
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
 import { anInstance, aPlan, aRun, aTrouble, aWorld, START_MS } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,7 +25,7 @@ function crawling(slot: number, change: Partial<InstanceRecord> = {}): InstanceR
 }
 
 /** Ten crawling instances an hour after their launch, with hourly rotation. */
-function hourOld(change: { nowMs?: number; instances?: InstanceRecord[] } & Partial<World> = {}): World {
+function hourOld(change: WorldChange = {}): World {
   const nowMs = change.nowMs ?? START_MS + HOUR;
   const base = aRun();
   const settings = { ...base.settings, aws: { ...base.settings.aws, recycleEveryMs: HOUR } };
@@ -82,7 +83,7 @@ describe('an address that is old enough', () => {
 
   const with0 = (world: World, change: Partial<InstanceRecord>): World => ({
     ...world,
-    instances: world.instances.map((i) => (i.slot === 0 ? { ...i, ...change } : i)),
+    fleet: world.fleet.with({ ...world.fleet.latest.get(0)!, ...change }),
   });
   const late = (world: World): World => {
     const { end } = world.forecast!;
@@ -162,7 +163,7 @@ describe('after a refusal for the quota', () => {
     ]);
     held.notedKeys.add('rotations wait');
     expect(rotations(held)).toEqual([]);
-    expect(rotations(hourOld({ instances: held.instances, nowMs: START_MS + MINUTE }))).toEqual([]);
+    expect(rotations(hourOld({ instances: held.fleet.all, nowMs: START_MS + MINUTE }))).toEqual([]);
   });
 
   it('the share of a rotated slot waits for its successor while the cap counts both machines', () => {
@@ -210,7 +211,7 @@ describe('after a refusal for the quota', () => {
 
 describe('an instance whose address is rotated', () => {
   const leaving = crawling(0, { rotateAtMs: START_MS + HOUR });
-  const world = (record: InstanceRecord, more: Partial<World> = {}) =>
+  const world = (record: InstanceRecord, more: WorldChange = {}) =>
     hourOld({
       instances: [record, ...Array.from({ length: FLEET - 1 }, (_, i) => crawling(i + 1))],
       nowMs: START_MS + HOUR + MINUTE,
@@ -242,13 +243,13 @@ describe('an instance whose address is rotated', () => {
       };
       return ordersFor(orderInput(now, { ...none, awaited: false, serving: true, record, heartbeat }));
     };
-    expect(orders(now.instances[0]!)).toMatchObject({
+    expect(orders(now.fleet.all[0]!)).toMatchObject({
       drain: true,
       sealed: true,
       returnProducts: false,
       fenced: false,
     });
-    expect(orders(now.instances[1]!)).toMatchObject({ drain: false, sealed: false });
+    expect(orders(now.fleet.all[1]!)).toMatchObject({ drain: false, sealed: false });
   });
 
   it('counts as a booting worker, and its uncrawled products wait', () => {

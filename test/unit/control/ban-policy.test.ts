@@ -1,3 +1,4 @@
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import {
   canReassign,
@@ -13,6 +14,7 @@ import type { InstanceRecord } from '../../../orchestrator/control/model/stores.
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 /** Ten minutes after the start: every address has had time for right pages. */
 const NOW = START_MS + 600_000;
@@ -84,7 +86,7 @@ function of(shape: Shape, slot: number): InstanceRecord {
 function world(
   shapes: readonly Shape[],
   onBan: 'cool-down' | 'replace' | 'stop' = 'cool-down',
-  change: Partial<World> = {},
+  change: WorldChange = {},
 ): World {
   const run = aRun();
   run.settings.site.onBan = onBan;
@@ -139,9 +141,7 @@ describe('haltReason', () => {
     };
     const all = world(['suspect', 'suspect', 'done', 'claimed']);
     expect(haltReason(all)).toBeNull();
-    expect(haltReason({ ...all, instances: all.instances.map((r) => (r.slot === 2 ? refused : r)) })).toBe(
-      'site-changed',
-    );
+    expect(haltReason({ ...all, fleet: all.fleet.with(refused) })).toBe('site-changed');
   });
 
   it('is null for a run that is already ending', () => {
@@ -151,7 +151,7 @@ describe('haltReason', () => {
 
   it('is null when everything is crawled', () => {
     const idle = world(['banned'], 'cool-down', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
-    idle.instances[0]!.progress!.pending = 0;
+    idle.fleet.all[0]!.progress!.pending = 0;
     expect(haltReason(idle)).toBeNull();
   });
 
@@ -176,15 +176,15 @@ describe('judgeSuspicion', () => {
     ['the right page is of an instance given up', ['suspect', 'lost'], null],
   ])('when %s', (_name, shapes, expected) => {
     const seen = world(shapes);
-    expect(judgeSuspicion(seen, seen.instances[0]!)).toBe(expected);
+    expect(judgeSuspicion(seen, seen.fleet.all[0]!)).toBe(expected);
   });
 
   it('becomes a ban when no other address gave evidence within the heartbeat limit', () => {
     const seen = world(['suspect', 'fine']);
     const late = { ...seen, nowMs: SINCE + seen.limits.lostMs + 1 };
-    expect(judgeSuspicion(late, late.instances[0]!)).toBe('banned');
+    expect(judgeSuspicion(late, late.fleet.all[0]!)).toBe('banned');
     // A main server that has just resumed the run has no heartbeats of the other instances yet.
-    expect(judgeSuspicion({ ...late, loopStartedAtMs: late.nowMs - 1 }, late.instances[0]!)).toBeNull();
+    expect(judgeSuspicion({ ...late, loopStartedAtMs: late.nowMs - 1 }, late.fleet.all[0]!)).toBeNull();
   });
 });
 
@@ -209,9 +209,9 @@ describe('returning products', () => {
     expect(isReturnExpected(world(['fine', 'fine']))).toBe(false);
     expect(isReturnExpected(world(['suspect', 'done']))).toBe(true);
     const quiet = world(['banned', 'done']);
-    quiet.instances[0]!.progress = none;
+    quiet.fleet.all[0]!.progress = none;
     expect(isReturnExpected(quiet)).toBe(true);
-    quiet.instances[0]!.incident = aTrouble({ returnedAtMs: NOW });
+    quiet.fleet.all[0]!.incident = aTrouble({ returnedAtMs: NOW });
     expect(isReturnExpected(quiet)).toBe(false);
   });
 
@@ -233,10 +233,10 @@ describe('returning products', () => {
 describe('replacing', () => {
   it('ends after three addresses in one slot', () => {
     const seen = world(['banned', 'fine'], 'replace');
-    expect(isBeingReplaced(seen, seen.instances[0]!)).toBe(true);
+    expect(isBeingReplaced(seen, seen.fleet.all[0]!)).toBe(true);
     const old = [1, 2].map((epoch) => anInstance(0, { epoch, phase: 'terminated', reason: 'banned' }));
     const last = { ...of('banned', 0), epoch: 3 };
-    const worn = { ...seen, instances: [...old, last, seen.instances[1]!] };
+    const worn = { ...seen, fleet: new FleetSnapshot([...old, last, seen.fleet.all[1]!]) };
     expect(isBeingReplaced(worn, last)).toBe(false);
     expect(mustReturnProducts(worn, last)).toBe(true);
   });
@@ -245,7 +245,7 @@ describe('replacing', () => {
     const seen = world(['fine', 'fine'], 'replace');
     const gone = (change: Partial<InstanceRecord>) => ({
       ...seen,
-      instances: [anInstance(0, { reason: 'banned', manifestKey: 'm', ...change }), seen.instances[1]!],
+      fleet: seen.fleet.with(anInstance(0, { reason: 'banned', manifestKey: 'm', ...change })),
     });
     const claims = (w: World) => decide(w).filter((a) => a.kind === 'claim');
     expect(claims(gone({ phase: 'done' }))).toEqual([]);
@@ -267,8 +267,8 @@ describe('shares', () => {
 describe('an instance with an open incident', () => {
   it('moves to banned and back, with the rule in the event', () => {
     const seen = world(['banned', 'over']);
-    seen.instances[0]!.phase = 'crawling';
-    seen.instances[1]!.phase = 'banned';
+    seen.fleet.all[0]!.phase = 'crawling';
+    seen.fleet.all[1]!.phase = 'banned';
     expect(decide(seen).filter((a) => a.kind === 'move-instance')).toEqual([
       expect.objectContaining({
         slot: 0,
@@ -284,7 +284,7 @@ describe('an instance with an open incident', () => {
   it('is given up when it does not return its products', () => {
     const seen = world(['banned', 'fine']);
     const nowMs = SINCE + seen.limits.uploadMs + seen.limits.lostMs + 1;
-    seen.instances.forEach((i) => (i.lastHeartbeatAtMs = nowMs));
+    seen.fleet.all.forEach((i) => (i.lastHeartbeatAtMs = nowMs));
     expect(decide({ ...seen, nowMs })).toContainEqual(
       expect.objectContaining({ kind: 'move-instance', slot: 0, to: 'lost', reason: 'overdue' }),
     );
@@ -292,8 +292,8 @@ describe('an instance with an open incident', () => {
 
   it('uploads and closes at the end of the run like any other', () => {
     const seen = world(['banned', 'fine']);
-    seen.instances[0]!.sealed = true;
-    seen.instances[0]!.progress!.pending = 0;
+    seen.fleet.all[0]!.sealed = true;
+    seen.fleet.all[0]!.progress!.pending = 0;
     expect(decide(seen)).toContainEqual(expect.objectContaining({ slot: 0, from: 'banned', to: 'uploading' }));
   });
 });

@@ -1,3 +1,4 @@
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
@@ -7,6 +8,7 @@ import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/mo
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
 import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const HOUR_MS = 3_600_000;
 /** t4g.nano in Tokyo with its IPv4 address and volume, without requests to S3. */
@@ -17,7 +19,7 @@ const runWith = (maxCost: number | null): RunRecord => {
   return { ...run, settings: { ...run.settings, run: { ...run.settings.run, maxCost } } };
 };
 
-const world = (maxCost: number | null, instances: InstanceRecord[], atMs = 0, change: Partial<World> = {}): World =>
+const world = (maxCost: number | null, instances: InstanceRecord[], atMs = 0, change: WorldChange = {}): World =>
   aWorld({ run: runWith(maxCost), instances, nowMs: START_MS + atMs, ...change });
 
 const three = (change: Partial<InstanceRecord> = {}): InstanceRecord[] => [0, 1, 2].map((s) => anInstance(s, change));
@@ -99,7 +101,7 @@ describe('canAfford', () => {
           nowMs = Math.min(endMs, nowMs + waitMs);
           const seen = all.map((r) => (r.terminatedAtMs! > nowMs ? { ...r, terminatedAtMs: null } : r));
           const now = seen.map((r): InstanceRecord => (r.terminatedAtMs === null ? r : { ...r, phase: 'terminated' }));
-          if (!canAfford({ run, instances: now, nowMs })) continue;
+          if (!canAfford({ run, fleet: new FleetSnapshot(now), nowMs })) continue;
           const terminatedAtMs = Math.min(endMs, nowMs + lifeMs);
           all.push(anInstance(slot, { launchedAtMs: nowMs, claimedAtMs: nowMs, terminatedAtMs }));
         }

@@ -5,7 +5,9 @@ import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
-import type { Pools } from '../../../orchestrator/control/model/world.ts';
+import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';
+import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
@@ -198,11 +200,16 @@ export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInst
 /** One type in two zones; none of them is the pool of `anInstance`. */
 const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
 
+/** What differs from `aWorld`; `instances` makes the snapshot of the fleet. */
+export type WorldChange = Partial<World> & { instances?: readonly InstanceRecord[] };
+
 /** Three ready instances one minute after the start; all chunks wait, and EC2 agrees with the rows. */
-export function aWorld(change: Partial<World> = {}): World {
+export function aWorld({ instances: rows, ...change }: WorldChange = {}): World {
   const run = change.run ?? aRun();
   const nowMs = change.nowMs ?? START_MS + 60_000;
-  const instances = change.instances ?? [0, 1, 2].map((slot) => anInstance(slot, { lastHeartbeatAtMs: nowMs }));
+  const three = (): InstanceRecord[] => [0, 1, 2].map((slot) => anInstance(slot, { lastHeartbeatAtMs: nowMs }));
+  const fleet = rows ? new FleetSnapshot(rows) : (change.fleet ?? new FleetSnapshot(three()));
+  const instances = fleet.all;
   const shown = instances.filter((i) => i.instanceId !== null && i.phase !== 'terminated');
   return {
     nowMs,
@@ -211,8 +218,10 @@ export function aWorld(change: Partial<World> = {}): World {
     robots: ALLOW_ALL,
     run,
     limits: limitsOf(run),
-    instances,
-    cloud: { instances: shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })), seenAtMs: nowMs },
+    cloud: new CloudSnapshot(
+      shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })),
+      nowMs,
+    ),
     pools: POOLS,
     balancerActive: true,
     balancerGone: false,
@@ -223,5 +232,6 @@ export function aWorld(change: Partial<World> = {}): World {
     notedKeys: new Set(),
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
     ...change,
+    fleet,
   };
 }

@@ -1,3 +1,4 @@
+import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
@@ -11,6 +12,7 @@ import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { LaunchFailure, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { TargetHealth } from '../../../orchestrator/cloud/load-balancer.ts';
 import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const NOW = START_MS + 60_000;
 const MINUTE = 60_000;
@@ -57,7 +59,7 @@ const of = (world: World, slot = 0): string[] =>
     decideSlot(
       world,
       slot,
-      world.instances.findLast((r) => r.slot === slot),
+      world.fleet.all.findLast((r) => r.slot === slot),
     ),
   );
 
@@ -76,7 +78,7 @@ describe('a claim', () => {
   ])('%s is not retried; after a minute without tags it is given up', (_, answer, reason) => {
     const used = claimed(0, { attempts: 2, answer, launchedAtMs: START_MS });
     const at = (seenAtMs: number): string[] =>
-      of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: { instances: [], seenAtMs } }));
+      of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: new CloudSnapshot([], seenAtMs) }));
     expect(at(START_MS + MINUTE)).toEqual([]);
     expect(at(START_MS + MINUTE + 1)).toEqual([`0.1 claimed>lost ${reason}`]);
   });
@@ -86,7 +88,7 @@ describe('a claim', () => {
     const THROTTLED: LaunchFailure = { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
     const late = (answer: LaunchFailure, nowMs: number): string[] => {
       const record = claimed(0, { attempts: 12, answer, launchedAtMs: nowMs - MINUTE });
-      return of(aWorld({ run, instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs - 1 } }));
+      return of(aWorld({ run, instances: [record], nowMs, cloud: new CloudSnapshot([], nowMs - 1) }));
     };
     expect(late(THROTTLED, NOW)).toEqual(['launch 0.1']);
     expect(late({ kind: 'unknown', message: 'timeout' }, NOW)).toEqual(['0.1 claimed>lost launch-unanswered']);
@@ -94,7 +96,7 @@ describe('a claim', () => {
     expect(late(THROTTLED, tooLate)).toEqual(['0.1 claimed>lost launch-unanswered']);
   });
 
-  it.each<[string, Partial<World>]>([
+  it.each<[string, WorldChange]>([
     ['the run ends', { run: aRun({ request: 'cancel' }) }],
     ['no products wait any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
     ['EC2 has refused another one permanently', { instances: [refusedFor('type', 1, NOW)] }],
@@ -106,7 +108,7 @@ describe('a claim', () => {
     });
     const instances = [record, ...(change.instances ?? [])];
     const at = (seenAtMs: number): string[] =>
-      of(aWorld({ ...change, instances, nowMs: NOW, cloud: { instances: [], seenAtMs } }));
+      of(aWorld({ ...change, instances, nowMs: NOW, cloud: new CloudSnapshot([], seenAtMs) }));
     expect(at(NOW - 1)).toEqual(['0.1 claimed>lost not-needed']);
     expect(at(NOW - MINUTE)).toEqual([]);
   });
@@ -154,7 +156,7 @@ describe('a claim', () => {
         let ms = 0;
         const at = (): string[] => {
           const nowMs = START_MS + ms;
-          return of(aWorld({ instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs } }), slot);
+          return of(aWorld({ instances: [record], nowMs, cloud: new CloudSnapshot([], nowMs) }), slot);
         };
         while (at().length === 0) ms += 50;
         return ms;
@@ -302,7 +304,7 @@ describe('F45: the cap', () => {
 
 describe('F13: a target that is never healthy', () => {
   const limit = aWorld().limits.healthyMs;
-  const world = (own: TargetHealth, change: Partial<World> = {}, other: Partial<InstanceRecord> = {}): World => {
+  const world = (own: TargetHealth, change: WorldChange = {}, other: Partial<InstanceRecord> = {}): World => {
     const nowMs = change.nowMs ?? START_MS + limit + 2;
     const instances = [
       anInstance(0, { lastHeartbeatAtMs: nowMs }),
@@ -357,7 +359,7 @@ describe('F34: an instance that shares an address', () => {
 
 describe('F8, F43: an instance that EC2 does not show', () => {
   const gone = (record: InstanceRecord, nowMs: number): string[] =>
-    of(aWorld({ instances: [record], nowMs, cloud: { instances: [], seenAtMs: nowMs } }));
+    of(aWorld({ instances: [record], nowMs, cloud: new CloudSnapshot([], nowMs) }));
 
   it('is not treated as gone in its first minute, whatever the main server has received from it', () => {
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, phaseAtMs: START_MS + 2_000 });
@@ -396,7 +398,9 @@ describe('F43: an instance that is to end', () => {
   const told = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: NOW });
   const at = (seenAtMs: number, change: Partial<InstanceRecord> = {}): string[] => {
     const record = { ...told, ...change };
-    return of(aWorld({ instances: [record], nowMs: NOW + MINUTE, cloud: { instances: [shownAs(record)], seenAtMs } }));
+    return of(
+      aWorld({ instances: [record], nowMs: NOW + MINUTE, cloud: new CloudSnapshot([shownAs(record)], seenAtMs) }),
+    );
   };
   const shownAs = (record: InstanceRecord) => aCloudInstance(record, { state: record.cloudState ?? 'running' });
 
@@ -432,7 +436,7 @@ describe('F8: a launch without an answer', () => {
     { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded', mayExist: true },
   ])('is over once a later poll does not show it, not before a poll: $message', (answer) => {
     const at = (nowMs: number, seenAtMs: number): string[] =>
-      of(aWorld({ instances: [{ ...lost, answer }], nowMs, cloud: { instances: [], seenAtMs } }));
+      of(aWorld({ instances: [{ ...lost, answer }], nowMs, cloud: new CloudSnapshot([], seenAtMs) }));
     const late = NOW + 2 * MINUTE;
     expect(at(late, NOW - 1)).toEqual([]);
     expect(at(late, NOW + MINUTE)).toEqual([]);
@@ -448,10 +452,10 @@ describe('F8: a launch without an answer', () => {
       return aWorld({
         instances: [record],
         nowMs: NOW,
-        cloud: { instances: [aCloudInstance(record, { id: 'i-late', state })], seenAtMs: NOW },
+        cloud: new CloudSnapshot([aCloudInstance(record, { id: 'i-late', state })], NOW),
       });
     };
-    const actions = decideSlot(world('running', null), 0, world('running', null).instances[0], true);
+    const actions = decideSlot(world('running', null), 0, world('running', null).fleet.all[0], true);
     expect(actions).toContainEqual({ kind: 'terminate', slot: 0, epoch: 1, instanceId: 'i-late' });
     expect(of(world('running', 'i-late'))).toContain('terminate 0.1');
     expect(of(world('shutting-down', 'i-late'))).not.toContain('terminate 0.1');

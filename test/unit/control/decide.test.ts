@@ -1,3 +1,4 @@
+import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
@@ -50,7 +51,7 @@ describe('launching', () => {
       cloudState: null,
     });
     const world = aWorld({ instances: [claimed, anInstance(1), anInstance(2)] });
-    world.cloud = { seenAtMs: NOW, instances: [aCloudInstance(claimed, { id: 'i-found', state: 'pending' })] };
+    world.cloud = new CloudSnapshot([aCloudInstance(claimed, { id: 'i-found', state: 'pending' })], NOW);
     const actions = decide(world);
     expect(actions).toContainEqual(
       expect.objectContaining({ kind: 'adopt', slot: 0, instance: expect.objectContaining({ id: 'i-found' }) }),
@@ -68,9 +69,9 @@ describe('launching', () => {
       launchedAtMs: NOW - 5_000,
     });
     const world = aWorld({ instances: [claimed] });
-    world.cloud = { seenAtMs: NOW - 6_000, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW - 6_000);
     expect(kinds(decide(world))).not.toContain('launch 0.1');
-    world.cloud = { seenAtMs: NOW - 1_000, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW - 1_000);
     expect(kinds(decide(world))).toContain('launch 0.1');
   });
 
@@ -179,7 +180,7 @@ describe('serving', () => {
   it('does not treat a young instance as gone while EC2 does not show it yet', () => {
     const record = anInstance(0, { phase: 'pending', cloudState: null, launchedAtMs: NOW - 30_000 });
     const world = aWorld({ instances: [record] });
-    world.cloud = { seenAtMs: NOW, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW);
     expect(moves(decide(world))).toEqual([]);
   });
 
@@ -191,13 +192,13 @@ describe('serving', () => {
       phaseAtMs: NOW - 100,
     });
     const world = aWorld({ instances: [record] });
-    world.cloud = { seenAtMs: NOW - 500, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW - 500);
     expect(moves(decide(world))).toEqual([]);
     // After the answer, but within the minute in which EC2 may not show a new instance.
-    world.cloud = { seenAtMs: NOW - 50, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW - 50);
     expect(moves(decide(world))).toEqual([]);
     world.nowMs = NOW + 60_000;
-    world.cloud = { seenAtMs: NOW + 59_100, instances: [] };
+    world.cloud = new CloudSnapshot([], NOW + 59_100);
     expect(moves(decide(world))).toEqual(['0.1 pending>lost ec2-gone']);
   });
 
@@ -233,7 +234,7 @@ describe('winding up', () => {
       cloudState: 'running',
     });
     const { terminateMs } = aWorld().limits;
-    const cloud = { instances: [aCloudInstance(record)], seenAtMs: START_MS };
+    const cloud = new CloudSnapshot([aCloudInstance(record)], START_MS);
     const at = (nowMs: number): string[] => kinds(decide(aWorld({ nowMs, instances: [record], cloud })));
     expect(at(START_MS + terminateMs)).not.toContain('terminate 0.1');
     expect(at(START_MS + terminateMs + 1)).toContain('terminate 0.1');

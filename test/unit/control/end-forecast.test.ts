@@ -1,3 +1,4 @@
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
@@ -84,7 +85,7 @@ describe('forecastEnd', () => {
   function lossCostMs(gone: number, pending: number): number {
     const w = world({ pending: [pending, pending], gone });
     const lost = anInstance(0, { epoch: 0, phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm' });
-    return forecastEnd({ ...w, instances: [lost, ...w.instances] }).p95Ms! - forecastEnd(w).p95Ms!;
+    return forecastEnd({ ...w, fleet: new FleetSnapshot([lost, ...w.fleet.all]) }).p95Ms! - forecastEnd(w).p95Ms!;
   }
 
   it('allows more time when instances have been lost', () => {
@@ -184,15 +185,15 @@ describe('extraLaunches', () => {
       returnedAtMs: 1,
       ...change,
     });
-    const instances = late.instances.map((r) => (r.slot === 0 ? { ...r, incident } : r));
-    expect(extraLaunches({ ...late, instances }).length > 0).toBe(may);
+    const fleet = late.fleet.with({ ...late.fleet.latest.get(0)!, incident });
+    expect(extraLaunches({ ...late, fleet }).length > 0).toBe(may);
   });
 
   it('is part of decide, and its slots are launched and tracked like planned ones', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     expect(decide(late)).toContainEqual(expect.objectContaining({ kind: 'claim', slot: 2, epoch: 1 }));
     const booted = anInstance(2, { phase: 'claimed', instanceId: null, attempts: 0, publicKey: null, progress: null });
-    const next = { ...late, instances: [...late.instances, booted] };
+    const next = { ...late, fleet: new FleetSnapshot([...late.fleet.all, booted]) };
     expect(decide(next)).toContainEqual({ kind: 'launch', slot: 2, epoch: 1 });
   });
 
@@ -207,7 +208,7 @@ describe('extraLaunches', () => {
       reason: 'launch-refused',
       answer: { kind: 'refused', cause: 'type', message: 'not eligible' },
     });
-    expect(extraLaunches({ ...late, instances: [...late.instances, refused] })).toEqual([]);
+    expect(extraLaunches({ ...late, fleet: new FleetSnapshot([...late.fleet.all, refused]) })).toEqual([]);
   });
 });
 

@@ -10,6 +10,7 @@ import { sweepBalancer } from '../../../orchestrator/control/launching/make-bala
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 const kinds = (actions: readonly Action[]): string[] =>
@@ -26,7 +27,7 @@ const claimed = (slot: number, change: Partial<InstanceRecord> = {}): InstanceRe
     launchedAtMs: null,
     ...change,
   });
-const without = (change: Partial<World> = {}): World =>
+const without = (change: WorldChange = {}): World =>
   aWorld({
     run: aRun({ phase: 'launching', balancer: null }),
     instances: [0, 1, 2].map((slot) => claimed(slot)),
@@ -54,7 +55,7 @@ describe('before the balancer exists', () => {
 });
 
 describe('a balancer that ELBv2 refuses', () => {
-  const refused = (change: Partial<World> = {}): World => without({ balancerRefused: true, ...change });
+  const refused = (change: WorldChange = {}): World => without({ balancerRefused: true, ...change });
 
   it('ends the run, without further claims or launches', () => {
     expect(kinds(decide(refused()))).toEqual(['halt', 'ensure-balancer']);
@@ -100,7 +101,7 @@ describe('a balancer that ELBv2 refuses', () => {
 });
 
 describe('the remains of a balancer that no row names', () => {
-  const ending = (change: Partial<World> = {}): World =>
+  const ending = (change: WorldChange = {}): World =>
     aWorld({ run: aRun({ phase: 'releasing', balancer: null, reason: 'lost-instance' }), instances: [], ...change });
 
   it('are removed by name at the end, once', () => {

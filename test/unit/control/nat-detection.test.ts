@@ -1,3 +1,4 @@
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import {
   Sources,
@@ -13,13 +14,13 @@ const address = '203.0.113.7';
 const first = anInstance(0, { address, phaseAtMs: START_MS + 5 });
 const second = anInstance(1, { address, phaseAtMs: START_MS + 9 });
 const losers = (...all: InstanceRecord[]): number[] =>
-  all.filter((r) => sharesAddressWith(all, r) !== null).map((r) => r.slot);
+  all.filter((r) => sharesAddressWith(new FleetSnapshot(all), r) !== null).map((r) => r.slot);
 
 describe('F34: instances behind one address', () => {
   it('keeps the one that was ready first', () => {
     expect(losers(first, second)).toEqual([1]);
     expect(losers({ ...first, phaseAtMs: START_MS + 10 }, second)).toEqual([0]);
-    expect(sharesAddressWith([first, second], second)).toBe(first);
+    expect(sharesAddressWith(new FleetSnapshot([first, second]), second)).toBe(first);
   });
 
   it('keeps the one that crawls, whichever was first', () => {

@@ -104,7 +104,7 @@ describe('Observer', () => {
       loopStartedAtMs: START_MS,
       run: rows.run,
       limits: limitsFor(480_000),
-      instances: rows.instances,
+      fleet: { all: rows.instances },
       cloud: { seenAtMs: START_MS + 5, instances: [{ id: instanceId, state: 'running' }] },
       balancerActive: true,
       work: WORK,
@@ -143,7 +143,7 @@ describe('Observer', () => {
       waits.push(waitMs);
       await clock.advance(waitMs - 1);
       rows.instances = [anInstance(0, { counter: i })];
-      expect((await observer.observe()).instances[0]!.counter).toBe(i);
+      expect((await observer.observe()).fleet.all[0]!.counter).toBe(i);
       expect(looks()).toBe(i + 1);
       await clock.advance(1);
     }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import type { Pools } from '../../../orchestrator/control/model/world.ts';
-import type { Pool } from '../../../orchestrator/control/model/world.ts';
+import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';
+import type { Pool } from '../../../orchestrator/control/model/launch-history.ts';
 import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/launching/pools.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const POOLS: Pools = { subnetIds: ['a', 'c', 'd'], instanceTypes: ['t4g.nano', 't4g.small'] };
 const NANO_A: Pool = { subnetId: 'a', instanceType: 't4g.nano' };
@@ -27,7 +28,7 @@ const refused = (slot: number, pool: Pool, atMs: number, change: Partial<Instanc
     ...change,
   });
 
-const world = (instances: InstanceRecord[], atMs: number, change: Partial<World> = {}): World =>
+const world = (instances: InstanceRecord[], atMs: number, change: WorldChange = {}): World =>
   aWorld({ instances, nowMs: START_MS + atMs, pools: POOLS, ...change });
 
 const everyPool = (atMs: number): InstanceRecord[] =>

@@ -7,6 +7,7 @@ import type { InstanceRecord } from '../../../orchestrator/control/model/stores.
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 /** Ten seconds and the margin. */
 const PACE_MS = 10_100;
@@ -19,7 +20,7 @@ interface Busy {
 }
 
 /** Crawling instances with the given pending products; all chunks are granted. */
-function world(busy: readonly Busy[], change: Partial<World> = {}): World {
+function world(busy: readonly Busy[], change: WorldChange = {}): World {
   const run = change.run ?? aRun({ plan: aPlan({ instances: busy.length, chunkSize: CHUNK }) });
   const nowMs = change.nowMs ?? START_MS + 600_000;
   const instances = busy.map(({ pending, pageMs, change: more }, slot) =>

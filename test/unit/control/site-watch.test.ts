@@ -13,8 +13,8 @@ function stage(size = 2, startedWith = { tried: 0, unavailable: 0, served: 0 }) 
   let nowMs = 0;
   const look = () => {
     nowMs += HEARTBEAT_MS;
-    const instances = counts.map((c, slot) => ({ slot, epoch: 1, progress: { ...NO_PROGRESS, ...c } }));
-    return watch.look({ instances, robots, limits: { heartbeatMs: HEARTBEAT_MS } }, nowMs);
+    const all = counts.map((c, slot) => ({ slot, epoch: 1, progress: { ...NO_PROGRESS, ...c } }));
+    return watch.look({ fleet: { all }, robots, limits: { heartbeatMs: HEARTBEAT_MS } }, nowMs);
   };
   look();
   return {

@@ -1,3 +1,4 @@
+import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
@@ -9,6 +10,7 @@ import type { InstanceRecord } from '../../../orchestrator/control/model/stores.
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const MINUTE_MS = 60_000;
 /** Marks an instance that sends no more heartbeats. */
@@ -22,7 +24,7 @@ function runOf(hours = 4, site: Partial<RunSettings['site']> = {}) {
   return { ...run, settings, deadlineAtMs: START_MS + hours * HOUR_MS };
 }
 
-type Fleet = { instances?: InstanceRecord[]; change?: Partial<World> };
+type Fleet = { instances?: InstanceRecord[]; change?: WorldChange };
 
 /** Observes the world of `at` once per heartbeat for `minutes`; returns the notes and when the run was ended. */
 function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet) {
@@ -79,14 +81,14 @@ describe('the watchdog', () => {
     ['a low rate for the whole fleet', runOf(4, { maxRatePerSecond: 0.1 }), 5 * MINUTE_MS, 15 * MINUTE_MS],
     ['a long interval in a short run', runOf(0.05, { intervalMs: 30_000 }), 90_000, 180_000],
   ])('adapts its limits to %s', (_, run, alarmMs, endMs) => {
-    expect(stallLimits({ run, robots: ALLOW_ALL, instances: [] })).toEqual({ alarmMs, endMs });
+    expect(stallLimits({ run, robots: ALLOW_ALL, fleet: new FleetSnapshot([]) })).toEqual({ alarmMs, endMs });
   });
 
   it('adapts its limits to the current Crawl-delay and to the page time', () => {
     const robots = { ...ALLOW_ALL, crawlDelayMs: 60_000 };
-    expect(stallLimits({ run: runOf(), robots, instances: [] }).alarmMs).toBe(10 * MINUTE_MS);
+    expect(stallLimits({ run: runOf(), robots, fleet: new FleetSnapshot([]) }).alarmMs).toBe(10 * MINUTE_MS);
     const slow = fleetOf({ pageMs: 50_000 });
-    expect(stallLimits({ run: runOf(), robots: ALLOW_ALL, instances: slow }).alarmMs).toBe(160_000);
+    expect(stallLimits({ run: runOf(), robots: ALLOW_ALL, fleet: new FleetSnapshot(slow) }).alarmMs).toBe(160_000);
   });
 
   it.each<[string, World['run'], (minute: number) => Fleet]>([
@@ -236,7 +238,7 @@ describe('launches beyond the plan', () => {
     balance: { get: new Map(), give: new Map() } as never,
     byTime: false,
   };
-  const claims = (change: Partial<World>): number =>
+  const claims = (change: WorldChange): number =>
     decide(
       aWorld({
         run: aRun({ plan: { ...aRun().plan, instances: 1 }, planned: 9_000 }),

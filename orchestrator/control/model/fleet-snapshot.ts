@@ -1,0 +1,98 @@
+/** The instances of a run as one observation found them, and what follows from all of them together. */
+import type { LaunchHistory } from './launch-history.ts';
+import { launchHistory } from './launch-history.ts';
+import { LOSS_REASON } from './loss-reason.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { InstanceRecord } from './stores.ts';
+import { isGivenUp } from './instance-state.ts';
+
+/** Immutable. Each answer takes one pass over the fleet, on first use: a round of the loop needs some for every slot. */
+export class FleetSnapshot {
+  /** All epochs of all slots, ordered by slot and epoch. */
+  readonly all: readonly InstanceRecord[];
+  #bySlot?: ReadonlyMap<number, readonly InstanceRecord[]>;
+  #latest?: ReadonlyMap<number, InstanceRecord>;
+  #serving?: readonly InstanceRecord[];
+  #slotsOfLost?: ReadonlySet<number>;
+  #addressOwners?: ReadonlyMap<string, InstanceRecord>;
+  #launches?: LaunchHistory;
+
+  constructor(instances: readonly InstanceRecord[]) {
+    this.all = instances;
+  }
+
+  /** The newest epoch of every slot that has one. */
+  get latest(): ReadonlyMap<number, InstanceRecord> {
+    return (this.#latest ??= new Map([...this.#slots].map(([slot, epochs]) => [slot, epochs.at(-1)!])));
+  }
+
+  /** The newest instances of their slots that have said hello and are not given up. */
+  get serving(): readonly InstanceRecord[] {
+    return (this.#serving ??= [...this.latest.values()].filter((r) => !isGivenUp(r) && r.publicKey !== null));
+  }
+
+  /**
+   * Slots that lost an instance which may have held products. Banned and rotated ones do not count: their share waits.
+   */
+  get slotsOfLost(): ReadonlySet<number> {
+    return (this.#slotsOfLost ??= new Set(this.all.filter(mayHaveLostProducts).map((r) => r.slot)));
+  }
+
+  /** The instance that keeps each address: one that crawls before one that does not, then the first to arrive. */
+  get addressOwners(): ReadonlyMap<string, InstanceRecord> {
+    return (this.#addressOwners ??= addressOwnersOf(this.all));
+  }
+
+  get launches(): LaunchHistory {
+    return (this.#launches ??= launchHistory(this.all));
+  }
+
+  /** All epochs of one slot, oldest first. */
+  epochs(slot: number): readonly InstanceRecord[] {
+    return this.#slots.get(slot) ?? [];
+  }
+
+  find({ slot, epoch }: EpochId): InstanceRecord | undefined {
+    return this.epochs(slot).find((r) => r.epoch === epoch);
+  }
+
+  /** Number of slots of the run: the planned ones and those claimed in addition. */
+  slotCount({ instances }: { instances: number }): number {
+    return Math.max(instances, (this.all.at(-1)?.slot ?? -1) + 1);
+  }
+
+  /** The same fleet with a newer row of one instance. */
+  with(record: InstanceRecord): FleetSnapshot {
+    return new FleetSnapshot(this.all.map((r) => (r.slot === record.slot && r.epoch === record.epoch ? record : r)));
+  }
+
+  get #slots(): ReadonlyMap<number, readonly InstanceRecord[]> {
+    return (this.#bySlot ??= Map.groupBy(this.all, (r) => r.slot));
+  }
+}
+
+function mayHaveLostProducts(record: InstanceRecord): boolean {
+  const { reason } = record;
+  if (!isGivenUp(record) || record.publicKey === null || reason === null) return false;
+  // Given up so that another address can take its place.
+  return reason !== LOSS_REASON.banned && reason !== LOSS_REASON.rotated;
+}
+
+function addressOwnersOf(instances: readonly InstanceRecord[]): ReadonlyMap<string, InstanceRecord> {
+  const owners = new Map<string, InstanceRecord>();
+  for (const record of instances) {
+    if (record.address === null || record.instanceId === null || isGivenUp(record)) continue;
+    const known = owners.get(record.address);
+    if (known === undefined || comesBefore(record, known)) owners.set(record.address, record);
+  }
+  return owners;
+}
+
+function comesBefore(a: InstanceRecord, b: InstanceRecord): boolean {
+  const crawls = (r: InstanceRecord): boolean => (r.progress?.assigned ?? 0) > 0;
+  const said = (r: InstanceRecord): boolean => r.publicKey !== null;
+  if (crawls(a) !== crawls(b)) return crawls(a);
+  if (said(a) !== said(b)) return said(a);
+  if (a.phaseAtMs !== b.phaseAtMs) return a.phaseAtMs < b.phaseAtMs;
+  return a.slot < b.slot;
+}

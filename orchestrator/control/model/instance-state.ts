@@ -1,0 +1,36 @@
+/** What the row of an instance says about it. Pure. */
+import type { InstanceRecord } from './stores.ts';
+
+/** EC2 has refused its last call, and the call is not repeated. A throttled call is repeated. */
+export function isRefused({ answer }: InstanceRecord): boolean {
+  return answer?.kind === 'refused' && answer.cause !== 'throttled';
+}
+
+/** No call for the claim can have launched anything. */
+export function wasNeverLaunched(record: InstanceRecord): boolean {
+  if (record.attempts === 0) return true;
+  return isRefused(record) && record.answer?.kind === 'refused' && record.answer.mayExist !== true;
+}
+
+/** Given up permanently: it may take no product, and its uncrawled ones belong to others. */
+export function isGivenUp(record: InstanceRecord): boolean {
+  return (
+    record.phase === 'lost' ||
+    record.phase === 'terminating' ||
+    record.phase === 'terminated' ||
+    record.phase === 'done'
+  );
+}
+
+/** Terminated, and seen shutting down: EC2 does not revert that. */
+export function isLeaving(record: InstanceRecord): boolean {
+  if (record.phase === 'terminated') return true;
+  return (
+    record.phase === 'terminating' && (record.cloudState === 'shutting-down' || record.cloudState === 'terminated')
+  );
+}
+
+/** Its manifest is written: no result will be added under this epoch. */
+export function isClosed(record: InstanceRecord): boolean {
+  return isGivenUp(record) && record.manifestKey !== null && record.phase !== 'lost';
+}
