@@ -160,9 +160,18 @@ export class ControlLoop implements LoopLink {
   }
 }
 
-/** Minimum pause, however often the loop is woken: thousands of instances send many callbacks a second. */
+/** Part of the minimum pause for each instance: a round reads and judges every one. */
+const PAUSE_EACH_MS = 0.5;
+
+/**
+ * Minimum pause, however often the loop is woken: thousands of instances send many callbacks a second. At most a tenth
+ * of a heartbeat.
+ */
 function leastPauseMs(world: World | null): number {
-  return world === null ? 0 : Math.min(250, Math.max(20, world.limits.heartbeatMs / 30));
+  if (world === null) return 0;
+  const { heartbeatMs } = world.limits;
+  const usual = Math.min(250, Math.max(20, heartbeatMs / 30));
+  return Math.max(usual, Math.min(heartbeatMs / 10, world.fleet.latest.size * PAUSE_EACH_MS));
 }
 
 /** Two actions with the same text would do the same; an offer also depends on who can take it. */
