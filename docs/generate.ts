@@ -5,8 +5,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { mappingJsonSchema } from '../orchestrator/cli/config/mapping/json-schema.ts';
-import { configSchema } from '../orchestrator/cli/config/schema.ts';
+import { mappingJsonSchema } from '../orchestrator/app/config/json-schema.ts';
+import { configSchema } from '../orchestrator/app/config/schema.ts';
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
 import { exitCodesPage } from './generate-exit-codes.ts';
 import { statesPage } from './generate-states.ts';
@@ -37,7 +37,7 @@ function configurationPage(): string {
   const lines = [
     '# Configuration',
     '',
-    'Made from `orchestrator/cli/config/schema.ts` by `npm run docs`; do not edit it by hand.',
+    'Made from `orchestrator/app/config/schema.ts` by `npm run docs`; do not edit it by hand.',
     '',
     'One YAML file, `fleet.yaml` unless `--config` names another. A flag wins over an environment variable, a variable over',
     'the file, the file over the default. Unknown keys and unknown `FLEET_` variables are refused; all faults are listed at',

@@ -1,5 +1,5 @@
 /** One case of the extract bench, as a process: `extract-case.ts parser|handwritten|extractor PAGES`. Prints its figures. */
-import { readMapping } from '../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { renderPage } from '../../test/support/shop/page.ts';

@@ -10,7 +10,7 @@ import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
 import { newRunKeys } from '../../orchestrator/control/start-run.ts';
 import type { NewRun } from '../../orchestrator/control/model/stores.ts';
-import { readMapping } from '../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import type { createStores } from '../../orchestrator/db/create-stores.ts';
 import { aPlan, aRun } from '../../test/unit/control/builders.ts';
 

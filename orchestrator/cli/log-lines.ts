@@ -1,5 +1,5 @@
 /** A run's log.ndjson in words. Its text may come from outside, so control characters are escaped. */
-import { plain } from './trial/terminal-text.ts';
+import { plain } from '../../shared/domain/terminal-text.ts';
 
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type Level = (typeof LEVELS)[number];

@@ -2,7 +2,7 @@
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import { oneLine, printable } from './trial/terminal-text.ts';
+import { oneLine, printable } from '../../shared/domain/terminal-text.ts';
 
 export interface Output {
   json: boolean;

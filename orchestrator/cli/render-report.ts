@@ -2,7 +2,7 @@
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { RunReport } from '../control/model/report.ts';
 import { renderTable } from './output.ts';
-import { oneLine } from './trial/terminal-text.ts';
+import { oneLine } from '../../shared/domain/terminal-text.ts';
 
 export function renderReport(report: RunReport): string {
   const { products, politeness, cost, timings } = report;

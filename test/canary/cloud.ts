@@ -1,6 +1,6 @@
 /** Finds and ends the cloud resources of the canary's runs, by the run's own tag so that nothing else is touched. */
 import { hostname } from 'node:os';
-import { openCloud } from '../../orchestrator/cli/cloud-access.ts';
+import { openCloud } from '../../orchestrator/app/cloud/cloud-access.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import type { RunRecord } from '../../orchestrator/control/model/stores.ts';
 

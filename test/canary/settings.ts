@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { isLoopback } from '../../orchestrator/cli/target.ts';
-import { CANARY_PORT } from '../../orchestrator/cli/setup/values.ts';
+import { isLoopback } from '../../orchestrator/app/plan/target.ts';
+import { CANARY_PORT } from '../../orchestrator/app/setup/values.ts';
 import { hourlyPrice, servicePrices } from '../../orchestrator/plan/price-table.ts';
 import { MAPPING, canaryIds } from './page-server.ts';
 

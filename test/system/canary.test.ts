@@ -7,7 +7,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { bundleFor } from '../../orchestrator/cli/launch-template.ts';
+import { bundleFor } from '../../orchestrator/app/cloud/launch-template.ts';
 import { ensureBucket } from '../../orchestrator/cloud/bucket.ts';
 import type { CanaryResult } from '../canary/play.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../support/endpoints/moto-server.ts';

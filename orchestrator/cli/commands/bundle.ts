@@ -15,12 +15,12 @@ import type { Bundle } from '../../../userdata/bundle.ts';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
-import { openBucket } from '../cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { PLATFORM_OF, bundleFor, putBundle } from '../launch-template.ts';
+import { openBucket } from '../../app/cloud/cloud-access.ts';
+import type { Config } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
 import type { Output } from '../output.ts';
-import { isLoopback } from '../target.ts';
+import { isLoopback } from '../../app/plan/target.ts';
 
 export interface BundleCommandOptions {
   configPath: string;

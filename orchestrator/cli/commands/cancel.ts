@@ -7,14 +7,14 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import { confirmLoss } from '../confirm.ts';
-import { endEarly } from '../end-early.ts';
-import { getRun, storesOf } from '../find-run.ts';
+import { endEarly } from '../../app/run/end-early.ts';
+import { getRun, storesOf } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { takeLock } from '../run-lock.ts';
-import type { Stores } from '../run-session.ts';
+import { takeLock } from '../../app/run/run-lock.ts';
+import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 export interface CancelOptions extends StatusOptions {

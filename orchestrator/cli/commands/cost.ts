@@ -12,11 +12,11 @@ import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { getRun, storesOf } from '../find-run.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { getRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
-import type { Stores } from '../run-session.ts';
+import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 const LAST = 10;

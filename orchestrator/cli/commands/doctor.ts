@@ -2,16 +2,16 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { ALL_CHECKS } from '../checks/all-checks.ts';
-import { openContext } from '../checks/before-launch.ts';
-import type { Check } from '../checks/check.ts';
-import { exitCodeOf } from '../checks/refuse.ts';
-import type { CheckResult } from '../checks/run-checks.ts';
-import { findingOf, runChecks } from '../checks/run-checks.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { ALL_CHECKS } from '../../app/checks/all-checks.ts';
+import { openContext } from '../../app/checks/before-launch.ts';
+import type { Check } from '../../app/checks/check.ts';
+import { exitCodeOf } from '../../app/checks/refuse.ts';
+import type { CheckResult } from '../../app/checks/run-checks.ts';
+import { findingOf, runChecks } from '../../app/checks/run-checks.ts';
+import type { Config } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { assumedTarget } from '../target.ts';
+import { assumedTarget } from '../../app/plan/target.ts';
 import type { RunOptions } from './run.ts';
 
 export interface DoctorOptions extends Omit<RunOptions, 'yes'> {

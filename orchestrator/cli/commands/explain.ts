@@ -14,10 +14,10 @@ import type { RunRecord } from '../../control/model/stores.ts';
 import type { TimelineEntry } from '../../control/explain/timeline.ts';
 import { timelineOf } from '../../control/explain/timeline.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { findRun, storesOf } from '../find-run.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { findRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
-import { plain } from '../trial/terminal-text.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from './status.ts';
 
 /** More than any run stores. */

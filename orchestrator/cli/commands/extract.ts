@@ -2,14 +2,14 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
-import { askCrawlApi } from '../trial/ask-crawl-api.ts';
-import { renderTrial } from '../trial/render-trial.ts';
-import type { ExtractFlags } from '../trial/trial-input.ts';
-import { readTrialInput } from '../trial/trial-input.ts';
-import type { TrialReport } from '../trial/trial-report.ts';
-import { reportTrial } from '../trial/trial-report.ts';
+import { askCrawlApi } from '../../app/trial/ask-crawl-api.ts';
+import { renderTrial } from '../render-trial.ts';
+import type { ExtractFlags } from '../../app/trial/trial-input.ts';
+import { readTrialInput } from '../../app/trial/trial-input.ts';
+import type { TrialReport } from '../../app/trial/trial-report.ts';
+import { reportTrial } from '../../app/trial/trial-report.ts';
 
-export type { ExtractFlags } from '../trial/trial-input.ts';
+export type { ExtractFlags } from '../../app/trial/trial-input.ts';
 
 /** 0 when the product would be stored, 12 when the page lacks what the mapping requires, 1 when there was no page to read. */
 export async function extractCommand(flags: ExtractFlags, output: Output): Promise<ExitCode> {

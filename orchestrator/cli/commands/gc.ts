@@ -5,8 +5,8 @@ import type { GcReport } from '../../control/gc/gc.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
-import { collectGarbage, wordOf } from '../collect-garbage.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { collectGarbage, wordOf } from '../../app/run/collect-garbage.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
 

@@ -12,20 +12,20 @@ import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
-import { awsOptions } from '../cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { awsOptions } from '../../app/cloud/cloud-access.ts';
+import type { Config } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
-import { makeImage } from '../image/make-image.ts';
-import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../image/prune-images.ts';
+import { makeImage } from '../../app/image/make-image.ts';
+import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../../app/image/prune-images.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
-import { ownerOf } from '../settings-of.ts';
-import { isLoopback } from '../target.ts';
+import { ownerOf } from '../../app/plan/settings-of.ts';
+import { isLoopback } from '../../app/plan/target.ts';
 
 export interface ImageOptions {
   configPath: string;

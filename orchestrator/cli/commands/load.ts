@@ -27,17 +27,17 @@ import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createResultTable } from '../../db/result-table.ts';
-import { publishReport } from '../carry-out.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { publishReport } from '../../app/run/carry-out.ts';
+import type { Config } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Interrupts } from '../interrupts.ts';
 import { watchInterrupts } from '../interrupts.ts';
-import { createOfflineCore } from '../offline-core.ts';
+import { createOfflineCore } from '../../app/run/offline-core.ts';
 import type { Output } from '../output.ts';
-import { withRunBucket, withUnknownBucket } from '../run-bucket.ts';
-import type { RunLock } from '../run-lock.ts';
-import { takeLock } from '../run-lock.ts';
-import type { Stores } from '../run-session.ts';
+import { withRunBucket, withUnknownBucket } from '../../app/cloud/run-bucket.ts';
+import type { RunLock } from '../../app/run/run-lock.ts';
+import { takeLock } from '../../app/run/run-lock.ts';
+import type { Stores } from '../../app/run/run-session.ts';
 import { resumeRun } from './resume.ts';
 
 export interface LoadOptions {

@@ -6,13 +6,13 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
-import { olderLogOf } from '../log-file.ts';
+import { olderLogOf } from '../../app/run/log-file.ts';
 import type { Level, LogEntry } from '../log-lines.ts';
 import { isWanted, parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
-import { stateDirOf } from '../run-session.ts';
+import { stateDirOf } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 export interface LogsOptions extends StatusOptions {

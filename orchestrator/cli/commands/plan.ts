@@ -2,11 +2,11 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { refusalOfPlan } from '../make-plan.ts';
-import { preflight } from '../preflight.ts';
-import { chooseTarget } from '../target.ts';
+import { refusalOfPlan } from '../../app/plan/make-plan.ts';
+import { preflight } from '../../app/plan/preflight.ts';
+import { chooseTarget } from '../../app/plan/target.ts';
 import type { RunOptions } from './run.ts';
 
 export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {

@@ -5,13 +5,13 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { publishHeld } from '../../control/results/publish-held.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { publishReport } from '../carry-out.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { findRun, storesOf } from '../find-run.ts';
-import { createOfflineCore } from '../offline-core.ts';
+import { publishReport } from '../../app/run/carry-out.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { findRun, storesOf } from '../../app/run/find-run.ts';
+import { createOfflineCore } from '../../app/run/offline-core.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Output } from '../output.ts';
-import { takeLock } from '../run-lock.ts';
+import { takeLock } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 export async function publishCommand(options: StatusOptions & { force: boolean }, output: Output): Promise<ExitCode> {

@@ -5,11 +5,11 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { findRun } from '../find-run.ts';
+import { findRun } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
-import type { Preflight } from '../preflight.ts';
-import type { ProductList } from '../products.ts';
-import { listFailed } from '../list-failed.ts';
+import type { Preflight } from '../../app/plan/preflight.ts';
+import type { ProductList } from '../../app/plan/products.ts';
+import { listFailed } from '../../app/run/list-failed.ts';
 import type { RunOptions } from './run.ts';
 import { startRun } from './run.ts';
 

@@ -6,7 +6,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
-import { sandboxArguments } from '../sandbox-process.ts';
+import { sandboxArguments } from '../../app/run/sandbox-process.ts';
 
 export interface SandboxCommandOptions {
   port: number;

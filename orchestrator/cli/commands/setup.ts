@@ -7,14 +7,14 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
-import { awsCliText } from '../setup/aws-cli.ts';
-import { fleetLines, resourcesOf } from '../setup/resources.ts';
-import { terraformText } from '../setup/terraform.ts';
-import type { SetupFlags } from '../setup/values.ts';
-import { setupValues } from '../setup/values.ts';
+import { awsCliText } from '../../app/setup/aws-cli.ts';
+import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
+import { terraformText } from '../../app/setup/terraform.ts';
+import type { SetupFlags } from '../../app/setup/values.ts';
+import { setupValues } from '../../app/setup/values.ts';
 
 const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
 

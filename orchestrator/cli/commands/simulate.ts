@@ -18,10 +18,10 @@ import type { Chances, Rules } from '../../simulation/scenario.ts';
 import { NO_CHANCES, scenarioOf } from '../../simulation/scenario.ts';
 import { simulate } from '../../simulation/simulation.ts';
 import { summarize } from '../../simulation/summary.ts';
-import type { Config, FlagValue } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import type { Config, FlagValue } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { readProducts } from '../products.ts';
+import { readProducts } from '../../app/plan/products.ts';
 
 export interface SimulateOptions {
   /** Default: `fleet.yaml`, if it exists. */

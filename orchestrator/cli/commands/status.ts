@@ -15,10 +15,10 @@ import type { InstanceRecord, RunRecord, WorkStore } from '../../control/model/s
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { getRun, storesOf } from '../find-run.ts';
-import { listFailed } from '../list-failed.ts';
-import { plain } from '../trial/terminal-text.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { getRun, storesOf } from '../../app/run/find-run.ts';
+import { listFailed } from '../../app/run/list-failed.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../output.ts';
 

@@ -3,9 +3,9 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { endEarly } from '../end-early.ts';
-import { findRun, storesOf } from '../find-run.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { endEarly } from '../../app/run/end-early.ts';
+import { findRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import type { StatusOptions } from './status.ts';
 

@@ -7,10 +7,10 @@ import { verifyRun } from '../../control/verify/verify.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { findRun, storesOf } from '../find-run.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { findRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
-import { withRunBucket } from '../run-bucket.ts';
+import { withRunBucket } from '../../app/cloud/run-bucket.ts';
 import type { StatusOptions } from './status.ts';
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

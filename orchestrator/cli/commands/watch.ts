@@ -9,14 +9,14 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { findRun, storesOf } from '../find-run.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { findRun, storesOf } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import type { ProgressFacts } from '../progress.ts';
 import { createProgressPrinter } from '../progress.ts';
-import { lookAtHolder } from '../run-lock.ts';
-import type { Stores } from '../run-session.ts';
+import { lookAtHolder } from '../../app/run/run-lock.ts';
+import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;

@@ -1,7 +1,7 @@
 /** Commands that prepare, maintain and clean up what runs depend on: files, account, bundle, image. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
-import type { SetupFlags } from '../setup/values.ts';
+import type { SetupFlags } from '../../app/setup/values.ts';
 import { execute, fleetEnvironment } from './execute.ts';
 import type { CommonFlags } from './flags.ts';
 import {

@@ -1,6 +1,6 @@
 /** Flags that several commands share: declared once, with the same text in every help. */
 import { Option } from 'commander';
-import type { FlagValue } from '../config/load-config.ts';
+import type { FlagValue } from '../../app/config/load-config.ts';
 import { readAmount, readDuration } from './readers.ts';
 
 /** All common flags; a flag that a command does not declare is never set. */

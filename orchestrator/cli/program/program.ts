@@ -1,6 +1,6 @@
 /** The command line as a whole: its commands in the order of its help. */
 import { Command } from 'commander';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../../app/version.ts';
 import { addAccountCommands } from './account-commands.ts';
 import { addHelpNotes } from './help-notes.ts';
 import { addReadingCommands } from './reading-commands.ts';

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { Option } from 'commander';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
-import type { FlagValue } from '../config/load-config.ts';
+import type { FlagValue } from '../../app/config/load-config.ts';
 import { addRunCommand } from './add-run-command.ts';
 import { execute, fleetEnvironment } from './execute.ts';
 import type { CommonFlags } from './flags.ts';

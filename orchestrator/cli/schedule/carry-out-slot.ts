@@ -10,7 +10,7 @@ import { createStores } from '../../db/create-stores.ts';
 import { KnexScheduleStore } from '../../db/schedule-store.ts';
 import type { RunResult } from '../../schedule/slots.ts';
 import { runCommand } from '../commands/run.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../process-name.ts';
 import { createRunViews, hintOf } from './run-views.ts';

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Child, Processes } from '../../schedule/ports.ts';
 import { isDeadHere, isSurelyAlive, processName } from '../process-name.ts';
-import { makeStateFolder } from '../state-folder.ts';
+import { makeStateFolder } from '../../app/run/state-folder.ts';
 
 export interface ProcessOptions {
   /** `node` and the program that this very process runs. */

@@ -7,8 +7,8 @@ import { reportOf } from '../../control/results/report.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { Runs, RunView } from '../../schedule/ports.ts';
 import type { RunResult } from '../../schedule/slots.ts';
-import { isUnfinished } from '../find-run.ts';
-import { lookAtHolder } from '../run-lock.ts';
+import { isUnfinished } from '../../app/run/find-run.ts';
+import { lookAtHolder } from '../../app/run/run-lock.ts';
 
 const LOOKED_AT = 20;
 

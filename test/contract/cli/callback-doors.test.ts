@@ -1,7 +1,7 @@
 /** Whether this machine's security groups let instances in, from its metadata to EC2's rules. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { lookAtDoors } from '../../../orchestrator/cli/checks/callback.ts';
-import type { CheckContext } from '../../../orchestrator/cli/checks/check.ts';
+import { lookAtDoors } from '../../../orchestrator/app/checks/callback.ts';
+import type { CheckContext } from '../../../orchestrator/app/checks/check.ts';
 import type { OwnInterface } from '../../../orchestrator/cloud/own-vpc.ts';
 import { startScriptedEndpoint } from '../cloud/scripted-endpoint.ts';
 

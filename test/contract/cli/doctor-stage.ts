@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
-import { ALL_CHECKS } from '../../../orchestrator/cli/checks/all-checks.ts';
+import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
 import { doctorCommand } from '../../../orchestrator/cli/commands/doctor.ts';
 import { runCommand } from '../../../orchestrator/cli/commands/run.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';

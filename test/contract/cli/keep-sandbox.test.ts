@@ -1,9 +1,9 @@
 /** The supervisor of a sandbox: when it takes the sandbox for dead, and when it leaves it alone. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { superviseSandbox } from '../../../orchestrator/cli/supervise-sandbox.ts';
-import type { SandboxHandle } from '../../../orchestrator/cli/sandbox-process.ts';
-import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/cli/sandbox-process.ts';
+import { superviseSandbox } from '../../../orchestrator/app/run/supervise-sandbox.ts';
+import type { SandboxHandle } from '../../../orchestrator/app/run/sandbox-process.ts';
+import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/app/run/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';

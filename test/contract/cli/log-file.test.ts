@@ -3,9 +3,9 @@ import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
-import { LogRotation, MAX_LINE_BYTES } from '../../../orchestrator/cli/log-file.ts';
-import { createAlarm, openLog } from '../../../orchestrator/cli/run-session.ts';
-import type { SessionOptions } from '../../../orchestrator/cli/run-session.ts';
+import { LogRotation, MAX_LINE_BYTES } from '../../../orchestrator/app/run/log-file.ts';
+import { createAlarm, openLog } from '../../../orchestrator/app/run/run-session.ts';
+import type { SessionOptions } from '../../../orchestrator/app/run/run-session.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

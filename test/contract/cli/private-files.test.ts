@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { judgeFiles } from '../../../orchestrator/cli/checks/machine.ts';
+import { judgeFiles } from '../../../orchestrator/app/checks/machine.ts';
 import { runCommand } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

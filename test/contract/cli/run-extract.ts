@@ -1,7 +1,7 @@
 /** Runs `orchestrator extract` in this process and captures its output. */
 import { extractCommand } from '../../../orchestrator/cli/commands/extract.ts';
 import type { ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
-import type { TrialReport } from '../../../orchestrator/cli/trial/trial-report.ts';
+import type { TrialReport } from '../../../orchestrator/app/trial/trial-report.ts';
 
 export interface Run {
   exitCode: number;

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { takeLock } from '../../../orchestrator/cli/run-lock.ts';
+import { takeLock } from '../../../orchestrator/app/run/run-lock.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { toAppError } from '../../../orchestrator/db/database-errors.ts';

@@ -1,9 +1,9 @@
 /** A run's folders that cannot be made, on the real file system. No missing rights: root would not notice those. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
-import { withUnknownBucket } from '../../../orchestrator/cli/run-bucket.ts';
-import { makeStateFolder, whyUnwritable } from '../../../orchestrator/cli/state-folder.ts';
+import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
+import { withUnknownBucket } from '../../../orchestrator/app/cloud/run-bucket.ts';
+import { makeStateFolder, whyUnwritable } from '../../../orchestrator/app/run/state-folder.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { freshPrices } from '../../../orchestrator/cli/fresh-prices.ts';
+import { freshPrices } from '../../../orchestrator/app/plan/fresh-prices.ts';
 import { hourlyPrice, PRICES_OF, servicePrices } from '../../../orchestrator/plan/price-table.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { recognizeEndpoint } from '../../../orchestrator/cli/recognize-endpoint.ts';
+import { recognizeEndpoint } from '../../../orchestrator/app/cloud/recognize-endpoint.ts';
 import { probeEndpoint } from '../../../orchestrator/cloud/probe.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';

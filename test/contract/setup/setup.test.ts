@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { setupValues } from '../../../orchestrator/cli/setup/values.ts';
-import type { SetupFlags } from '../../../orchestrator/cli/setup/values.ts';
-import { awsCliText } from '../../../orchestrator/cli/setup/aws-cli.ts';
-import { terraformText } from '../../../orchestrator/cli/setup/terraform.ts';
+import { setupValues } from '../../../orchestrator/app/setup/values.ts';
+import type { SetupFlags } from '../../../orchestrator/app/setup/values.ts';
+import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
+import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
 import { installDebianPackage } from '../../support/debian-package.ts';
 import { findProgram } from '../../support/find-program.ts';
 import type { MotoServer } from '../../support/endpoints/moto-server.ts';

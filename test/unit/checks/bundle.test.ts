@@ -1,9 +1,9 @@
 /** The check of the bundle that instances fetch: it passes only where the run can get the bundle. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bundle } from '../../../orchestrator/cli/checks/run.ts';
-import type { CheckContext } from '../../../orchestrator/cli/checks/check.ts';
-import { nodeToFetch } from '../../../orchestrator/cli/checks/node-for-instances.ts';
+import { bundle } from '../../../orchestrator/app/checks/run.ts';
+import type { CheckContext } from '../../../orchestrator/app/checks/check.ts';
+import { nodeToFetch } from '../../../orchestrator/app/checks/node-for-instances.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';

@@ -4,12 +4,12 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { SecurityGroup } from '../../../orchestrator/cloud/group-rules.ts';
 import type { RouteTable } from '../../../orchestrator/cloud/route-tables.ts';
 import { wayOut } from '../../../orchestrator/cloud/route-tables.ts';
-import { judgeBucket } from '../../../orchestrator/cli/checks/bucket.ts';
-import { judgeAddress, judgeDoor } from '../../../orchestrator/cli/checks/callback.ts';
-import type { Finding } from '../../../orchestrator/cli/checks/check.ts';
-import { keysEndEarly, judgeRights } from '../../../orchestrator/cli/checks/account.ts';
-import { isOlder } from '../../../orchestrator/cli/checks/machine.ts';
-import { judgeGroups, judgeSubnets } from '../../../orchestrator/cli/checks/network.ts';
+import { judgeBucket } from '../../../orchestrator/app/checks/bucket.ts';
+import { judgeAddress, judgeDoor } from '../../../orchestrator/app/checks/callback.ts';
+import type { Finding } from '../../../orchestrator/app/checks/check.ts';
+import { keysEndEarly, judgeRights } from '../../../orchestrator/app/checks/account.ts';
+import { isOlder } from '../../../orchestrator/app/checks/machine.ts';
+import { judgeGroups, judgeSubnets } from '../../../orchestrator/app/checks/network.ts';
 
 const levels = (findings: readonly Finding[]): string[] => findings.map((f) => f.level);
 const texts = (findings: readonly Finding[]): string => findings.map((f) => f.text).join('\n');

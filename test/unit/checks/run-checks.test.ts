@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { Check, CheckContext, Finding } from '../../../orchestrator/cli/checks/check.ts';
-import { failed, ok, warning } from '../../../orchestrator/cli/checks/check.ts';
-import { exitCodeOf, refusalOf } from '../../../orchestrator/cli/checks/refuse.ts';
-import { runChecks } from '../../../orchestrator/cli/checks/run-checks.ts';
+import type { Check, CheckContext, Finding } from '../../../orchestrator/app/checks/check.ts';
+import { failed, ok, warning } from '../../../orchestrator/app/checks/check.ts';
+import { exitCodeOf, refusalOf } from '../../../orchestrator/app/checks/refuse.ts';
+import { runChecks } from '../../../orchestrator/app/checks/run-checks.ts';
 
 const CONTEXT = {} as CheckContext;
 const check = (id: string, run: () => Promise<Finding[]>, more: Partial<Check> = {}): Check => ({

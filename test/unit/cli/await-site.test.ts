@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import { awaitSite } from '../../../orchestrator/cli/await-site.ts';
-import type { Config } from '../../../orchestrator/cli/config/load-config.ts';
+import { awaitSite } from '../../../orchestrator/app/plan/await-site.ts';
+import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { ALLOW_ALL, START_MS } from '../control/builders.ts';
 
 const MINUTE_MS = 60_000;

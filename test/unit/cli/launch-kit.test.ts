@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/cli/launch-template.ts';
+import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/app/cloud/launch-template.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { FlagValue } from '../../../orchestrator/cli/config/load-config.ts';
-import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
-import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../orchestrator/cli/templates.ts';
+import type { FlagValue } from '../../../orchestrator/app/config/load-config.ts';
+import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
+import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../orchestrator/app/templates.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../../orchestrator/cli/config/load-config.ts';
-import { configSchema } from '../../../orchestrator/cli/config/schema.ts';
-import type { ProductList } from '../../../orchestrator/cli/products.ts';
-import type { Target } from '../../../orchestrator/cli/target.ts';
-import { makePlan, refuseInfeasible } from '../../../orchestrator/cli/make-plan.ts';
-import { settingsOf } from '../../../orchestrator/cli/settings-of.ts';
-import { assumedTarget, chooseTarget } from '../../../orchestrator/cli/target.ts';
+import type { Config } from '../../../orchestrator/app/config/load-config.ts';
+import { configSchema } from '../../../orchestrator/app/config/schema.ts';
+import type { ProductList } from '../../../orchestrator/app/plan/products.ts';
+import type { Target } from '../../../orchestrator/app/plan/target.ts';
+import { makePlan, refuseInfeasible } from '../../../orchestrator/app/plan/make-plan.ts';
+import { settingsOf } from '../../../orchestrator/app/plan/settings-of.ts';
+import { assumedTarget, chooseTarget } from '../../../orchestrator/app/plan/target.ts';
 import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cache.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';

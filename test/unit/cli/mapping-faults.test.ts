@@ -1,6 +1,6 @@
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
 
 const faultsOf = (value: unknown): string[] =>
   readMapping(value).faults.map((f) => `${f.path.join('.')}: ${f.message}`);

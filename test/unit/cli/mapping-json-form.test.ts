@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
 
 const CSS = { type: 'css', parameters: { selector: 'p' } };

@@ -1,6 +1,6 @@
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
 
 /** The steps that this field is parsed into; throws when the field has faults. */

@@ -2,10 +2,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { mappingJsonSchema } from '../../../orchestrator/cli/config/mapping/json-schema.ts';
-import { readMapping } from '../../../orchestrator/cli/config/mapping/read-mapping.ts';
-import { readYaml } from '../../../orchestrator/cli/config/yaml-source.ts';
-import { MAPPING_TEMPLATE } from '../../../orchestrator/cli/templates.ts';
+import { mappingJsonSchema } from '../../../orchestrator/app/config/json-schema.ts';
+import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readYaml } from '../../../orchestrator/app/config/yaml-source.ts';
+import { MAPPING_TEMPLATE } from '../../../orchestrator/app/templates.ts';
 
 const EXAMPLES = new URL('../../../examples/mappings/', import.meta.url);
 const examples = readdirSync(EXAMPLES)

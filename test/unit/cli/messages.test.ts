@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { initCommand } from '../../../orchestrator/cli/commands/init.ts';
-import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { HELP_NOTES } from '../../../orchestrator/cli/program/help-notes.ts';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';

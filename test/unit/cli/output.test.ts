@@ -1,7 +1,7 @@
 /** Text from a site, an instance or AWS cannot control the terminal or imitate our own lines. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createOutput, printError, renderTable } from '../../../orchestrator/cli/output.ts';
-import { findingsOf } from '../../../orchestrator/cli/site-robots.ts';
+import { findingsOf } from '../../../orchestrator/app/plan/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 
 /** Clears the screen, sets the title (also with a C1 control), reverses text, returns to the start of the line. */

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { scheduleCommand } from '../../../orchestrator/cli/commands/schedule.ts';
-import { loadConfig } from '../../../orchestrator/cli/config/load-config.ts';
+import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { crontabLines } from '../../../orchestrator/cli/schedule/crontab.ts';
 import { systemdUnit, unitName } from '../../../orchestrator/cli/schedule/systemd-unit.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { architecturesWithBrowser } from '../../../orchestrator/cli/browser-boot.ts';
-import { judgeBrowser, judgeVolumes } from '../../../orchestrator/cli/checks/image.ts';
+import { architecturesWithBrowser } from '../../../orchestrator/app/plan/browser-boot.ts';
+import { judgeBrowser, judgeVolumes } from '../../../orchestrator/app/checks/image.ts';
 import type { ImageFacts } from '../../../orchestrator/cloud/image-facts.ts';
 
 const image = (name: string, ownerId: string, change: Partial<ImageFacts> = {}): ImageFacts => ({

@@ -8,7 +8,7 @@ import {
   refusalOf,
   removeImages,
   supersededImages,
-} from '../../../orchestrator/cli/image/prune-images.ts';
+} from '../../../orchestrator/app/image/prune-images.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

@@ -1,0 +1,177 @@
+/** Checks of the AWS account: credentials, endpoint, its clock, rights. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { Check, Finding } from './check.ts';
+import { failed, ok, warning, standing } from './check.ts';
+import { lacksRegion } from './lacks.ts';
+import { renderParts } from '../../cloud/probe.ts';
+import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
+import type { RightAnswer } from '../../cloud/right-probes.ts';
+import { probeEc2Rights, probeElbRights } from '../../cloud/right-probes.ts';
+
+export const credentials: Check = {
+  id: 'credentials',
+  title: 'credentials and account',
+  kinds: ['aws'],
+  lacks: lacksRegion,
+  beforeLaunch: true,
+  async run({ facts, environment, target, config }) {
+    const profile = environment.AWS_PROFILE;
+    try {
+      const { account, arn } = await facts.identity();
+      const by = profile === undefined ? '' : ` (profile ${profile})`;
+      const { deadline, grace } = config.values.run;
+      const ends = deadline === null ? null : keysEndEarly(environment, systemClock.now() + deadline + grace);
+      return [ok(`account ${account}, ${arn}${by}, region ${target.region}`), ...(ends ? [ends] : [])];
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
+      return [failed(error.code, error.message, remedyFor(error.message, profile))];
+    }
+  },
+};
+
+/**
+ * A warning when keys in the environment expire before the run ends. Only those: roles, sessions and files are
+ * refreshed.
+ * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
+ */
+export function keysEndEarly(
+  environment: Readonly<Record<string, string | undefined>>,
+  untilMs: number,
+): Finding | null {
+  if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
+  const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');
+  if (Number.isNaN(endsMs) || endsMs >= untilMs) return null;
+  return warning(
+    `the keys in the environment end at ${new Date(endsMs).toISOString()}, before deadline and grace of a run that began now (${new Date(untilMs).toISOString()})`,
+    'A process cannot get new keys through its environment: use a profile or an instance role, or keys that last longer',
+  );
+}
+
+/** @param message of the refused call, with the error code of AWS or the SDK in it */
+function remedyFor(message: string, profile: string | undefined): string {
+  const whose = profile === undefined ? '' : ` --profile ${profile}`;
+  const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;
+  const other = profile === undefined ? 'name a profile in AWS_PROFILE' : 'correct AWS_PROFILE';
+  if (/RequestTimeTooSkewed|SignatureDoesNotMatch|RequestExpired/.test(message))
+    return 'Check "clock of this machine" first; else check the secret key: aws sts get-caller-identity';
+  if (/expired|TokenProvider|sso session/i.test(message))
+    return `The session is over: ${logIn}, then run the command again; keys in AWS_SESSION_TOKEN and ~/.aws/credentials take precedence over a new session`;
+  if (/CredentialsProvider|MissingAuthenticationToken/.test(message))
+    return `There are no credentials here: ${logIn}, ${other}, or give this machine an instance role`;
+  return `Check the credentials that the AWS SDK finds here (aws sts get-caller-identity): ${logIn}, or ${other}`;
+}
+
+export const endpoint: Check = {
+  id: 'endpoint',
+  title: 'endpoint of the dry run',
+  kinds: ['dry'],
+  needs: ['settings'],
+  limitMs: 15_000,
+  async run({ target }) {
+    const { profile } = await recognizeEndpoint(target);
+    if (profile === null) return [ok('none: EC2, ELBv2 and S3 are played by a sandbox that the run starts')];
+    return renderParts(profile).map((text) => ok(text));
+  },
+};
+
+/** AWS refuses requests that are five minutes off; our boot deadlines and tokens suffer long before. */
+const TOO_FAR_MS = 60_000;
+const NOTED_MS = 5_000;
+
+export const endpointClock: Check = {
+  id: 'clock',
+  title: 'clock of this machine',
+  kinds: ['aws'],
+  // Does not need the credentials check: a wrong clock is one reason for AWS to refuse them.
+  lacks: lacksRegion,
+  beforeLaunch: true,
+  async run({ facts }) {
+    const skewMs = await facts.skewMs();
+    if (skewMs === null) return [warning('the endpoint does not say what time it is')];
+    const seconds = Math.round(Math.abs(skewMs) / 1_000);
+    const text = `${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} the endpoint's`;
+    const remedy = 'Keep time by NTP: timedatectl set-ntp true, or chrony';
+    if (Math.abs(skewMs) > TOO_FAR_MS) return [failed('platform', text, remedy)];
+    return [Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint')];
+  },
+};
+
+export const ec2Rights: Check = {
+  id: 'ec2-rights',
+  title: 'EC2 rights',
+  kinds: ['aws'],
+  needs: ['credentials', 'image'],
+  after: ['subnets'],
+  beforeLaunch: true,
+  limitMs: 15_000,
+  async run({ aws, config, facts }) {
+    if (!(await facts.isFaithful()))
+      return [
+        warning(
+          'not checked: an endpoint that is not AWS may execute a DryRun call',
+          'orchestrator run --dry-run shows whether it works there',
+        ),
+      ];
+    const [launch, own, subnets] = await Promise.all([facts.launch(), facts.ownInstance(), facts.subnets()]);
+    const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
+    return judgeRights(await probeEc2Rights(aws!, launch, own, vpcId));
+  },
+};
+
+const POLICY = 'userdata/iam/controller.json has the policy; orchestrator setup fills it in';
+
+/** One line for all allowed actions, and one for each that is denied or not proved. */
+export function judgeRights(answers: readonly RightAnswer[]): Finding[] {
+  const allowed = answers.filter((a) => a.verdict === 'allowed' || a.verdict === 'pool').map((a) => a.action);
+  return [
+    ...(allowed.length > 0 ? [ok(`allowed: ${allowed.join(', ')}`)] : []),
+    ...answers.flatMap((answer) => judgeRight(answer)),
+  ];
+}
+
+function judgeRight({ action, verdict, message }: RightAnswer): Finding[] {
+  switch (verdict) {
+    case 'allowed':
+      return [];
+    case 'pool':
+      return [warning(`${action} is allowed, but there is no room for it now: ${message}`)];
+    case 'denied':
+      // A launch can be refused for each of three rights, and EC2 names the right only in an encoded message.
+      if (action === 'ec2:RunInstances')
+        return [
+          failed(
+            'aws-denied',
+            `ec2:RunInstances is refused: ${message}`,
+            `Allow ec2:RunInstances, ec2:CreateTags at launch, and iam:PassRole for the instance role. ${POLICY}`,
+          ),
+        ];
+      return [failed('aws-denied', `${action} is refused: ${message}`, `Allow ${action}. ${POLICY}`)];
+    case 'unproved':
+      return [
+        standing(
+          `${action} is allowed by an instance's tag, and none of our instances exists to test it on`,
+          'npm run canary proves it with two small instances',
+        ),
+      ];
+    case 'wrong':
+      return [failed('aws-invalid', `${action}: ${message}`, 'Correct the setting of aws that the message names')];
+    case 'missing':
+      return [warning(`this endpoint has no ${action.split(':')[1]}`)];
+    case 'failed':
+      return [failed('aws-failed', `${action}: ${message}`, 'Run the command again')];
+  }
+}
+
+export const elbRights: Check = {
+  id: 'elb-rights',
+  title: 'load balancer rights',
+  kinds: ['aws'],
+  needs: ['credentials'],
+  beforeLaunch: true,
+  async run({ aws }) {
+    const findings = judgeRights(await probeElbRights(aws!));
+    const changing = 'the rights to make, fill and remove a balancer cannot be checked without making one';
+    return [...findings, standing(changing, 'npm run canary makes one and removes it')];
+  },
+};

@@ -1,0 +1,113 @@
+/**
+ * The checks that `run` and `retry` make before anything is launched: the same as doctor's, with all failures reported
+ * at once.
+ */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { Database } from '../../db/connect.ts';
+import type { Plan } from '../../plan/plan.ts';
+import { awsOptions } from '../cloud/cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import type { ProductList } from '../plan/products.ts';
+import type { Target } from '../plan/target.ts';
+import { ALL_CHECKS } from './all-checks.ts';
+import type { Check, CheckContext } from './check.ts';
+import type { FactsOptions } from './facts.ts';
+import { createFacts } from './facts.ts';
+import { refusalOf } from './refuse.ts';
+import type { CheckResult } from './run-checks.ts';
+import { runChecks } from './run-checks.ts';
+
+export interface BeforeLaunch {
+  config: Config;
+  target: Target;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
+const PATIENCE_OF_A_RUN = 3;
+
+/**
+ * Throws one AppError with everything that blocks this launch. Resolves with the warnings of the checks, as lines: the
+ * run can start, but the user should know them.
+ */
+export async function checkBeforeLaunch(
+  options: BeforeLaunch & { database: Database; plan: Plan; products: ProductList },
+): Promise<string[]> {
+  const { database, plan, products } = options;
+  const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true);
+  // A run without products launches nothing, so nothing at AWS can block it.
+  const wanted = products.ids.length === 0 ? checks.filter((check) => check.id === 'plan') : checks;
+  const results = await look(wanted, options, { database, plan, products });
+  const refusal = refusalOf(results);
+  if (refusal !== null) throw refusal;
+  return warningsOf(results);
+}
+
+/** Exit codes caused by settings, database, site or AWS during a run's preparation; the checks explain no others. */
+const MENDABLE: readonly ExitCode[] = [EXIT.config, EXIT.infeasible, EXIT.capacity, EXIT.budget];
+
+/**
+ * An error that stopped a run before its checks, combined with everything else that blocks it, so that the user can fix
+ * all of it at once. `known` is what had been found out by then; `isQuery` is false when the products are not those of
+ * products.query.
+ */
+export async function withOtherFailures(
+  error: unknown,
+  options: BeforeLaunch & { isQuery: boolean },
+  known: NonNullable<FactsOptions['known']> = {},
+): Promise<unknown> {
+  if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) return error;
+  const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true || check.alongside === true);
+  // A database that has just not answered in time is not waited for again.
+  const pointless =
+    error.code === 'database-unreachable' ? 'database' : hasProducts(options, known) ? null : 'products';
+  const wanted = checks.filter((check) => pointless === null || !standsOn(check, pointless));
+  return refusalOf(await look(wanted, options, known), error) ?? error;
+}
+
+/** If the products come from elsewhere, the query would report on other products. */
+const hasProducts = ({ isQuery }: { isQuery: boolean }, known: NonNullable<FactsOptions['known']>): boolean =>
+  isQuery || known.products !== undefined;
+
+const checksFor = ({ dryRun }: Target): Check[] =>
+  ALL_CHECKS.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
+
+const standsOn = (check: Check, id: string): boolean =>
+  check.id === id ||
+  (check.needs ?? []).some((needed) => ALL_CHECKS.some((other) => other.id === needed && standsOn(other, id)));
+
+async function look(
+  checks: readonly Check[],
+  { config, target, environment }: BeforeLaunch,
+  known: NonNullable<FactsOptions['known']>,
+): Promise<CheckResult[]> {
+  const context = openContext({ config, target, environment, known });
+  try {
+    return await runChecks(checks, context, { clock: systemClock, patience: PATIENCE_OF_A_RUN });
+  } finally {
+    await context.facts.close();
+  }
+}
+
+/** Without skipped checks, such as the plan's, and without warnings that hold for every run. */
+const warningsOf = (results: readonly CheckResult[]): string[] =>
+  results
+    .filter(({ isSkipped }) => isSkipped !== true)
+    .flatMap(({ check, findings }) =>
+      findings.flatMap((f) => (f.level === 'warning' && f.standing !== true ? [`${check.title}: ${f.text}`] : [])),
+    );
+
+/** Few, short attempts: a person waits, and a failed check can be repeated. */
+const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
+
+/** For `known` see FactsOptions. The caller must close the facts. */
+export function openContext(options: BeforeLaunch & Pick<FactsOptions, 'known'>): CheckContext {
+  const { config, target, environment, known } = options;
+  const isUnborn = target.dryRun && target.endpoint === null;
+  const aws = isUnborn ? null : { ...awsOptions(target, target.dryRun), ...PATIENCE };
+  const facts = createFacts({ config, target, environment, aws, ...(known ? { known } : {}) });
+  return { config, target, environment, aws, facts };
+}

@@ -1,0 +1,74 @@
+/**
+ * What a check before a run is: one question about the environment; the answer is a few lines, each with its remedy.
+ */
+import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
+import type { AwsOptions } from '../../cloud/sdk-clients.ts';
+import type { Config } from '../config/load-config.ts';
+import type { Target } from '../plan/target.ts';
+import type { Facts } from './facts.ts';
+
+/**
+ * ok       as a run needs it
+ * warning  a run can start; the problem may cost time, money or results, or the check could not be made
+ * failed   a run would be refused, or would go wrong
+ */
+export type Finding =
+  | { level: 'ok'; text: string }
+  /** `standing`: true for every configuration, so that runs do not repeat it each time. */
+  | { level: 'warning'; text: string; remedy?: string | undefined; standing?: true }
+  /** `code` determines the exit code; `error` is the original, if there is one. */
+  | { level: 'failed'; text: string; remedy?: string | undefined; code: ErrorCode; error?: AppError };
+
+/** Which runs a check is for: `aws` for paid runs, `dry` for dry runs. */
+type RunKind = 'aws' | 'dry';
+
+export interface Check {
+  id: string;
+  /** What is checked, in a few words. */
+  title: string;
+  kinds: readonly RunKind[];
+  /** Checks whose failure makes this one pointless; it then names them instead of repeating their failures. */
+  needs?: readonly string[];
+  /** Checks that must answer first, even with a failure: this one is skipped only if they have no answer. */
+  after?: readonly string[];
+  /** The setting whose absence leaves nothing to check; null when the check can be made. */
+  lacks?(context: CheckContext): string | null;
+  /** True for checks that `run` and `retry` make too, before anything is launched. */
+  beforeLaunch?: boolean;
+  /**
+   * True for checks of what would stop `run` and `retry` anyway: made after another failure, so that all failures are
+   * reported at once.
+   */
+  alongside?: boolean;
+  /** Time limit; default 10 s. */
+  limitMs?: number;
+  /** True when a slow answer is normal, as with a large product list. */
+  isSlow?: boolean;
+  /** Any error it throws becomes a failure with the error's message and hint. */
+  run(context: CheckContext): Promise<Finding[]>;
+}
+
+export interface CheckContext {
+  config: Config;
+  target: Target;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
+  aws: AwsOptions | null;
+  /** Facts shared by the checks; each is found out once. */
+  facts: Facts;
+}
+
+export const ok = (text: string): Finding => ({ level: 'ok', text });
+export const warning = (text: string, remedy?: string): Finding => ({ level: 'warning', text, remedy });
+export const standing = (text: string, remedy?: string): Finding => ({
+  level: 'warning',
+  text,
+  remedy,
+  standing: true,
+});
+export const failed = (code: ErrorCode, text: string, remedy?: string): Finding => ({
+  level: 'failed',
+  code,
+  text,
+  remedy,
+});

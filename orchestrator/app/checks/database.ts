@@ -1,0 +1,159 @@
+/** Checks of the database: connection, rights, schema, products, result table, other runs. */
+import { readServerFacts } from '../../db/server-facts.ts';
+import type { Check, Finding } from './check.ts';
+import { ok, warning, failed } from './check.ts';
+import { checkRights } from '../../db/rights.ts';
+import { isMigrated } from '../../db/migrate.ts';
+import { refusalOfList } from '../plan/make-plan.ts';
+import { findingOf } from './run-checks.ts';
+import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
+import { checkResultRights } from '../../db/result-rights.ts';
+import { checkResultTable } from '../../db/result-table.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { isUnfinished } from '../run/find-run.ts';
+import { lookAtHolder } from '../run/run-lock.ts';
+
+/** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
+const SKEW_MS = 5_000;
+
+export const database: Check = {
+  id: 'database',
+  title: 'database',
+  kinds: ['aws', 'dry'],
+  alongside: true,
+  limitMs: 15_000,
+  async run({ facts }) {
+    const db = await facts.database();
+    const server = await readServerFacts(db);
+    const zone =
+      server.timeZone === null ? '' : `, its own time zone ${server.timeZone} (every session of ours uses UTC)`;
+    const skew = server.skewMs === null ? 0 : Math.abs(server.skewMs);
+    return [
+      ok(`${db.label}: ${server.version}${zone}`),
+      ...(skew > SKEW_MS
+        ? [
+            warning(
+              `the clock of the database server is ${Math.round(skew / 1_000)} s off ours`,
+              'Have both machines keep time by NTP (timedatectl set-ntp true)',
+            ),
+          ]
+        : []),
+    ];
+  },
+};
+
+export const databaseRights: Check = {
+  id: 'database-rights',
+  title: 'rights of the database user',
+  kinds: ['aws', 'dry'],
+  alongside: true,
+  needs: ['database'],
+  async run({ facts }) {
+    await checkRights(await facts.database());
+    return [ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tested on a table of our own')];
+  },
+};
+
+export const schema: Check = {
+  id: 'schema',
+  title: 'crawlfleet tables',
+  kinds: ['aws', 'dry'],
+  needs: ['database'],
+  async run({ facts }) {
+    // Throws if the tables are newer than this program.
+    const isCurrent = await isMigrated(await facts.database());
+    return [ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them')];
+  },
+};
+
+export const products: Check = {
+  id: 'products',
+  title: 'products',
+  kinds: ['aws', 'dry'],
+  alongside: true,
+  needs: ['database'],
+  limitMs: 20_000,
+  isSlow: true,
+  async run({ facts }) {
+    const { ids, duplicates, list } = await facts.products();
+    const refusal = refusalOfList(list);
+    if (refusal !== null) return [findingOf(refusal)];
+    if (ids.length === 0)
+      return [warning('products.query yields no product: a run would have nothing to do', 'Check products.query')];
+    const count = `${ids.length.toLocaleString('en')} ${ids.length === 1 ? 'product' : 'products'}`;
+    if (duplicates === 0) return [ok(count)];
+    return [
+      warning(
+        `${count}; ${duplicates} IDs are listed more than once and are crawled once`,
+        'Add DISTINCT to products.query',
+      ),
+    ];
+  },
+};
+
+export const results: Check = {
+  id: 'results',
+  title: 'result table',
+  kinds: ['aws', 'dry'],
+  alongside: true,
+  needs: ['database', 'products'],
+  limitMs: 20_000,
+  isSlow: true,
+  async run({ config, facts }) {
+    const { table } = config.values.results;
+    const [db, { ids }] = await Promise.all([facts.database(), facts.products()]);
+    const faults: Finding[] = [];
+    const keep = (error: unknown): null => {
+      faults.push(findingOf(error));
+      return null;
+    };
+    // A table that does not fit and missing rights are reported together.
+    const found = await checkResultTable(db, table, config.mapping, ids).catch(keep);
+    await checkResultRights(db, table, config.mapping).catch(keep);
+    if (faults.length > 0) return faults;
+    const open = await noRoomForNumbers(db, table, config.mapping);
+    return [
+      ...open.map((text) => warning(text)),
+      ok(found?.exists === true ? `${table} is there and fits the mapping` : `${table} will be made by the first run`),
+    ];
+  },
+};
+
+const LOOKED_AT = 20;
+
+export const otherRun: Check = {
+  id: 'other-run',
+  title: 'other runs on this database',
+  kinds: ['aws', 'dry'],
+  needs: ['database', 'schema'],
+  async run({ facts }) {
+    const db = await facts.database();
+    if (!(await isMigrated(db))) return [ok('none: there has been no run with this version')];
+    const { runs } = createStores(db);
+    const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
+    if (state === 'alive') {
+      const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
+      return [failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch')];
+    }
+    const unfinished = (await runs.list(LOOKED_AT)).filter((run) => isUnfinished(run) && !isRebuilt(run));
+    const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);
+    if (ahead)
+      return [
+        failed(
+          'run-unfinished',
+          `run ${ahead.id} (${ahead.phase}) has lost its main server, and its deadline is ahead`,
+          `orchestrator resume ${ahead.id}, or orchestrator cancel ${ahead.id}`,
+        ),
+      ];
+    if (unfinished.length === 0) return [ok('none')];
+    return [
+      warning(
+        `run ${unfinished[0]!.id} is not tidied up: the next run ends it first`,
+        `orchestrator resume ${unfinished[0]!.id}`,
+      ),
+    ];
+  },
+};

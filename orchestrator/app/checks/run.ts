@@ -1,0 +1,146 @@
+/** Checks of the next run: plan, quota, prices, bundle, user data. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { refusalOfPlan } from '../plan/make-plan.ts';
+import type { Check } from './check.ts';
+import { ok, warning } from './check.ts';
+import { lacksRegion } from './lacks.ts';
+import { findingOf } from './run-checks.ts';
+import { PRICES_OF } from '../../plan/price-table.ts';
+import { pricesFor } from '../plan/preflight.ts';
+import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
+import { askRegistry } from '../../../userdata/npm-package.ts';
+import { buildProgram } from '../../../userdata/program.ts';
+import { nodeToFetch } from './node-for-instances.ts';
+import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { bundleKey } from '../../../shared/domain/keys.ts';
+import { checkUserData } from '../../control/launching/launch.ts';
+import { newRunKeys } from '../../control/start-run.ts';
+import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
+import { awsOptions } from '../cloud/cloud-access.ts';
+import { deadlineOf, ownerOf, settingsOf } from '../plan/settings-of.ts';
+import { VERSION } from '../version.ts';
+
+export const plan: Check = {
+  id: 'plan',
+  title: 'plan against deadline, quota and cost',
+  kinds: ['aws', 'dry'],
+  needs: ['products'],
+  // Quota and prices are the region's.
+  lacks: lacksRegion,
+  limitMs: 25_000,
+  isSlow: true,
+  beforeLaunch: true,
+  async run({ facts }) {
+    const found = await facts.plan();
+    const refusal = refusalOfPlan(found);
+    if (refusal !== null) return [findingOf(refusal)];
+    const quota = found.vcpuQuota === null ? 'the quota is not known' : `${found.vcpuQuota} are left in the quota`;
+    return [
+      ok(
+        `${found.instances} x ${found.instanceType} for ${found.products.toLocaleString('en')} products in ${formatDuration(found.deadlineMs)}; ${found.vcpus} vCPUs, ${quota}`,
+      ),
+    ];
+  },
+};
+
+export const quota: Check = {
+  id: 'quota',
+  title: 'vCPU quota',
+  kinds: ['aws'],
+  needs: ['credentials'],
+  async run({ target, facts }) {
+    const { quota: all, vcpus, inUse, code, source, note } = await facts.quota();
+    if (vcpus === null)
+      return [
+        warning(
+          note ?? `the vCPU quota ${code} is not known`,
+          `aws service-quotas get-service-quota --service-code ec2 --quota-code ${code} --region ${target.region}`,
+        ),
+      ];
+    if (source === 'aws.vcpu_quota') return [ok(`${vcpus} vCPUs, as aws.vcpu_quota says`)];
+    return [ok(`${code}: ${all} vCPUs${inUse === null || inUse === 0 ? '' : `, ${inUse} of them in use`}`)];
+  },
+};
+
+export const prices: Check = {
+  id: 'prices',
+  title: 'prices',
+  kinds: ['aws', 'dry'],
+  isSlow: true,
+  async run({ config, target }) {
+    const { list, warnings } = await pricesFor(config, target);
+    const remedy = "Allow pricing:GetProducts, or compare the plan's prices with aws.amazon.com/ec2/pricing";
+    if (warnings.length > 0) return warnings.map((text) => warning(text, remedy));
+    return [ok(list === null ? `those shipped with this version, of ${PRICES_OF}` : `AWS's own, of ${list.of}`)];
+  },
+};
+
+export const bundle: Check = {
+  id: 'bundle',
+  title: 'program of the instances',
+  kinds: ['aws', 'dry'],
+  limitMs: 40_000,
+  isSlow: true,
+  async run(context) {
+    const { bytes, sha256 } = await buildProgram({ browser: context.config.values.site.render !== 'http' });
+    const made = ok(`${(bytes.length / 1_000_000).toFixed(1)} MB, SHA-256 ${sha256.slice(0, 12)}…`);
+    const platform = await nodeToFetch(context);
+    if (platform === null) return [made];
+    const { packageName, integrity } = NODE_RELEASES[platform];
+    // Throws `runtime-unavailable`, as the run would after its plan was accepted.
+    await askRegistry({ name: packageName, version: NODE_VERSION, integrity });
+    return [made, ok(`the first run fetches Node ${NODE_VERSION} for ${platform} with npm: 50 MB, once`)];
+  },
+};
+
+/** As long as a real hash; its digits do not matter. */
+const SHA256 = '0'.repeat(64);
+/** Stands for a bucket that is not set yet. */
+const NAMELESS = 'b'.repeat(40);
+/** Stands for the endpoint of a sandbox that is not started yet: as long as one can be. */
+const UNBORN = 'http://127.0.0.1:65535';
+
+export const userData: Check = {
+  id: 'user-data',
+  title: 'user data of the instances',
+  kinds: ['aws', 'dry'],
+  // Does not need the plan: what makes a plan infeasible does not affect the user data.
+  needs: ['credentials'],
+  beforeLaunch: true,
+  async run({ config, target, aws, facts }) {
+    const deadlineMs = deadlineOf(config);
+    const place = aws ?? awsOptions({ region: target.region, endpoint: UNBORN }, true);
+    const settings = {
+      // The plan may lengthen the interval by a digit or two; the check at the launch sees that.
+      ...settingsOf(config, target, { intervalMs: config.values.site.interval }, VERSION),
+      sandbox: null,
+      server: { callbackUrl: config.values.server.url ?? UNBORN, callbackListen: '' },
+    };
+    const startedAtMs = systemClock.now();
+    const run = {
+      // As long as a real one.
+      id: '20260101-000000-aaaa',
+      publicKey: newRunKeys().publicKey,
+      settings,
+      startedAtMs,
+      deadlineAtMs: startedAtMs + deadlineMs,
+    };
+    const template = {
+      owner: ownerOf(config),
+      imageId: '',
+      subnets: [],
+      securityGroupIds: [],
+      instanceTypes: [facts.instanceType()],
+      bundle: { key: bundleKey(SHA256), sha256: SHA256 },
+    };
+    const objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
+    try {
+      // Signs the URL of the bundle as a launch does: with a role's keys it is much longer.
+      await checkUserData(run, template, objects, systemClock);
+    } finally {
+      objects.close();
+    }
+    return [ok(`fits into the ${MAX_USER_DATA_BYTES.toLocaleString('en')} bytes that EC2 takes`)];
+  },
+};

@@ -1,0 +1,60 @@
+/** Makes the adapters for the target of a run: SDK clients with the right endpoint and credentials. */
+import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { createAwsAdapters, createStandInAdapters } from '../../cloud/aws-clients.ts';
+import { sharedKeys } from '../../cloud/credentials.ts';
+import type { AwsOptions } from '../../cloud/sdk-clients.ts';
+import type { Compute } from '../../cloud/compute.ts';
+import type { LoadBalancer } from '../../cloud/load-balancer.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+
+export interface CloudAccess {
+  compute: Compute;
+  balancers: LoadBalancer;
+  objects: ObjectStore;
+  close(): void;
+}
+
+export interface CloudOptions {
+  onTime?: (ms: number) => void;
+  /** Endpoint of the sandbox that provides the machines and the load balancer for `aws.endpoint`. */
+  standIn?: string;
+}
+
+/** Keys for an endpoint on this machine; they are valid nowhere else. */
+const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
+
+/** The adapters; makes no call and loads no SDK before their first use. */
+export function openCloud(
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  dryRun: boolean,
+  { onTime, standIn }: CloudOptions = {},
+): CloudAccess {
+  const options = { ...awsOptions(aws, dryRun), ...(onTime ? { onTime } : {}) };
+  const { compute, balancers, close } =
+    standIn === undefined
+      ? createAwsAdapters(options)
+      : createStandInAdapters(options, { ...options, endpoint: standIn });
+  const objects = openBucket(aws, dryRun);
+  return {
+    compute,
+    balancers,
+    objects,
+    close() {
+      objects.close();
+      close();
+    },
+  };
+}
+
+/** Endpoint and keys for the calls: a dry run never uses the user's own keys. */
+export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>, dryRun: boolean): AwsOptions {
+  return { region: aws.region, endpoint: aws.endpoint, credentials: dryRun ? LOCAL_CREDENTIALS : sharedKeys };
+}
+
+export function openBucket(
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  dryRun: boolean,
+): S3ObjectStore {
+  return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket: aws.bucket });
+}

@@ -1,0 +1,127 @@
+/**
+ * How a run is reached: security groups of instances and load balancer, the scheme of a new load balancer, or the
+ * user's own.
+ */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
+import { ROLE } from '../../cloud/compute.ts';
+import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
+import { SHARED_PORTS } from '../../cloud/load-balancer.ts';
+import type { OwnInterface } from '../../cloud/own-vpc.ts';
+import { metadataOptions, ownInterfaces } from '../../cloud/own-vpc.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+
+export interface LaunchNetwork {
+  /** Of the instances. */
+  securityGroupIds: string[];
+  balancer: {
+    /** ARN of the user's load balancer; null: the run makes one. */
+    existing: string | null;
+    scheme: BalancerScheme;
+    securityGroupIds: string[];
+  };
+  /** For the start-up lines: what was chosen and why. */
+  notes: string[];
+}
+
+type Cloud = { compute: Pick<Compute, 'securityGroups'>; balancers?: Pick<LoadBalancer, 'find'> };
+
+/** Queries the network interfaces of this machine; null in a dry run, whose fleet runs on it. */
+export type OwnNetwork = (() => Promise<OwnInterface[]>) | null;
+
+export const ownNetwork = (dryRun: boolean, environment: Readonly<Record<string, string | undefined>>): OwnNetwork =>
+  dryRun ? null : () => ownInterfaces(metadataOptions(environment));
+
+/**
+ * Resolves groups, scheme and load balancer. Throws before anything is launched when the user's load balancer cannot
+ * serve these subnets, and when it is unknown whether a new one can be internal.
+ */
+export async function launchNetwork(
+  cloud: Cloud,
+  aws: RunSettings['aws'],
+  subnets: readonly SubnetInfo[],
+  own: OwnNetwork,
+): Promise<LaunchNetwork> {
+  const { vpcId } = subnets[0]!;
+  const notes: string[] = [];
+  const instances = await instanceGroups(cloud.compute, aws, vpcId);
+  if (instances.isDefault && own !== null)
+    notes.push(
+      `No security group in ${vpcId} has the tag ${ROLE.key}=instance, so instances are in its default group: see orchestrator setup.`,
+    );
+  const existing = aws.loadBalancer ?? null;
+  if (existing !== null) {
+    const arn = await checkExisting(cloud, existing, subnets);
+    notes.push(
+      `The load balancer ${existing} is used: a listener from port ${SHARED_PORTS.first} on and a target group are added for the run and removed after it.`,
+    );
+    const balancer = { existing: arn, scheme: 'internal' as const, securityGroupIds: [] };
+    return { securityGroupIds: instances.ids, balancer, notes };
+  }
+  const balancers = await groupsOf(cloud.compute, [], 'balancer', vpcId);
+  const { scheme, why } = await schemeFor(aws, vpcId, own);
+  if (why !== null) notes.push(`The load balancer will be ${scheme}: ${why}.`);
+  // Without a group of its own the load balancer gets that of the instances: the default group lets its members reach
+  // each other.
+  const securityGroupIds = balancers.isDefault ? instances.ids : balancers.ids;
+  return { securityGroupIds: instances.ids, balancer: { existing: null, scheme, securityGroupIds }, notes };
+}
+
+/** The groups of the instances, whatever load balancer serves them. */
+export const instanceGroups = (
+  compute: Cloud['compute'],
+  aws: Pick<RunSettings['aws'], 'securityGroups'>,
+  vpcId: string,
+): Promise<{ ids: string[]; isDefault: boolean }> => groupsOf(compute, aws.securityGroups, 'instance', vpcId);
+
+/** The configured ones, else those with the role's tag, else the VPC's default group. */
+async function groupsOf(
+  compute: Cloud['compute'],
+  configured: readonly string[],
+  role: 'instance' | 'balancer',
+  vpcId: string,
+): Promise<{ ids: string[]; isDefault: boolean }> {
+  if (configured.length > 0) return { ids: await compute.securityGroups(configured, vpcId), isDefault: false };
+  try {
+    return { ids: await compute.securityGroups([`tag:${ROLE.key}=${role}`], vpcId), isDefault: false };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'aws-invalid') throw error;
+    return { ids: await compute.securityGroups([], vpcId), isDefault: true };
+  }
+}
+
+async function checkExisting(cloud: Cloud, existing: string, subnets: readonly SubnetInfo[]): Promise<string> {
+  const found = (await cloud.balancers?.find(existing)) ?? null;
+  const refuse = (message: string, hint: string): AppError =>
+    new AppError('aws-invalid', `aws.load_balancer: ${message}`, { hint });
+  const hint = 'Give the name or the ARN of an application load balancer in the VPC of the subnets, or leave it out.';
+  if (found === null) throw refuse(`ELBv2 does not know ${existing}`, hint);
+  if (found.type !== 'application') throw refuse(`${existing} is a ${found.type} load balancer`, hint);
+  const { vpcId } = subnets[0]!;
+  if (found.vpcId !== vpcId) throw refuse(`${existing} is in ${found.vpcId}, the subnets are in ${vpcId}`, hint);
+  const missing = [...new Set(subnets.map((s) => s.zone))].filter((zone) => !found.zones.includes(zone));
+  if (missing.length > 0)
+    throw refuse(
+      `${existing} is not enabled in ${missing.join(', ')}, where it would send nothing to instances`,
+      'Enable a subnet of each zone on it, or name in aws.subnets only subnets of its zones.',
+    );
+  return found.loadBalancerArn;
+}
+
+/** Internal if this machine is in the VPC of the fleet: then offers need not leave it. */
+async function schemeFor(
+  aws: RunSettings['aws'],
+  vpcId: string,
+  own: OwnNetwork,
+): Promise<{ scheme: BalancerScheme; why: string | null }> {
+  const wanted = aws.balancerScheme ?? 'auto';
+  if (wanted !== 'auto') return { scheme: wanted, why: 'aws.balancer_scheme says so' };
+  if (own === null) return { scheme: 'internal', why: null };
+  const vpcs = [...new Set((await own()).map((each) => each.vpcId))];
+  if (vpcs.includes(vpcId)) return { scheme: 'internal', why: `this machine is in ${vpcId}, too` };
+  const why =
+    vpcs.length === 0
+      ? 'this machine is no EC2 instance; where it reaches the VPC by a VPN, set aws.balancer_scheme: internal'
+      : `this machine is in ${vpcs.join(', ')}, the fleet in ${vpcId}; where the two are joined, set aws.balancer_scheme: internal`;
+  return { scheme: 'internet-facing', why };
+}

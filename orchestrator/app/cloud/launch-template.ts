@@ -1,0 +1,141 @@
+/** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
+import { fleetSubnets } from './fleet-subnets.ts';
+import { hostname } from 'node:os';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { bundleKey } from '../../../shared/domain/keys.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { parseUserData } from '../../../shared/wire/settings.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { buildBundle } from '../../../userdata/bundle.ts';
+import type { RuntimePlatform } from '../../../userdata/node-release.ts';
+import { packRuntime } from '../../../userdata/node-runtime.ts';
+import { toAppError } from '../../cloud/aws-errors.ts';
+import type { Compute } from '../../cloud/compute.ts';
+import type { LoadBalancer } from '../../cloud/load-balancer.ts';
+import type { LaunchTemplate } from '../../control/model/core.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { InstanceRecord } from '../../control/model/stores.ts';
+import type { Architecture } from '../../plan/instance-types.ts';
+import { architectureOf } from '../../plan/instance-types.ts';
+import type { OwnNetwork } from './launch-network.ts';
+import { launchNetwork } from './launch-network.ts';
+import type { Output } from '../../cli/output.ts';
+import { stateDirOf } from '../run/run-session.ts';
+
+export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'linux-x64', arm64: 'linux-arm64' };
+
+export interface BundleNeeds {
+  render: RunSettings['site']['render'];
+  /**
+   * On AWS, or what a paid run treats as AWS, the image need not have Node, so the bundle brings it; in dry runs
+   * instances are processes of this machine.
+   */
+  onAws: boolean;
+  /** The plan's choice: further types of a run must have its architecture. */
+  instanceType: string;
+  configFile: string;
+  output: Pick<Output, 'line'>;
+  /** Aborts the download of Node with `interrupted`. */
+  signal?: AbortSignal;
+}
+
+/**
+ * The bundle that instances of a run fetch. Throws `runtime-unavailable` when it needs a Node that is not available.
+ */
+export async function bundleFor(needs: BundleNeeds): Promise<Bundle> {
+  const { render, onAws, instanceType, configFile, output, signal } = needs;
+  const runtime = onAws
+    ? await packRuntime(PLATFORM_OF[architectureOf(instanceType)], {
+        cacheDir: stateDirOf(configFile).cache,
+        onProgress: (text) => output.line(text),
+        ...(signal === undefined ? {} : { signal }),
+      })
+    : null;
+  return buildBundle({ browser: render !== 'http', runtime });
+}
+
+/** Hashes of the bundles that the stored claims name; a claim with unreadable user data names none. */
+export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[]): string[] {
+  const hashes = instances.flatMap(({ request }) => {
+    try {
+      return [parseUserData(request.userData).bundle.sha256];
+    } catch {
+      return [];
+    }
+  });
+  return [...new Set(hashes)];
+}
+
+/**
+ * The bundle for further launches of a resumed run: built again, or, if Node for it is not available, the one that the
+ * newest of the stored claims names and the bucket has. Throws `runtime-unavailable` when there is neither.
+ */
+export async function bundleToGoOnWith(
+  make: () => Promise<Bundle>,
+  instances: readonly Pick<InstanceRecord, 'request'>[],
+  objects: ObjectStore,
+  onOlder: (text: string) => void,
+): Promise<KnownBundle> {
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'runtime-unavailable') throw error;
+    for (const sha256 of bundlesOf(instances).reverse()) {
+      if (!(await objects.exists(bundleKey(sha256)))) continue;
+      onOlder(`${error.message}; further instances get the bundle that the run began with`);
+      return { sha256 };
+    }
+    throw error;
+  }
+}
+
+/** A bundle known only by its hash is already in the bucket. */
+export type KnownBundle = Bundle | { sha256: string; open?: never };
+
+/**
+ * Puts the bundle into the bucket under its hash. Checks for it first: 50 MB need not be uploaded each night. Throws
+ * AppError.
+ */
+export async function putBundle(
+  objects: ObjectStore,
+  bundle: Bundle,
+  { bucket, endpoint }: Pick<RunSettings['aws'], 'bucket' | 'endpoint'>,
+): Promise<'created' | 'exists'> {
+  const key = bundleKey(bundle.sha256);
+  try {
+    if (await objects.exists(key)) return 'exists';
+    return await objects.putSourceIfAbsent(key, bundle, 'application/gzip');
+  } catch (error) {
+    throw toAppError(error, `putting the bundle into ${bucket}`, endpoint);
+  }
+}
+
+/**
+ * Puts the bundle into the bucket and resolves image, subnets, groups and types.
+ * @param plannedType the plan's choice; further allowed types of its architecture stand by for a pool without capacity
+ */
+export async function prepareLaunch(
+  cloud: { compute: Compute; objects: ObjectStore; balancers?: LoadBalancer },
+  aws: RunSettings['aws'],
+  plannedType: string,
+  bundle: KnownBundle,
+  render: RunSettings['site']['render'],
+  own: OwnNetwork,
+): Promise<LaunchTemplate> {
+  const architecture = architectureOf(plannedType);
+  const subnets = await fleetSubnets(cloud.compute, aws.subnets);
+  const [imageId, network] = await Promise.all([
+    cloud.compute.image(aws.image, architecture, render === 'http' ? 'http' : 'browser'),
+    launchNetwork(cloud, aws, subnets, own),
+    bundle.open === undefined ? null : putBundle(cloud.objects, bundle, aws),
+  ]);
+  const others = aws.instanceTypes.filter((t) => t !== plannedType && architectureOf(t) === architecture);
+  return {
+    owner: aws.owner ?? hostname(),
+    imageId,
+    subnets,
+    ...network,
+    instanceTypes: [plannedType, ...others],
+    bundle: { key: bundleKey(bundle.sha256), sha256: bundle.sha256 },
+  };
+}

@@ -1,0 +1,57 @@
+/** Faults of a mapping, each with its path in the user's file, so that the caller can add the line. */
+import type { z } from 'zod';
+import { plainIssue, unknownKey } from './issue-text.ts';
+
+export type Path = readonly (string | number)[];
+
+export interface MappingFault {
+  path: Path;
+  message: string;
+}
+
+/** Collects faults; `report` takes the path from the top of the mapping's file. */
+export class FaultList {
+  readonly all: MappingFault[] = [];
+
+  readonly report = (path: Path, message: string): void => {
+    // A price becomes two fields, and a fault of their selector would appear twice.
+    const isKnown = this.all.some((f) => f.message === message && f.path.join('\0') === path.join('\0'));
+    if (!isKnown) this.all.push({ path, message });
+  };
+
+  /** The value in the schema's shape, or null after reporting all its faults. */
+  read<T>(schema: z.ZodType<T>, value: unknown, path: Path): T | null {
+    const parsed = schema.safeParse(value, { error: plainIssue });
+    if (parsed.success) return parsed.data;
+    for (const issue of parsed.error.issues) this.#reportIssue(issue, path, value, knownKeys(schema));
+    return null;
+  }
+
+  #reportIssue(issue: z.core.$ZodIssue, path: Path, value: unknown, known: readonly string[]): void {
+    const at = [...path, ...issue.path.map((step) => (typeof step === 'symbol' ? String(step) : step))];
+    if (issue.code === 'unrecognized_keys') {
+      const keys = issue.path.length === 0 ? known : [];
+      for (const key of issue.keys) this.report([...at, key], unknownKey(key, keys));
+    } else {
+      this.report(at, valueAt(value, issue.path) === undefined ? 'missing' : issue.message);
+    }
+  }
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let current = value;
+  for (const step of path) {
+    if (typeof current !== 'object' || current === null) return undefined;
+    current = (current as Record<PropertyKey, unknown>)[step];
+  }
+  return current;
+}
+
+function knownKeys(schema: z.ZodType): string[] {
+  const shape = (schema as { shape?: Record<string, unknown> }).shape;
+  return shape ? Object.keys(shape) : [];
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

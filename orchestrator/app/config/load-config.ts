@@ -1,0 +1,219 @@
+/**
+ * Reads the configuration: flag > environment (FLEET_…) > file > default. Finds and lists all faults at once, each with
+ * its line; a run never starts with a faulty configuration.
+ */
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parse as parseYamlValue } from 'yaml';
+import { z } from 'zod';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Mapping } from '../../../shared/domain/mapping.ts';
+import type { ConfigValues } from './schema.ts';
+import { plainIssue, unknownKey } from './issue-text.ts';
+import { configSchema } from './schema.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
+import { findSiteFaults } from './site-faults.ts';
+import { describeUnreadable, readMappingFile } from './mapping-file.ts';
+import { readMapping } from './read-mapping.ts';
+import type { YamlSource } from './yaml-source.ts';
+import { readYaml } from './yaml-source.ts';
+
+export interface Config {
+  values: ConfigValues;
+  mapping: Mapping;
+  /** Absolute path of the file; relative paths in it are relative to its folder. */
+  file: string;
+}
+
+/** A value given on the command line, such as `--deadline 4h`. */
+export interface FlagValue {
+  path: readonly string[];
+  flag: string;
+  value: string | number;
+}
+
+/** Source of a value, for the text of a fault. */
+type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
+
+export function loadConfig(
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  flags: readonly FlagValue[] = [],
+): Config {
+  const file = resolve(path);
+  const source = readYaml(readText(file, path));
+  if (source.faults.length > 0) throw configError(path, source.faults);
+  if (source.value !== null && (typeof source.value !== 'object' || Array.isArray(source.value))) {
+    throw configError(path, ['line 1: must be a mapping with site, products and database']);
+  }
+
+  const tree = structuredClone(source.value ?? {}) as Record<string, unknown>;
+  const origins = new Map<string, Origin>();
+  const faults: string[] = [];
+  for (const { name, path: keys, value } of environmentValues(environment, faults)) {
+    put(tree, keys, value);
+    origins.set(keys.join('.'), { kind: 'environment', name });
+  }
+  for (const { flag, path: keys, value } of flags) {
+    put(tree, keys, value);
+    origins.set(keys.join('.'), { kind: 'flag', name: flag });
+  }
+
+  const parsed = configSchema.safeParse(tree, { error: plainIssue });
+  if (!parsed.success) faults.push(...parsed.error.issues.flatMap((issue) => describeIssue(issue, source, origins)));
+  const ownFaults = faults.length;
+  const mapping = loadMapping(tree, file, source, faults);
+  if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
+  faults.push(...findContradictions(parsed.data, source));
+  const siteFaults = findSiteFaults(parsed.data.site, mapping);
+  faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
+  if (faults.length > 0) throw configError(path, faults);
+  const { database } = parsed.data;
+  return { values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } }, mapping, file };
+}
+
+/** A relative SQLite path is relative to the folder of the configuration, like every path in it. */
+function resolveSqlite(url: string, folder: string): string {
+  const path = /^sqlite:(?!\/\/|:memory:)(.+)$/.exec(url)?.[1];
+  return path === undefined ? url : `sqlite:${resolve(folder, path)}`;
+}
+
+function readText(file: string, path: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(file);
+  } catch (error) {
+    throw new AppError('config-missing', `cannot read the configuration ${path}: ${describeError(error)}`, {
+      hint: 'Name it with --config, or write one with: orchestrator init',
+    });
+  }
+  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
+  throw new AppError('config-invalid', `${path} is not a text file in UTF-8, so it cannot be the configuration`, {
+    hint: 'Name the right file with --config.',
+  });
+}
+
+/** Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. */
+function environmentNames(): Map<string, string[]> {
+  const names = new Map<string, string[]>();
+  for (const [section, schema] of Object.entries(configSchema.shape)) {
+    for (const key of Object.keys(sectionShape(schema)))
+      names.set(`FLEET_${section}_${key}`.toUpperCase(), [section, key]);
+  }
+  return names;
+}
+
+/** The keys of a section, unwrapping defaults. */
+function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
+  let inner: unknown = schema;
+  while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
+    inner = inner.def.innerType;
+  return inner instanceof z.ZodObject ? inner.shape : {};
+}
+
+function environmentValues(
+  environment: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): { name: string; path: string[]; value: unknown }[] {
+  const names = environmentNames();
+  const values: { name: string; path: string[]; value: unknown }[] = [];
+  for (const [name, text] of Object.entries(environment)) {
+    if (!name.startsWith('FLEET_') || text === undefined) continue;
+    const path = names.get(name);
+    // A misspelt variable would silently run the crawl with another value.
+    if (!path) faults.push(`environment ${name}: no such setting`);
+    else values.push({ name, path, value: readEnvironmentText(text) });
+  }
+  return values;
+}
+
+/** Lists and numbers are parsed as YAML; everything else stays text. */
+function readEnvironmentText(text: string): unknown {
+  try {
+    return parseYamlValue(text);
+  } catch {
+    return text;
+  }
+}
+
+function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let node = tree;
+  for (const key of path.slice(0, -1)) {
+    const child = node[key];
+    if (typeof child === 'object' && child !== null) node = child as Record<string, unknown>;
+    else node = node[key] = {} as Record<string, unknown>;
+  }
+  node[path.at(-1)!] = value;
+}
+
+function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map<string, Origin>): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(issue.path);
+    return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: ${unknownKey(key, known)}`);
+  }
+  return [`${place(issue.path, source, origins)}: ${issue.message}`];
+}
+
+/** The keys that the configuration may have at this path. */
+function keysAt(path: readonly PropertyKey[]): string[] {
+  let schema: z.ZodType = configSchema;
+  for (const step of path) {
+    const child = sectionShape(schema)[String(step)];
+    if (!child) return [];
+    schema = child;
+  }
+  return Object.keys(sectionShape(schema));
+}
+
+function place(path: readonly PropertyKey[], source: YamlSource, origins: Map<string, Origin>): string {
+  const name = path.map(String).join('.');
+  const origin = origins.get(name);
+  if (origin?.kind === 'flag') return `flag ${origin.name}`;
+  if (origin?.kind === 'environment') return `environment ${origin.name}`;
+  return `line ${source.lineOf(path)}: ${name || 'file'}`;
+}
+
+function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSource, faults: string[]): Mapping {
+  const value = (tree.site as Record<string, unknown> | undefined)?.mapping;
+  if (value === undefined || value === null) return { pages: [] };
+  if (typeof value !== 'string') {
+    const read = readMapping(value);
+    faults.push(...read.faults.map((f) => `${place(['site', 'mapping', ...f.path], source, new Map())}: ${f.message}`));
+    return read.mapping;
+  }
+  try {
+    const read = readMappingFile(resolve(dirname(file), value), value);
+    faults.push(...read.faults);
+    return read.mapping;
+  } catch (error) {
+    faults.push(`${place(['site', 'mapping'], source, new Map())}: ${describeUnreadable(value, error)}`);
+    return { pages: [] };
+  }
+}
+
+/** Faults that no single value shows. */
+function findContradictions({ run }: ConfigValues, source: YamlSource): string[] {
+  if (run.min_instances <= run.max_instances) return [];
+  return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
+}
+
+/** More would scroll the first ones off the screen. */
+const MAX_FAULTS = 50;
+const MAX_FAULT_CHARS = 1_000;
+
+/** `mappingFaults`: how many of the faults are about the mapping, which has its own docs page. */
+function configError(path: string, faults: readonly string[], mappingFaults = 0): AppError {
+  const unique = [...new Set(faults)];
+  const lines = unique.slice(0, MAX_FAULTS).map((fault) => `  ${plain(fault, MAX_FAULT_CHARS)}`);
+  if (unique.length > MAX_FAULTS) lines.push(`  and ${unique.length - MAX_FAULTS} more`);
+  const pages = [
+    ...(mappingFaults < faults.length ? ['keys: docs/configuration.md'] : []),
+    ...(mappingFaults > 0 ? ['the mapping: docs/mapping.md'] : []),
+  ];
+  const what = mappingFaults === faults.length && mappingFaults > 0 ? `the mapping of ${path}` : path;
+  const count = unique.length === 1 ? 'a fault' : `${unique.length} faults`;
+  return new AppError('config-invalid', `${what} has ${count}:\n${lines.join('\n')}`, {
+    hint: `Described in ${pages.join('; ')}`,
+  });
+}

@@ -1,0 +1,102 @@
+/**
+ * `orchestrator image --prune`: which of the images that the command has made are no longer needed, and their removal.
+ */
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { ImageCloud } from '../../cloud/image-cloud.ts';
+import type { OwnImage } from '../../cloud/image-lookup.ts';
+import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
+import { hasLeftovers, isUnfinished } from '../run/find-run.ts';
+
+/** Number of newest runs checked; an unfinished run is never far back. */
+const LOOKED_AT = 50;
+
+export interface Needed {
+  /**
+   * Only images of this owner are removed: others belong to other main servers' runs, and the policy does not cover
+   * them.
+   */
+  owner: string;
+  /** `aws.image`, and the images of unfinished runs. */
+  ids: ReadonlySet<string>;
+}
+
+/**
+ * All but the newest that can be launched, per architecture. Images that are still being made stay, and so do needed
+ * ones.
+ */
+export function supersededImages(newestFirst: readonly OwnImage[], { owner, ids }: Needed): OwnImage[] {
+  const kept = new Set<string>();
+  return newestFirst.filter((image) => {
+    const { id, architecture, state } = image;
+    if (state === 'pending') return false;
+    const isNewest = state === 'available' && !kept.has(architecture);
+    if (isNewest) kept.add(architecture);
+    return !isNewest && image.owner === owner && !ids.has(id);
+  });
+}
+
+/** Images that stay although a newer one exists, each with the reason. */
+export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Needed): { id: string; why: string }[] {
+  const old = supersededImages(
+    newestFirst.map((image) => ({ ...image, owner })),
+    { owner, ids: new Set() },
+  );
+  const real = new Map(newestFirst.map((image) => [image.id, image]));
+  return old.flatMap(({ id }) => {
+    if (ids.has(id)) return { id, why: 'aws.image or a run that has not ended names it' };
+    const whose = real.get(id)!.owner;
+    if (whose === owner) return [];
+    return { id, why: whose === null ? 'it has no tag crawlfleet:owner' : `it belongs to the owner ${whose}` };
+  });
+}
+
+/** Images from which unfinished runs launch their replacements: those they pin, and those their claims name. */
+export async function imagesInUse(
+  runs: Pick<RunStore, 'list'>,
+  fleet: Pick<FleetStore, 'instances'>,
+): Promise<string[]> {
+  const ids = new Set<string>();
+  for (const run of await runs.list(LOOKED_AT)) {
+    if (!(await mayLaunch(run, fleet))) continue;
+    if (run.settings.aws.image !== null) ids.add(run.settings.aws.image);
+    for (const { request } of await fleet.instances(run.id)) ids.add(request.imageId);
+  }
+  return [...ids];
+}
+
+const mayLaunch = async (run: RunRecord, fleet: Pick<FleetStore, 'instances'>): Promise<boolean> =>
+  isUnfinished(run) || (await hasLeftovers(fleet, run));
+
+export interface Pruned {
+  removed: string[];
+  refused: { id: string; why: string }[];
+}
+
+/** Removes one after another; reports a refusal and continues with the others. */
+export async function removeImages(
+  cloud: Pick<ImageCloud, 'removeImage'>,
+  images: readonly OwnImage[],
+  line: (text: string) => void,
+): Promise<Pruned> {
+  const pruned: Pruned = { removed: [], refused: [] };
+  for (const image of images) {
+    try {
+      await cloud.removeImage(image);
+      pruned.removed.push(image.id);
+      line(`removed ${image.id}`);
+    } catch (error) {
+      const why = describeError(error);
+      pruned.refused.push({ id: image.id, why });
+      line(`! ${image.id} could not be removed: ${why}`);
+    }
+  }
+  return pruned;
+}
+
+/** The command's error when some could not be removed; null when all were. */
+export function refusalOf({ refused }: Pruned): AppError | null {
+  if (refused.length === 0) return null;
+  return new AppError('aws-failed', `${refused.map(({ id }) => id).join(', ')} could not be removed`, {
+    hint: 'It takes the rights of orchestrator setup --image, which cover images and snapshots with our owner in the tag crawlfleet:owner.',
+  });
+}

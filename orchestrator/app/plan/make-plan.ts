@@ -1,0 +1,156 @@
+/** From the configuration to a plan: everything that can be known, and refused, before anything is launched. */
+import { seededRandom } from '../../../shared/adapters/random.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { Quota } from '../../cloud/quota-api.ts';
+import type { ListFaults } from '../../control/results/product-list.ts';
+import { intervalUnder } from '../../control/observe/robots-cache.ts';
+import type { BrowserBoot } from '../../plan/defaults.ts';
+import { defaultsFor } from '../../plan/defaults.ts';
+import { balancerAddresses } from '../../control/model/run-settings.ts';
+import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
+import { planRun } from '../../plan/plan-run.ts';
+import type { Plan, QuotaFacts } from '../../plan/plan.ts';
+import { rotationFault, shortestRotationMs } from '../../plan/address-rotation.ts';
+import { INSTALLED_AT_BOOT } from './browser-boot.ts';
+import type { Config } from '../config/load-config.ts';
+import type { FreshPrices } from './fresh-prices.ts';
+import type { ProductList } from './products.ts';
+import { deadlineOf } from './settings-of.ts';
+import { findingsOf } from './site-robots.ts';
+import type { Target } from './target.ts';
+import { WHO_TO_SAY, hasLink } from './user-agent.ts';
+
+/**
+ * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
+ * infeasible: no deadline or fleet would help.
+ */
+export function makePlan(
+  config: Config,
+  target: Target,
+  products: ProductList,
+  robots: RobotsPolicy,
+  prices: FreshPrices = SHIPPED_PRICES,
+  quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota> = { vcpus: config.values.aws.vcpu_quota, note: null },
+  browser: BrowserBoot = 'ready',
+): Plan {
+  const { site, run, aws } = config.values;
+  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
+  refuseShortRotation(config, target, browser);
+  const plan = planRun(
+    {
+      products: products.ids.length,
+      deadlineMs: deadlineOf(config),
+      intervalMs: intervalUnder(robots, site.interval),
+      pagesEach: site.pages_per_product,
+      memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
+      maxRatePerSecond: site.max_rate,
+      ...defaultsFor(target.kind, browser),
+      ...(aws.load_balancer !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
+      ownBalancer: aws.load_balancer !== null,
+      balancerAddresses: balancerAddresses({
+        loadBalancer: aws.load_balancer,
+        balancerScheme: aws.balancer_scheme,
+        subnets: aws.subnets,
+      }),
+      browser: site.render !== 'http',
+      minInstances: run.min_instances,
+      maxInstances: run.max_instances,
+      maxCost: run.max_cost,
+      vcpuQuota: quota.vcpus,
+      quota: quotaFacts(quota),
+      graceMs: run.grace,
+      recycleEveryMs: aws.recycle_every,
+      region: target.region,
+      prices: prices.list,
+      instanceTypes: aws.instance_types,
+    },
+    // A fixed seed: the same input gives the same plan, today and tomorrow.
+    seededRandom(1),
+  );
+  const noted = quota.note === null ? [] : [quota.note];
+  const warnings = [
+    ...plan.warnings,
+    ...prices.warnings,
+    ...noted,
+    ...(browser === 'installed' ? [INSTALLED_AT_BOOT] : []),
+    ...findings.warnings,
+    ...warningsOf(config, products),
+  ];
+  if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
+  const remedies = ['other products, or permission from the site; site.robots: ignore only with that permission'];
+  return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+}
+
+/** A list that is too short blocks a plan that would fit; beside another verdict it is one more fault. */
+function withList(plan: Plan, list: ProductList['list']): Plan {
+  const { faults, remedies } = list ?? { faults: [], remedies: [] };
+  if (faults.length === 0) return plan;
+  if (plan.verdict !== 'feasible') return { ...plan, faults: [...plan.faults, ...faults] };
+  return { ...plan, verdict: 'too-few-products', faults, remedies: [remedies.join(' and ')] };
+}
+
+/** The quota facts for a refusal, in addition to what a run may use; null when they were not queried. */
+const quotaFacts = ({ code, quota, inUse, source }: Partial<Quota>): QuotaFacts | null =>
+  code === undefined ? null : { code, total: quota ?? null, inUse: inUse ?? null, source: source ?? 'unknown' };
+
+/** Throws `config-invalid` when addresses would rotate faster than a fleet can boot. */
+function refuseShortRotation(config: Config, target: Target, browser: BrowserBoot): void {
+  const { bootP95Ms, tailMs } = defaultsFor(target.kind, browser);
+  const fault = rotationFault(config.values.aws.recycle_every, bootP95Ms, tailMs);
+  if (fault === null) return;
+  throw new AppError('config-invalid', `${fault} (${config.file})`, {
+    hint: `Set aws.recycle_every to ${formatDuration(shortestRotationMs(bootP95Ms, tailMs))} or more, or leave it out.`,
+  });
+}
+
+/** The user's load balancer exists already: only its health checks take half a minute. */
+const OWN_BALANCER_MS = 30_000;
+
+const SHIPPED_PRICES: FreshPrices = { list: null, warnings: [] };
+
+function warningsOf(config: Config, products: ProductList): string[] {
+  const { site } = config.values;
+  return [
+    ...(products.duplicates > 0
+      ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
+      : []),
+    ...(config.mapping.pages.some((page) => page.urlParsers.length > 0) && site.pages_per_product === 1
+      ? [
+          'the mapping finds further pages of a product (url_parsers), and site.pages_per_product is 1: say how many requests one takes on average, or the end is planned too early',
+        ]
+      : []),
+    ...config.mapping.pages
+      .filter((page) => page.rows === null && !page.fields.some((field) => field.required))
+      .map(
+        ({ name }) =>
+          `the ${name.startsWith('mapping') ? name : `mapping ${name}`} has no required field: it cannot distinguish a ban page from a product; mark one field required`,
+      ),
+    ...(hasLink(site.user_agent)
+      ? []
+      : [`site.user_agent ${site.user_agent === null ? 'is not set' : 'has no link'}: ${WHO_TO_SAY}`]),
+  ];
+}
+
+/** The verdict of an infeasible plan as an error, with what would make it feasible; null for a feasible one. */
+export function refusalOfPlan(plan: Plan): AppError | null {
+  if (plan.verdict === 'feasible') return null;
+  if (plan.verdict === 'too-few-products') return refusalOfList(plan);
+  const code = plan.verdict === 'over-budget' ? 'budget' : plan.verdict === 'over-quota' ? 'capacity' : 'infeasible';
+  const hint = `What would make it feasible: ${plan.remedies.join(', or ')}`;
+  return new AppError(code, plan.faults.join('; '), plan.remedies.length > 0 ? { hint } : {});
+}
+
+/** A list that is too short as an error; null if it is long enough, or the products are not the whole list. */
+export function refusalOfList(list: ListFaults | undefined): AppError | null {
+  if (list === undefined || list.faults.length === 0) return null;
+  const hint = `Check products.query. If the list is right, this lets it pass: ${list.remedies.join(' and ')}`;
+  return new AppError('too-few-products', list.faults.join('; '), { hint });
+}
+
+/** Throws the verdict of an infeasible plan. */
+export function refuseInfeasible(plan: Plan): void {
+  const refusal = refusalOfPlan(plan);
+  if (refusal !== null) throw refusal;
+}

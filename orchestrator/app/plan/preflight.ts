@@ -1,0 +1,112 @@
+/** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { Quota } from '../../cloud/quota-api.ts';
+import { quotaFor } from '../../cloud/quota-api.ts';
+import { quotaCodeOf } from '../../plan/quota-codes.ts';
+import type { Database } from '../../db/connect.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { migrate } from '../../db/migrate.ts';
+import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
+import { checkResultTable } from '../../db/result-table.ts';
+import { checkResultRights } from '../../db/result-rights.ts';
+import { checkRights } from '../../db/rights.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import type { Plan } from '../../plan/plan.ts';
+import { browserBootOf } from './browser-boot.ts';
+import type { Config } from '../config/load-config.ts';
+import type { ProductList } from './products.ts';
+import type { Target } from './target.ts';
+import { makePlan } from './make-plan.ts';
+import { readWholeList } from './products.ts';
+import { deadlineOf } from './settings-of.ts';
+import { userAgentOf } from './user-agent.ts';
+import type { FreshPrices } from './fresh-prices.ts';
+import { freshPrices } from './fresh-prices.ts';
+import type { Stores } from '../run/run-session.ts';
+import { stateDirOf } from '../run/run-session.ts';
+import { readRobots } from './site-robots.ts';
+import { VERSION } from '../version.ts';
+
+/** AWS's own prices if the run's target is AWS itself; otherwise the shipped table. */
+export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
+  if (target.dryRun || target.endpoint !== null) return { list: null, warnings: [] };
+  return freshPrices({
+    file: stateDirOf(config.file).prices,
+    clock: systemClock,
+    region: target.region,
+    instanceTypes: config.values.aws.instance_types,
+  });
+}
+
+/** The account's vCPU quota minus what runs already, for a paid run; on this machine the configured value. */
+export function quotaOf(config: Config, target: Target): Promise<Quota> {
+  const { vcpu_quota: configured, instance_types: instanceTypes } = config.values.aws;
+  const place = { region: target.region, endpoint: target.endpoint, instanceTypes };
+  if (!target.dryRun) return quotaFor({ ...place, configured });
+  const code = quotaCodeOf(instanceTypes[0] ?? '');
+  const source = configured === null ? 'unknown' : 'aws.vcpu_quota';
+  return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
+}
+
+/** robots.txt of the configured site, read with its User-Agent. */
+export function robotsOf(config: Config): Promise<RobotsPolicy> {
+  const { site } = config.values;
+  return readRobots({
+    productUrl: site.product_url,
+    userAgent: userAgentOf(config, VERSION),
+    timeoutMs: site.timeout,
+    allowPrivate: site.allow_private,
+    robots: site.robots,
+  });
+}
+
+export interface Preflight {
+  config: Config;
+  database: Database;
+  stores: Stores;
+  /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
+  readProducts(acceptDrop?: boolean): Promise<ProductList>;
+  /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
+  checkResults(ids: readonly string[]): Promise<void>;
+  /** Reads robots.txt first if it must be respected and is not given. */
+  plan(products: ProductList, robots?: RobotsPolicy): Promise<Plan>;
+}
+
+/** With `migrate` it creates our own tables; without, it changes nothing in the database. */
+export async function preflight(config: Config, target: Target, options: { migrate: boolean }): Promise<Preflight> {
+  deadlineOf(config);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    if (options.migrate) {
+      await checkRights(database);
+      await migrate(database);
+    }
+    const checkResults = async (ids: readonly string[]): Promise<void> => {
+      await checkResultTable(database, config.values.results.table, config.mapping, ids);
+      await checkResultRights(database, config.values.results.table, config.mapping);
+    };
+    return {
+      config,
+      database,
+      stores: createStores(database),
+      checkResults,
+      readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
+      async plan(products, known) {
+        const robots = known ?? (products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config));
+        const [prices, quota, browser] = await Promise.all([
+          pricesFor(config, target),
+          quotaOf(config, target),
+          browserBootOf(config, target),
+        ]);
+        const plan = makePlan(config, target, products, robots, prices, quota, browser);
+        const open = await noRoomForNumbers(database, config.values.results.table, config.mapping);
+        return { ...plan, warnings: [...plan.warnings, ...open] };
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,90 @@
+/** What a run keeps of the configuration it started with. */
+import { hostname } from 'node:os';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { Plan } from '../../plan/plan.ts';
+import type { Config } from '../config/load-config.ts';
+import type { Target } from './target.ts';
+import { userAgentOf } from './user-agent.ts';
+
+/** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
+export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();
+
+/** The deadline of the flag or the file, in milliseconds. */
+export function deadlineOf(config: Config): number {
+  const { deadline } = config.values.run;
+  if (deadline === null) {
+    throw new AppError(
+      'config-invalid',
+      `there is no deadline: neither --deadline nor run.deadline in ${config.file}`,
+      { hint: 'For example: --deadline 4h' },
+    );
+  }
+  return deadline;
+}
+
+/** What the run keeps of the configuration. The sandbox and the callback address are filled in when they are known. */
+export function settingsOf(
+  config: Config,
+  target: Target,
+  plan: Pick<Plan, 'intervalMs'>,
+  version: string,
+): Omit<RunSettings, 'sandbox' | 'server'> {
+  const { site, results, run } = config.values;
+  return {
+    site: {
+      productUrl: site.product_url,
+      // Longer than configured if site.max_rate is below one instance's own rate.
+      intervalMs: plan.intervalMs,
+      maxRatePerSecond: site.max_rate,
+      userAgent: userAgentOf(config, version),
+      timeoutMs: site.timeout,
+      maxPageBytes: site.max_page_bytes,
+      allowPrivate: site.allow_private,
+      render: site.render,
+      robots: site.robots,
+      onBan: site.on_ban,
+      ban: {
+        statuses: site.ban.statuses,
+        redirects: site.ban.redirects,
+        patterns: site.ban.patterns,
+        coolDownMs: site.ban.cool_down,
+      },
+      canaries: site.canaries,
+    },
+    mapping: config.mapping,
+    results: {
+      table: results.table,
+      onGone: results.on_gone,
+      guard: results.guard && { minFill: results.guard.min_fill },
+    },
+    run: {
+      deadlineMs: deadlineOf(config),
+      maxCost: run.max_cost,
+      graceMs: run.grace,
+      minInstances: run.min_instances,
+      maxInstances: run.max_instances,
+      maxFailed: run.max_failed,
+    },
+    aws: awsSettingsOf(config, target),
+  };
+}
+
+/** What the run keeps of its target. */
+export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'] {
+  const { aws } = config.values;
+  return {
+    region: target.region,
+    endpoint: target.endpoint,
+    instanceTypes: aws.instance_types,
+    subnets: aws.subnets,
+    securityGroups: aws.security_groups,
+    bucket: target.bucket,
+    instanceProfile: aws.instance_profile ?? (target.dryRun ? 'crawlfleet-dry-run' : null),
+    image: aws.image,
+    loadBalancer: aws.load_balancer,
+    balancerScheme: aws.balancer_scheme,
+    recycleEveryMs: aws.recycle_every,
+    owner: ownerOf(config),
+  };
+}

@@ -1,0 +1,116 @@
+/** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { EndpointKind } from '../../plan/defaults.ts';
+import type { Config } from '../config/load-config.ts';
+import { WHO_TO_SAY, hasLink } from './user-agent.ts';
+
+export interface Target {
+  dryRun: boolean;
+  kind: EndpointKind;
+  region: string;
+  bucket: string;
+  /** Null for AWS itself; for a sandbox it is filled in after its start. */
+  endpoint: string | null;
+}
+
+/** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
+export const regionOf = (config: Config, environment: Readonly<Record<string, string | undefined>>): string | null =>
+  config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+
+/**
+ * The target if all settings were present: for checks that do not need the missing ones. A missing bucket is an empty
+ * name.
+ */
+export function assumedTarget(
+  config: Config,
+  dryRun: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+): Target {
+  try {
+    return chooseTarget(config, dryRun, environment);
+  } catch {
+    const { aws } = config.values;
+    // A dry run with a refused endpoint makes no call there.
+    const endpoint = dryRun ? null : aws.endpoint;
+    return {
+      dryRun,
+      kind: dryRun ? 'sandbox' : 'aws',
+      region: regionOf(config, environment) ?? 'us-east-1',
+      bucket: aws.bucket ?? '',
+      endpoint,
+    };
+  }
+}
+
+/**
+ * The target of the run. Throws when a real run lacks a required setting, and when a dry run would leave this machine.
+ * @param hint what to do when settings are missing
+ */
+export function chooseTarget(
+  config: Config,
+  dryRun: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+  hint = 'To try everything on this machine first, add --dry-run.',
+): Target {
+  const { aws } = config.values;
+  const region = regionOf(config, environment);
+  if (!dryRun) {
+    const missing = [
+      ...(region === null ? ['aws.region'] : []),
+      ...(aws.bucket === null ? ['aws.bucket'] : []),
+      // Without a role an instance could not put its results into the bucket.
+      ...(aws.instance_profile === null ? ['aws.instance_profile'] : []),
+      ...(config.values.server.url === null ? ['server.url'] : []),
+    ];
+    const nameless = !hasLink(config.values.site.user_agent);
+    if (missing.length > 0 || nameless) {
+      const needed = [
+        ...(missing.length > 0 ? [`${missing.join(', ')} in ${config.file}`] : []),
+        ...(nameless ? [`a site.user_agent with a link in ${config.file}: ${WHO_TO_SAY}`] : []),
+      ];
+      throw new AppError(
+        'config-invalid',
+        `a run on AWS needs ${needed.join('; and ')}`,
+        missing.length > 0 ? { hint } : {},
+      );
+    }
+    return {
+      dryRun,
+      // Whatever answers at aws.endpoint, a paid run treats it as AWS.
+      kind: 'aws',
+      region: region!,
+      bucket: aws.bucket!,
+      endpoint: aws.endpoint,
+    };
+  }
+  if (aws.endpoint !== null && namesKeys(new URL(aws.endpoint))) {
+    throw new AppError('endpoint-refused', 'aws.endpoint has keys in it, and a dry run takes none', {
+      hint: 'Take them out of the URL: a dry run signs with keys of its own, which open nothing.',
+    });
+  }
+  if (aws.endpoint !== null && !isLoopback(new URL(aws.endpoint).hostname)) {
+    throw new AppError(
+      'endpoint-refused',
+      `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
+      {
+        hint: 'Leave aws.endpoint out to use the built-in sandbox.',
+      },
+    );
+  }
+  return {
+    dryRun,
+    kind: aws.endpoint === null ? 'sandbox' : 'emulator',
+    region: region ?? 'ap-northeast-1',
+    bucket: aws.bucket ?? 'crawlfleet',
+    endpoint: aws.endpoint,
+  };
+}
+
+/** A user and a password, or what looks like an AWS access key, anywhere in the URL. */
+const namesKeys = (url: URL): boolean =>
+  url.username !== '' || url.password !== '' || /\b(AKIA|ASIA)[A-Z0-9]{12,}\b/.test(url.href);
+
+/** True for a host that is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

@@ -1,0 +1,146 @@
+/** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
+import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { CANCELLED } from '../../control/results/exit-code.ts';
+import type { RunReport } from '../../control/model/report.ts';
+import type { RunRecord, WorkStore } from '../../control/model/stores.ts';
+import type { Config } from '../config/load-config.ts';
+import { hasLeftovers } from './find-run.ts';
+import type { Interrupts } from '../../cli/interrupts.ts';
+import type { Output } from '../../cli/output.ts';
+import type { ProgressPrinter } from '../../cli/progress.ts';
+import { renderReport } from '../../cli/render-report.ts';
+import type { Session, Stores } from './run-session.ts';
+import { stateDirOf } from './run-session.ts';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
+import { listFailed } from './list-failed.ts';
+
+export interface CarryOutOptions {
+  runId: string;
+  session: Session;
+  stores: Stores;
+  config: Config;
+  interrupts: Interrupts;
+  progress: ProgressPrinter;
+  output: Output;
+}
+
+export interface CarriedOut {
+  exitCode: ExitCode;
+  /** False when the run was left for `resume`: its sandbox must then stay. */
+  finished: boolean;
+}
+
+/**
+ * Runs until the run has ended and is cleaned up, or until a signal makes this process leave it; prints and writes its
+ * report.
+ */
+export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
+  const { runId, session, stores, config, interrupts, progress, output } = options;
+  interrupts.onFirst(() => {
+    output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
+    // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
+    session.stop().catch((error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`));
+  });
+  await session.run(interrupts.leave).finally(() => progress.end());
+  const record = await stores.runs.get(runId);
+  const ended = record !== null && isRunEnd(record.phase);
+  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
+  // makes sense.
+  if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores.fleet, record)))) {
+    output.line(
+      ended
+        ? `Left run ${runId} as it is: ${record.phase}, but its instances or its balancer are not gone yet. Finish it with:`
+        : (record?.request ?? null) === null
+          ? `Left run ${runId} as it is; its instances crawl on until the deadline. Take it up again with:`
+          : // The stop request is stored: every instance gets it with a heartbeat.
+            `Left run ${runId} as it is; its instances upload what they have and end. Take it up again with:`,
+    );
+    output.line(`  orchestrator resume ${runId} --config ${config.file}`);
+    output.document({
+      run: runId,
+      state: record?.phase ?? 'unknown',
+      reason: 'interrupted',
+      exitCode: EXIT.interrupted,
+    });
+    return { exitCode: EXIT.interrupted, finished: false };
+  }
+  const report = await session.report();
+  publishReport(report, record, config, output);
+  await tellUnfinished(stores, runId, config, output);
+  return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
+}
+
+/** A disk that refuses the list costs only the list: the database has it (`orchestrator status RUN --failed`). */
+async function tellUnfinished({ work }: Stores, runId: string, config: Config, output: Output): Promise<void> {
+  try {
+    const left = await writeUnfinished(work, runId, stateDirOf(config.file).run(runId));
+    if (left) output.line(`  unfinished  ${left.products} products, in ${left.file}`);
+  } catch (error) {
+    output.line(`! the list of unfinished products cannot be written: ${describeError(error)}`);
+  }
+}
+
+/** Prints the report and writes it beside the configuration. */
+export function publishReport(report: RunReport, run: RunRecord, config: Config, output: Output): void {
+  const file = writeReport(report, stateDirOf(config.file).run(run.id), output);
+  output.line(renderReport(report));
+  output.line();
+  output.line(`  rows        ${whereRowsAre(report, config.values.results.table)}`);
+  output.line(`  report      ${file}`);
+  output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
+  output.document(report);
+}
+
+function whereRowsAre({ run, state, reason }: RunReport, table: string): string {
+  if (state === 'held') return `held; table ${table} is unchanged until: orchestrator publish ${run}`;
+  return state === 'cancelled' && reason === CANCELLED.reason
+    ? `discarded; table ${table} is unchanged`
+    : `table ${table}`;
+}
+
+/**
+ * Returns the path of the copy beside the configuration. A full disk costs only the copy: the run's row has the report.
+ */
+function writeReport(report: RunReport, folder: string, output: Output): string {
+  const file = join(folder, 'report.json');
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+    return file;
+  } catch (error) {
+    output.line(`! the report cannot be written to ${file}: ${describeError(error)}`);
+    return `in the database only: orchestrator status ${report.run}`;
+  }
+}
+
+/**
+ * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
+ * when no product is unfinished. Rejects when the file cannot be written.
+ */
+async function writeUnfinished(
+  work: WorkStore,
+  runId: string,
+  folder: string,
+): Promise<{ file: string; products: number } | null> {
+  if ((await work.failedProducts(runId, 0, 1, NOT_CRAWLED)).length === 0) return null;
+  let products = 0;
+  const lines = async function* (): AsyncGenerator<string> {
+    for await (const { id, reason } of listFailed(work, runId, NOT_CRAWLED)) {
+      products++;
+      yield `${JSON.stringify({ id, reason })}\n`;
+    }
+  };
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'unfinished.ndjson');
+  // Whole or not at all: the user may feed it to the next run.
+  await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
+  renameSync(`${file}.new`, file);
+  return { file, products };
+}

@@ -1,0 +1,138 @@
+/**
+ * gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and
+ * schedules.
+ */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { GcReport } from '../../control/gc/gc.ts';
+import { collect } from '../../control/gc/gc.ts';
+import type { RunStore } from '../../control/model/stores.ts';
+import type { Database } from '../../db/connect.ts';
+import { dropOrphanStaging, findOrphanStaging } from '../../db/orphan-staging.ts';
+import { createGcMarks } from '../../db/gc-marks.ts';
+import { openCloud } from '../cloud/cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import { ownerOf } from '../plan/settings-of.ts';
+import { isLoopback } from '../plan/target.ts';
+import { lookAtHolder } from './run-lock.ts';
+
+export interface GarbageOptions {
+  config: Config;
+  environment: Readonly<Record<string, string | undefined>>;
+  database: Database;
+  runs: RunStore;
+  /** Only shows what it would do. */
+  dryRun: boolean;
+  /** Checks AWS; false to check only this machine. */
+  cloud: boolean;
+}
+
+export interface GarbageReport {
+  /** Null when no region is configured, so there is no cloud to check. */
+  cloud: GcReport | null;
+  /** Runs whose staging table was dropped, or would be. */
+  staging: string[];
+}
+
+/** Throws when AWS or the database cannot be queried. Needs the tables of migrate(). */
+export async function collectGarbage(options: GarbageOptions): Promise<GarbageReport> {
+  const { database, runs, dryRun } = options;
+  const workedOn = await runWorkedOn(runs);
+  const orphans = await findOrphanStaging(database, systemClock.now(), workedOn);
+  const staging = dryRun ? orphans : await dropOrphanStaging(database, orphans);
+  return { cloud: options.cloud ? await reapCloud(options, workedOn) : null, staging };
+}
+
+/**
+ * The run that a living main server is working on. A main server that is starting names none yet: it has launched
+ * nothing. The run of a dead or frozen one is judged by its own deadline.
+ */
+async function runWorkedOn(runs: RunStore): Promise<string | null> {
+  if (!runs.guard) return null;
+  const { state, holder } = await lookAtHolder(runs.guard);
+  return state === 'alive' ? (holder?.runId ?? null) : null;
+}
+
+async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<GcReport | null> {
+  const { config, environment, database, runs, dryRun } = options;
+  const { aws } = config.values;
+  const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+  if (region === null && aws.endpoint === null) return null;
+  // An endpoint on this machine never gets the user's own keys.
+  const local = aws.endpoint !== null && isLoopback(new URL(aws.endpoint).hostname);
+  let skewMs: number | null = null;
+  const place = { region: region ?? 'ap-northeast-1', endpoint: aws.endpoint, bucket: '' };
+  const cloud = openCloud(place, local, { onTime: (ms) => (skewMs = ms - systemClock.now()) });
+  try {
+    return await collect({
+      owner: ownerOf(config),
+      compute: cloud.compute,
+      balancers: cloud.balancers,
+      runs,
+      marks: createGcMarks(database),
+      clock: systemClock,
+      skewMs: () => skewMs,
+      workedOn,
+      dryRun,
+    });
+  } finally {
+    cloud.close();
+  }
+}
+
+const QUIET_MS = 15_000;
+
+/** At the start of a run: takes bounded time and never fails; returns what it did as lines. */
+export async function collectGarbageQuietly(options: GarbageOptions): Promise<string[]> {
+  const done = new AbortController();
+  try {
+    const late = systemClock.sleep(QUIET_MS, done.signal).then(() => {
+      throw new AppError('aws-failed', `no answer within ${QUIET_MS / 1_000} s`);
+    });
+    const { cloud } = await Promise.race([collectGarbage(options), late]);
+    return cloud === null ? [] : wordsOf(cloud);
+  } catch (error) {
+    return [`gc could not check for leftovers of earlier runs: ${describeError(error)}`];
+  } finally {
+    // A leftover timer would keep the process alive until it fires.
+    done.abort();
+  }
+}
+
+/** What a user who starts a run has to know of it. */
+export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'refused' | 'owner'>): string[] {
+  const told = items.filter((i) => i.action !== 'kept');
+  const unknown = Map.groupBy(
+    items.filter((i) => i.unknownRun && i.action === 'kept'),
+    (i) => i.run,
+  );
+  return [
+    ...(refused !== null && items.length > 0 ? [`gc did nothing: ${refused}`] : []),
+    ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${wordOf(i.action)}`),
+    ...[...unknown].map(([run, alive]) => strangers(run, alive, owner)),
+  ];
+}
+
+function strangers(run: string | null, alive: readonly GcReport['items'][number][], owner: string): string {
+  const until = alive.map((i) => i.expiresAt ?? '?').reduce((a, b) => (a > b ? a : b));
+  return (
+    `${alive.length} instances of run ${run} are up until ${until.slice(0, 19)}, and this database does not know that run: if they crawl the same site, ` +
+    `it gets requests from both runs. A lost database: \`orchestrator load ${run}\`. Another main server: an aws.owner of its own, not ${owner}`
+  );
+}
+
+/** The action in words for the user. */
+export function wordOf(action: GcReport['items'][number]['action']): string {
+  switch (action) {
+    case 'kept':
+      return 'stays';
+    case 'marked':
+      return 'marked; a gc after a minute ends it';
+    case 'waiting':
+      return 'marked less than a minute ago';
+    case 'terminated':
+      return 'terminated';
+    case 'failed':
+      return 'could not be terminated';
+  }
+}

@@ -1,0 +1,62 @@
+/** Finds the run that a command is about. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
+import type { Database } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { hasTables, migrate } from '../../db/migrate.ts';
+import type { Stores } from './run-session.ts';
+
+/**
+ * The database's stores, for a command about an existing run. It creates no missing tables, because this may be the
+ * wrong database: it throws `run-unknown` instead.
+ */
+export async function storesOf(database: Database): Promise<Stores> {
+  if (!(await hasTables(database))) throw noRun();
+  await migrate(database);
+  return createStores(database);
+}
+
+/** The named run. Throws `run-unknown`. */
+export async function getRun(runs: RunStore, id: string): Promise<RunRecord> {
+  const run = await runs.get(id);
+  if (run) return run;
+  throw new AppError('run-unknown', `there is no run ${id} in this database`, {
+    hint: 'List them with: orchestrator status',
+  });
+}
+
+/**
+ * The named run; without a name the newest one that matches. `kind` names in a word what matches. Throws `run-unknown`.
+ */
+export async function findRun(
+  runs: RunStore,
+  id: string | undefined,
+  kind: string,
+  wanted: (run: RunRecord) => boolean,
+): Promise<RunRecord> {
+  if (id !== undefined) return getRun(runs, id);
+  const known = await runs.list(50);
+  const run = known.find(wanted);
+  if (run) return run;
+  if (known.length > 0) {
+    throw new AppError('run-unknown', `no run in this database is ${kind}`, {
+      hint: 'Look at them with: orchestrator status',
+    });
+  }
+  throw noRun();
+}
+
+const noRun = (): AppError =>
+  new AppError('run-unknown', 'there is no run in this database', {
+    hint: 'Start one with: orchestrator run. If there should be some, check --config and its database.url',
+  });
+
+/** A run gets its report once it is cleaned up: a run that has ended without one is also for `resume`. */
+export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
+
+/** True unless the instances and the load balancer of the run are known to be gone. */
+export async function hasLeftovers(fleet: Pick<FleetStore, 'instances'>, run: RunRecord): Promise<boolean> {
+  if (run.balancer !== null) return true;
+  return (await fleet.instances(run.id)).some((i) => i.phase !== 'terminated');
+}

@@ -1,0 +1,229 @@
+/** From an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { ensureBucket } from '../../cloud/bucket.ts';
+import { checkUserData } from '../../control/launching/launch.ts';
+import { writeRunDescription } from '../../control/results/run-description.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+import { newRunKeys } from '../../control/start-run.ts';
+import type { NewRun } from '../../control/model/stores.ts';
+import type { Database } from '../../db/connect.ts';
+import { createResultTable } from '../../db/result-table.ts';
+import type { Plan } from '../../plan/plan.ts';
+import { carryOut } from './carry-out.ts';
+import { provideBrowser } from './dry-run-browser.ts';
+import type { EndpointProfile } from '../../cloud/probe.ts';
+import { needsStandIn, renderParts } from '../../cloud/probe.ts';
+import type { CloudAccess } from '../cloud/cloud-access.ts';
+import { awsOptions, openCloud } from '../cloud/cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import type { Interrupts } from '../../cli/interrupts.ts';
+import { superviseSandbox } from './supervise-sandbox.ts';
+import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
+import { ownNetwork } from '../cloud/launch-network.ts';
+import type { Output } from '../../cli/output.ts';
+import type { ProductList } from '../plan/products.ts';
+import type { Target } from '../plan/target.ts';
+import { settingsOf } from '../plan/settings-of.ts';
+import { createProgressPrinter } from '../../cli/progress.ts';
+import type { RunLock } from './run-lock.ts';
+import type { Stores } from './run-session.ts';
+import { openSession, stateDirOf } from './run-session.ts';
+import { robotsReader } from '../plan/site-robots.ts';
+import type { SandboxHandle } from './sandbox-process.ts';
+import { startSandbox, stopSandbox } from './sandbox-process.ts';
+import { VERSION } from '../version.ts';
+
+export interface LaunchRunOptions {
+  runId: string;
+  config: Config;
+  target: Target;
+  database: Database;
+  stores: Stores;
+  lock: RunLock;
+  interrupts: Interrupts;
+  plan: Plan;
+  products: ProductList;
+  /** The run whose failed products this run retries. */
+  parentId: string | null;
+  output: Output;
+  /** What answers at the endpoint of a dry run; null without an endpoint, and on AWS. */
+  profile: EndpointProfile | null;
+  /** Called with the run's ID right before the run is stored. */
+  bindRun: (runId: string) => Promise<void>;
+}
+
+export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
+  const { config, target, plan, output, runId, profile } = options;
+  if (!target.dryRun && config.values.server.url === null) {
+    throw new AppError('config-invalid', `a run on AWS needs server.url in ${config.file}`, {
+      hint: 'It is how instances reach this server, for example http://10.0.0.5:8700',
+    });
+  }
+  const { render } = config.values.site;
+  if (target.dryRun) await provideBrowser(render, process.env);
+  const bundle = await bundleFor({
+    render,
+    onAws: target.kind === 'aws',
+    instanceType: plan.instanceType,
+    configFile: config.file,
+    output,
+    signal: options.interrupts.leave,
+  });
+  for (const line of profile === null ? [] : renderParts(profile)) output.line(line);
+  const isPlayed = target.kind === 'sandbox';
+  const standInFor = profile !== null && needsStandIn(profile) ? { endpoint: profile.endpoint, runId } : null;
+  if (!isPlayed && standInFor === null) return (await launchOn(options, bundle, null)).exitCode;
+  if (isPlayed) output.line('The sandbox on this machine provides EC2, ELBv2 and S3.');
+  const sandboxOptions = {
+    bundles: [bundle.sha256],
+    endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,
+    // Its own region is a name; that of another endpoint is where its instances are.
+    ...(standInFor === null ? {} : { standInFor, region: target.region }),
+  };
+  const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
+  const unwatch = superviseSandbox(sandbox, sandboxOptions, {
+    say: (text) => output.line(`! ${text}`),
+    giveUp: (error) => options.lock.giveUp(error),
+  });
+  let [stored, finished] = [false, false];
+  const bindRun = async (id: string): Promise<void> => {
+    await options.bindRun(id);
+    stored = true;
+  };
+  try {
+    const result = await launchOn({ ...options, bindRun }, bundle, sandbox);
+    finished = result.finished;
+    return result.exitCode;
+  } finally {
+    await unwatch();
+    // A run that was left, or that another main server has taken over, continues without us: its instances keep
+    // crawling.
+    if (finished || !stored || (await isMissing(options.stores, runId))) await stopSandbox(sandbox);
+  }
+}
+
+/**
+ * True when the run's row was not written after all; false when the database cannot answer, because the run may exist.
+ */
+const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
+  (await runs.get(runId).catch(() => undefined)) === null;
+
+async function launchOn(
+  options: LaunchRunOptions,
+  bundle: Bundle,
+  sandbox: SandboxHandle | null,
+): Promise<{ exitCode: ExitCode; finished: boolean }> {
+  const { config, target, plan } = options;
+  const { render } = config.values.site;
+  // The endpoint of the configuration; without one the sandbox provides everything.
+  const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
+  const settings = settingsOf(config, { ...target, endpoint }, plan, VERSION);
+  const standIn = sandbox !== null && target.kind !== 'sandbox' ? { standIn: sandbox.endpoint } : {};
+  const cloud = openCloud(settings.aws, target.dryRun, standIn);
+  try {
+    if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
+    const template = await prepareLaunch(
+      cloud,
+      settings.aws,
+      plan.instanceType,
+      bundle,
+      render,
+      ownNetwork(target.dryRun, process.env),
+    );
+    for (const note of template.notes ?? []) options.output.line(note);
+    return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(template));
+  } finally {
+    cloud.close();
+  }
+}
+
+async function withSession(
+  options: LaunchRunOptions,
+  settings: Omit<RunSettings, 'sandbox' | 'server'>,
+  sandbox: SandboxHandle | null,
+  cloud: CloudAccess,
+  launchKit: () => ReturnType<typeof prepareLaunch>,
+): Promise<{ exitCode: ExitCode; finished: boolean }> {
+  const { config, target, stores, lock, interrupts, output, plan, runId } = options;
+  const keys = newRunKeys();
+  const progress = createProgressPrinter(process.stderr, quietMs(plan));
+  const session = await openSession({
+    runId,
+    privateKey: keys.privateKey,
+    lock,
+    stores,
+    cloud,
+    bucket: settings.aws.bucket,
+    callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
+    launchKit,
+    robots: {
+      reader: robotsReader(settings.site),
+      deadlineMs: settings.run.deadlineMs,
+      intervalMs: settings.site.intervalMs,
+    },
+    logFile: `${stateDirOf(config.file).run(runId)}/log.ndjson`,
+    onAlarm: (text) => output.line(`! ${text}`),
+    onWorld: (world) => progress.show(world),
+  });
+  try {
+    const { host, port } = session.listener;
+    const server = {
+      callbackUrl: config.values.server.url ?? `http://127.0.0.1:${port}`,
+      callbackListen: `${host}:${port}`,
+    };
+    const place = sandbox === null ? null : placeOf(sandbox, target.kind !== 'sandbox');
+    await createResultTable(options.database, settings.results.table, settings.mapping);
+    if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
+    const run = newRun(options, keys, { ...settings, server, sandbox: place });
+    await checkUserData(run, await launchKit(), cloud.objects, systemClock);
+    await options.bindRun(runId);
+    // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
+    await writeRunDescription(cloud.objects, run, options.products.ids, systemClock);
+    await stores.runs.create(run, options.products.ids, lock.fence, systemClock.now());
+    lock.setRun(runId);
+    // The ledger has them now; a million IDs would stay in memory for hours.
+    options.products.ids.length = 0;
+    output.line(`Run ${runId} has begun; its log is ${stateDirOf(config.file).run(runId)}/log.ndjson`);
+    return await carryOut({ runId, session, stores, config, interrupts, progress, output });
+  } finally {
+    await session.close();
+  }
+}
+
+/** How `resume` finds the sandbox again. */
+function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
+  return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };
+}
+
+/** The row of a new run. The deadline counts from here: from the plan's acceptance, before anything is launched. */
+export function newRun(
+  options: Pick<LaunchRunOptions, 'runId' | 'plan' | 'products' | 'target' | 'parentId'>,
+  keys: { privateKey: string; publicKey: string },
+  settings: RunSettings,
+): NewRun {
+  const startedAtMs = systemClock.now();
+  return {
+    id: options.runId,
+    parentId: options.parentId,
+    startedAtMs,
+    deadlineAtMs: startedAtMs + settings.run.deadlineMs,
+    dryRun: options.target.dryRun,
+    settings: { ...settings, ...listOf(options.products) },
+    plan: options.plan,
+    planned: options.products.ids.length,
+    duplicates: options.products.duplicates,
+    ...keys,
+  };
+}
+
+function listOf({ list }: ProductList): Pick<RunSettings, 'list'> {
+  return list === undefined ? {} : { list: { key: list.key, usual: list.usual, accepted: list.accepted } };
+}
+
+/** Progress interval without a terminal: about twenty lines a run, at most one a minute. */
+export function quietMs(plan: Plan): number {
+  return Math.min(60_000, Math.max(2_000, plan.deadlineMs / 20));
+}

@@ -1,0 +1,194 @@
+/**
+ * The lock that allows only one main server per database: a lease in a row with a fence that every write carries, and
+ * on MySQL a named lock on its own connection. docs/decisions/0008-locks.md explains the purpose of each.
+ */
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../../control/model/stores.ts';
+import { isDeadHere, ownName } from '../../cli/process-name.ts';
+
+/** Timing of the lock. Every main server of a database must use the same. */
+export interface LockTimes {
+  leaseMs: number;
+  renewMs: number;
+  /** How long an expired lease is watched: a living holder renews it twice in that time. */
+  watchMs: number;
+  /** Another main server needs some milliseconds between the named lock and the lease; more on a busy machine. */
+  settleMs: number;
+  /**
+   * How long a database file may refuse every write. For a database server there is no limit: its operator has to
+   * restart it.
+   */
+  giveUpMs: number;
+}
+
+const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, settleMs: 2_000, giveUpMs: 30_000 };
+
+export interface RunLock {
+  fence: number;
+  /** Names the run the lock is held for. */
+  setRun(runId: string): void;
+  /**
+   * Aborts with an AppError when this main server must not or cannot go on: another one has its lock, or `giveUp` was
+   * called.
+   */
+  lost: AbortSignal;
+  /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
+  giveUp(error: AppError): void;
+  release(): Promise<void>;
+}
+
+/**
+ * Takes the lock or throws `lock-held` with the holder's name. A holder that died on this host is replaced at once; one
+ * that is frozen or cut off, when its lease has expired and it did not renew it within ten seconds.
+ */
+export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
+  const owner = ownName();
+  const { guard } = runs;
+  const steal = guard ? await waitForHolder(guard, clock, times) : undefined;
+  const connection = guard?.connection ?? null;
+  if (guard && connection) await takeConnection(connection, guard, clock, times);
+  try {
+    const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
+    let result = await runs.acquireLock(owner, await now(), times.leaseMs, steal);
+    if ('heldBy' in result && isDeadHere(result.heldBy.owner))
+      result = await runs.acquireLock(owner, await now(), times.leaseMs, result.heldBy);
+    if ('heldBy' in result) throw held(result.heldBy);
+    return keepLock({ runs, clock, times, now, connection, fence: result.fence });
+  } catch (error) {
+    await connection?.release();
+    throw error;
+  }
+}
+
+export type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
+
+/** The state of the lease's current holder. */
+export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {
+  const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
+  if (!holder) return { state: 'nobody', holder };
+  if (isDeadHere(holder.owner)) return { state: 'dead', holder };
+  return { state: holder.expiresAtMs <= nowMs ? 'expired' : 'alive', holder };
+}
+
+/** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
+async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
+  const { state, holder } = await lookAtHolder(guard);
+  if (state === 'nobody' || holder === null) return undefined;
+  if (state === 'dead') return holder;
+  if (state === 'alive') throw held(holder);
+  // The lease has expired by the clock. But a clock may have jumped, and a database that was down could not store a
+  // renewal.
+  await clock.sleep(times.watchMs);
+  const later = await lookAtHolder(guard);
+  if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
+    throw held(later.holder);
+  return undefined;
+}
+
+/**
+ * Takes the named lock. The lease is free, expired or held by a process that died here, so a current holder of the
+ * named lock is frozen, or was quicker.
+ */
+async function takeConnection(
+  connection: ConnectionLock,
+  guard: LockGuard,
+  clock: Clock,
+  times: LockTimes,
+): Promise<void> {
+  if ((await connection.acquire()) === 'ours') return;
+  await clock.sleep(times.settleMs);
+  const { state, holder } = await lookAtHolder(guard);
+  if (state === 'alive') {
+    await connection.release();
+    throw held(holder);
+  }
+  if ((await connection.acquire()) === 'ours') return;
+  if (state !== 'nobody' && (await connection.evict()) === 'ours') return;
+  await connection.release();
+  throw held(holder);
+}
+
+function held(holder: LockHolder | null): AppError {
+  const who = holder ? ` (${holder.owner})` : '';
+  const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
+  return new AppError('lock-held', `another main server${who} ${what} on this database`, {
+    hint: 'Wait for it, or look at it with: orchestrator status',
+  });
+}
+
+interface Keeping {
+  runs: RunStore;
+  clock: Clock;
+  times: LockTimes;
+  now: () => Promise<number>;
+  connection: ConnectionLock | null;
+  fence: number;
+}
+
+function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunLock {
+  const lost = new AbortController();
+  const stop = new AbortController();
+  let runId: string | null = null;
+  let oursAtMs = clock.monotonic();
+  let writtenAtMs = oursAtMs;
+  let isUnwritable = false;
+  const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
+  /** A renewal is a write like any other: a file that refuses it refuses every write of the run. */
+  const onUnwritten = (error: unknown): void => {
+    const ms = clock.monotonic() - writtenAtMs;
+    // A file locked by another program is writable.
+    const isBusy = error instanceof AppError && error.code === 'database-busy';
+    if (runs.guard?.isFile !== true || isBusy || ms < times.giveUpMs) return;
+    isUnwritable = true;
+    lost.abort(unwritable('the database', error, ms));
+  };
+  const renew = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await clock.sleep(times.renewMs, stop.signal);
+      if (stop.signal.aborted) return;
+      // No answer does not mean a lost lock: no other process can take it while the database is down, and one that
+      // takes it later raises the fence, which the next answer shows.
+      const kept = await now()
+        .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, runId))
+        .catch((error: unknown) => {
+          onUnwritten(error);
+          return null;
+        });
+      if (kept === false) return lose();
+      if (kept === true) writtenAtMs = clock.monotonic();
+      const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
+      // Another main server may hold the named lock for the moment it needs to find our lease alive; not for a whole
+      // lease.
+      if (named !== 'others') oursAtMs = clock.monotonic();
+      else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
+    }
+  };
+  const renewing = renew();
+  return {
+    fence,
+    setRun(id) {
+      runId = id;
+    },
+    lost: lost.signal,
+    giveUp: (error) => lost.abort(error),
+    async release() {
+      stop.abort();
+      await renewing;
+      // The release would only be retried for a long time; the next main server on this host finds that its holder is
+      // dead.
+      if (!isUnwritable) await runs.releaseLock(fence).catch(() => undefined);
+      await connection?.release();
+    },
+  };
+}
+
+/** The run's files or database cannot be written on this machine: the run stays as it is until the user makes room. */
+export function unwritable(what: string, error: unknown, forMs: number): AppError {
+  return new AppError(
+    'platform',
+    `${what} could not be written for ${formatDuration(forMs)}, the run is left as it is: ${describeError(error)}`,
+    { hint: 'Make room on the disk, or bring the folder back; then: orchestrator resume', cause: error },
+  );
+}

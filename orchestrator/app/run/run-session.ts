@@ -1,0 +1,176 @@
+/** One main server at work on one run: the core with its adapters, the callback listener and the loop. */
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import { destination, pino } from 'pino';
+import { systemRandom } from '../../../shared/adapters/random.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { ED25519 } from '../../../shared/wire/signature.ts';
+import { HttpOfferSender } from '../../cloud/http-offer-sender.ts';
+import { watchStore } from '../../cloud/watched-store.ts';
+import type { Core } from '../../control/model/core.ts';
+import type { RobotsCacheOptions } from '../../control/observe/robots-cache.ts';
+import { createMainServer } from '../../control/main-server.ts';
+import { buildReport } from '../../control/results/finish.ts';
+import type { LaunchTemplate } from '../../control/model/core.ts';
+import type { RunReport } from '../../control/model/report.ts';
+import type { FleetStore, ResultStore, RunStore, WorkStore } from '../../control/model/stores.ts';
+import type { World } from '../../control/model/world.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import { LogRotation, boundLine } from './log-file.ts';
+import { createCallbackApp } from '../../server/callback-app.ts';
+import type { Listener } from '../../server/listen.ts';
+import { listen } from '../../server/listen.ts';
+import { onLostOutput } from '../../cli/closed-output.ts';
+import type { CloudAccess } from '../cloud/cloud-access.ts';
+import type { RunLock } from './run-lock.ts';
+import { makeStateFolder } from './state-folder.ts';
+
+export interface Stores {
+  runs: RunStore;
+  fleet: FleetStore;
+  work: WorkStore;
+  results: ResultStore;
+}
+
+export interface SessionOptions {
+  runId: string;
+  privateKey: string;
+  lock: RunLock;
+  stores: Stores;
+  cloud: CloudAccess;
+  /** Name of the bucket, for alarms. */
+  bucket: string;
+  /** `host:port` of the callback listener. */
+  callbackListen: string;
+  launchKit: () => Promise<LaunchTemplate>;
+  /** How the site's robots.txt is read and refreshed. */
+  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
+  logFile: string;
+  onAlarm: (text: string) => void;
+  onWorld: (world: World) => void;
+}
+
+export interface Session {
+  listener: Listener;
+  /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Ends the run early but keeps its results. */
+  stop(): Promise<void>;
+  report(): Promise<RunReport>;
+  close(): Promise<void>;
+}
+
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { runId, privateKey, stores, cloud, lock, bucket } = options;
+  const log = openLog(options.logFile, runId, options.onAlarm);
+  const unlisten = onLostOutput((text) => log.warn(text));
+  const offers = new HttpOfferSender();
+  const server = createMainServer({
+    runId,
+    fence: lock.fence,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    ...stores,
+    compute: cloud.compute,
+    balancers: cloud.balancers,
+    objects: cloud.objects,
+    watchBucket: (objects, onChange) => watchStore(objects, bucket, onChange),
+    offers,
+    signatures: ED25519,
+    launchTemplate: options.launchKit,
+    alarm: createAlarm(options, log),
+    privateKey,
+    robots: options.robots,
+    onWorld: options.onWorld,
+  });
+  const { core, loop } = server;
+  const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
+  return {
+    listener,
+    async run(signal) {
+      await server.run(AbortSignal.any([signal, lock.lost]));
+      if (lock.lost.aborted) throw lock.lost.reason;
+    },
+    async stop() {
+      await core.runs.setRequest(core.runId, 'stop');
+      loop.wake();
+    },
+    async report() {
+      const report = await buildReport(core, core.runId);
+      await core.runs.setReport(core.runId, report, core.fence);
+      return report;
+    },
+    async close() {
+      await listener.close();
+      await offers.close();
+      unlisten();
+      log.flush();
+    },
+  };
+}
+
+/** Writes to the log, the terminal and the run's events; the report reads the events. */
+export function createAlarm(
+  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores' | 'onAlarm'>,
+  log: Logger,
+): Core['alarm'] {
+  return async (given, at) => {
+    // It may quote an instance, a page or AWS, and is printed in many places.
+    const detail = oneLine(given);
+    // Only slot and epoch, whatever else the caller's object holds.
+    log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
+    onAlarm(detail);
+    const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
+    await stores.runs.addEvent(runId, {
+      atMs: systemClock.now(),
+      kind: 'alarm',
+      ...place,
+      from: null,
+      to: null,
+      detail,
+    });
+  };
+}
+
+/** A full disk costs log lines, never the run: its state is in the database. Reports the failure once. */
+export function openLog(file: string, runId: string, onAlarm: SessionOptions['onAlarm']): Logger {
+  makeStateFolder(dirname(file));
+  const target = destination({ dest: file, sync: true });
+  let said = false;
+  // Without a listener the first line that cannot be written would end the main server.
+  target.on('error', (error: unknown) => {
+    if (!said) onAlarm(`the log ${file} cannot be written, the run goes on without it: ${describeError(error)}`);
+    said = true;
+  });
+  const rotation = new LogRotation(file, () => target.reopen());
+  const streamWrite = (line: string): string => {
+    const bounded = boundLine(line);
+    rotation.makeRoomFor(bounded);
+    return bounded;
+  };
+  return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
+}
+
+/** Where the files of runs are: beside the configuration. */
+export interface StateDir {
+  root: string;
+  run(runId: string): string;
+  sandbox(runId: string): string;
+  /** Cached prices. */
+  prices: string;
+  /** Build results that are kept: the Node that instances run. */
+  cache: string;
+}
+
+export function stateDirOf(configFile: string): StateDir {
+  const root = join(dirname(configFile), '.crawlfleet');
+  return {
+    root,
+    run: (id) => join(root, 'runs', id),
+    sandbox: (id) => join(root, 'sandbox', id),
+    prices: join(root, 'prices.json'),
+    cache: join(root, 'cache'),
+  };
+}

@@ -1,0 +1,149 @@
+/** Starts the sandbox as a separate process, which outlives this one, and calls its control routes. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { makeStateFolder } from './state-folder.ts';
+
+export interface SandboxHandle {
+  endpoint: string;
+  pid: number;
+  controlToken: string;
+  dataDir: string;
+}
+
+export interface SandboxOptions {
+  dataDir: string;
+  /** 0 for any free port. */
+  port: number;
+  /** SHA-256 of the only bundles it may run. */
+  bundles: string[];
+  /** When it ends itself, whatever happens to us; null to stay until it is ended. */
+  endsAtMs: number | null;
+  /** Omitted: the sandbox's own default. */
+  region?: string;
+  /** The endpoint and run whose mock instances it boots; omitted: the sandbox is a complete endpoint. */
+  standInFor?: { endpoint: string; runId: string };
+  /** The token of the sandbox it replaces; omitted: a new one. */
+  controlToken?: string;
+}
+
+const START_TIMEOUT_MS = 20_000;
+
+/** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */
+function sandboxEntry(): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return fileURLToPath(new URL(`../../sandbox/main.${extension}`, import.meta.url));
+}
+
+export function sandboxArguments(options: SandboxOptions): string[] {
+  return [
+    sandboxEntry(),
+    '--data',
+    options.dataDir,
+    '--port',
+    String(options.port),
+    ...options.bundles.flatMap((sha256) => ['--allow-bundle', sha256]),
+    ...(options.region === undefined ? [] : ['--region', options.region]),
+    ...(options.standInFor === undefined
+      ? []
+      : ['--stand-in-for', options.standInFor.endpoint, '--run', options.standInFor.runId]),
+    ...(options.controlToken === undefined ? [] : ['--control-token', options.controlToken]),
+    ...(options.endsAtMs === null ? [] : ['--ends-at', new Date(options.endsAtMs).toISOString()]),
+  ];
+}
+
+/**
+ * Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable`
+ * without a folder.
+ */
+export async function startSandbox(options: SandboxOptions): Promise<SandboxHandle> {
+  makeStateFolder(options.dataDir);
+  const logFile = join(options.dataDir, 'sandbox.log');
+  const log = openSync(logFile, 'a');
+  // In its own session: a Ctrl-C in the terminal is meant for us, and we end the sandbox when the fleet is gone.
+  const child = spawn(process.execPath, sandboxArguments(options), { detached: true, stdio: ['ignore', 'pipe', log] });
+  try {
+    const line = await readFirstLine(child.stdout!, once(child, 'exit'));
+    const ready = JSON.parse(line) as { endpoint: string; pid: number; controlToken: string };
+    child.stdout!.destroy();
+    child.unref();
+    return { endpoint: ready.endpoint, pid: ready.pid, controlToken: ready.controlToken, dataDir: options.dataDir };
+  } catch (error) {
+    child.kill('SIGKILL');
+    const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n') : '';
+    throw new AppError(
+      'sandbox-failed',
+      `the sandbox did not start: ${describeError(error)}${tail ? `\n${tail}` : ''}`,
+      {
+        hint: `Its log is ${logFile}`,
+        cause: error,
+      },
+    );
+  }
+}
+
+async function readFirstLine(stream: NodeJS.ReadableStream, exited: Promise<unknown>): Promise<string> {
+  let text = '';
+  const line = new Promise<string>((resolve) => {
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString('utf8');
+      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')));
+    });
+  });
+  const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
+  return Promise.race([
+    line,
+    exited.then(() => Promise.reject(new Error('it ended at once'))),
+    once(timeout, 'abort').then(() =>
+      Promise.reject(new Error(`it was not ready within ${START_TIMEOUT_MS / 1_000} s`)),
+    ),
+  ]);
+}
+
+/** True when that sandbox answers with its own token. */
+export const isSandboxAlive = async (sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<boolean> =>
+  (await sandboxPid(sandbox)) !== null;
+
+/** The pid of the sandbox that answers there with this token; null when none does. */
+export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<number | null> {
+  try {
+    const reply = await control(sandbox, 'GET', 'status');
+    return reply.ok ? ((await reply.json()) as { pid: number }).pid : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Ends the sandbox and everything it runs; a sandbox that is already gone is fine. Resolves when its process has ended.
+ */
+export async function stopSandbox(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken' | 'pid'>): Promise<void> {
+  const reply = await control(sandbox, 'POST', 'shutdown').catch(() => null);
+  if (!reply?.ok) return;
+  const giveUp = performance.now() + 10_000;
+  while (isAlive(sandbox.pid) && performance.now() < giveUp) await new Promise((resolve) => setTimeout(resolve, 25));
+}
+
+function control(
+  sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>,
+  method: 'GET' | 'POST',
+  route: string,
+): Promise<Response> {
+  return fetch(`${sandbox.endpoint}/_crawlfleet/${route}`, {
+    method,
+    headers: { authorization: `Bearer ${sandbox.controlToken}` },
+    signal: AbortSignal.timeout(5_000),
+  });
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

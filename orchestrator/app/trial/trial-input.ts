@@ -1,0 +1,135 @@
+/** The input of `orchestrator extract`, from its flags and, if one is named or needed, the configuration. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Mapping } from '../../../shared/domain/mapping.ts';
+import type { PageTrial } from '../../../shared/wire/page-trial.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { MappingFile } from '../config/mapping-file.ts';
+import { describeUnreadable, readMappingFile } from '../config/mapping-file.ts';
+import { VERSION } from '../version.ts';
+
+export interface ExtractFlags {
+  configPath: string | undefined;
+  mapping: string | undefined;
+  url: string | undefined;
+  file: string | undefined;
+  urlOf: string | undefined;
+  field: string | undefined;
+  render: 'http' | 'browser' | undefined;
+  userAgent: string | undefined;
+  /** The browser to use; by default one is searched for. */
+  chromiumPath: string | undefined;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface TrialInput {
+  trial: PageTrial;
+  /** Names of the page and the mapping in the output. */
+  pageName: string;
+  mappingName: string;
+}
+
+/** Stands in for the address of a file; `.invalid` can never be a site. */
+const UNKNOWN_PAGE = 'https://page.invalid/';
+
+const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
+
+/** Throws `usage` for flags that do not go together, and errors of reading the files. */
+export function readTrialInput(flags: ExtractFlags): TrialInput {
+  const page = readPage(flags);
+  const config = flags.configPath !== undefined || flags.mapping === undefined ? readConfig(flags) : null;
+  const mapping = flags.mapping === undefined ? config!.mapping : readMappingOf(flags.mapping);
+  checkPatterns(mapping, flags);
+  checkField(mapping, flags.field);
+  const site = config?.values.site;
+  const render = flags.render ?? (flags.file === undefined && site?.render === 'browser' ? 'browser' : 'http');
+  if (flags.file !== undefined && render === 'browser')
+    throw usage(
+      '--render browser needs --url: a file is read as it is',
+      'Save the page as the browser shows it, or name its --url.',
+    );
+  return {
+    trial: {
+      mapping,
+      url: page.url,
+      file: page.file,
+      site: {
+        userAgent: flags.userAgent ?? site?.user_agent ?? `crawlfleet/${VERSION}`,
+        render,
+        chromiumPath: flags.chromiumPath ?? null,
+        ...(site
+          ? { timeoutMs: site.timeout, maxPageBytes: site.max_page_bytes, allowPrivate: site.allow_private }
+          : DEFAULT_SITE),
+      },
+    },
+    pageName: flags.file ?? page.url,
+    mappingName: flags.mapping ?? config!.file,
+  };
+}
+
+function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: string | null } {
+  if ((url === undefined) === (file === undefined))
+    throw usage(
+      'name one page: --url URL or --file page.html',
+      'orchestrator extract --mapping mapping.yaml --url https://shop.example/item/1',
+    );
+  if (url !== undefined && urlOf !== undefined)
+    throw usage('--url-of goes with --file', 'With --url the address is known.');
+  const address = url ?? urlOf ?? UNKNOWN_PAGE;
+  const parsed = URL.parse(address);
+  if (!parsed || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:'))
+    throw usage(`${address} is not an http or https URL`, 'Give the whole address, with https://.');
+  if (file !== undefined && !existsSync(file)) throw usage(`there is no file ${file}`, `Looked for ${resolve(file)}.`);
+  return { url: address, file: file === undefined ? null : resolve(file) };
+}
+
+function readConfig({ configPath, mapping, environment }: ExtractFlags): Config {
+  const path = configPath ?? 'fleet.yaml';
+  if (configPath === undefined && mapping === undefined && !existsSync(path))
+    throw usage(
+      'name a mapping: --mapping mapping.yaml, or --config fleet.yaml',
+      'orchestrator init writes both to start from.',
+    );
+  return loadConfig(path, environment);
+}
+
+function readMappingOf(path: string): Mapping {
+  const { mapping, faults } = openMapping(path);
+  if (faults.length === 0) return mapping;
+  const unique = [...new Set(faults)];
+  throw new AppError(
+    'config-invalid',
+    `the mapping has ${unique.length === 1 ? 'a fault' : `${unique.length} faults`}:\n${unique.map((f) => `  ${f}`).join('\n')}`,
+    { hint: 'docs/mapping.md shows every option.' },
+  );
+}
+
+function openMapping(path: string): MappingFile {
+  try {
+    return readMappingFile(path, path);
+  } catch (error) {
+    throw new AppError('config-missing', describeUnreadable(path, error), {
+      hint: 'orchestrator init writes one to start from.',
+    });
+  }
+}
+
+/** Without the file's address it is unknown which mapping applies. */
+function checkPatterns(mapping: Mapping, { file, urlOf }: ExtractFlags): void {
+  if (file === undefined || urlOf !== undefined) return;
+  if (mapping.pages.every((page) => page.urlPatterns.length > 0))
+    throw usage(
+      'the mapping has url_patterns, so the address of the file counts',
+      'Say which page it is: --url-of https://shop.example/item/1',
+    );
+}
+
+function checkField(mapping: Mapping, field: string | undefined): void {
+  if (field === undefined) return;
+  const names = new Set(mapping.pages.flatMap((page) => page.fields.map(({ name }) => name)));
+  if (!names.has(field)) throw usage(`the mapping has no field ${field}`, `It has ${[...names].join(', ')}.`);
+}
+
+const usage = (message: string, hint: string): AppError => new AppError('usage', message, { hint });
