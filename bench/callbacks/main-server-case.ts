@@ -10,7 +10,7 @@ import { parseUserData } from '../../shared/wire/settings.ts';
 import { Callbacks } from '../../orchestrator/control/callbacks/callbacks.ts';
 import { Dispatcher } from '../../orchestrator/control/sharing/dispatch.ts';
 import { ControlLoop } from '../../orchestrator/control/loop.ts';
-import { newRunKeys } from '../../orchestrator/control/start-run.ts';
+import { newRunKeys } from '../../orchestrator/control/new-run.ts';
 import type { World } from '../../orchestrator/control/model/world.ts';
 import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';

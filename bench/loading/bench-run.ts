@@ -8,7 +8,7 @@ import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
-import { newRunKeys } from '../../orchestrator/control/start-run.ts';
+import { newRunKeys } from '../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../orchestrator/control/model/stores.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import type { createStores } from '../../orchestrator/db/create-stores.ts';

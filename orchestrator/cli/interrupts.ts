@@ -1,4 +1,5 @@
 /** Ctrl-C and SIGTERM: the first Ctrl-C makes the run stop and keep its results, the second leaves at once. */
+import type { Interrupts } from '../app/caller.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 
 /**
@@ -7,11 +8,7 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
  */
 export const LEAVE_WITHIN_MS = 15_000;
 
-export interface Interrupts {
-  /** Aborts when the program must leave at once. */
-  leave: AbortSignal;
-  /** What the first Ctrl-C does; before a run exists it leaves. */
-  onFirst(handler: () => void): void;
+export interface WatchedInterrupts extends Interrupts {
   dispose(): void;
 }
 
@@ -19,7 +16,7 @@ export interface Interrupts {
  * @param leaveWithinMs the process ends at most this long after the first signal to leave, or at the second; omitted:
  * when its work is done
  */
-export function watchInterrupts(leaveWithinMs?: number): Interrupts {
+export function watchInterrupts(leaveWithinMs?: number): WatchedInterrupts {
   const leave = new AbortController();
   let handler: (() => void) | null = null;
   const leaveNow = (): void => {

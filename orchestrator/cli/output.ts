@@ -1,15 +1,13 @@
 /** What the commands print. With --json stdout is exactly one JSON document; everything else goes to stderr. */
+import type { Output as UseCaseOutput } from '../app/caller.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import { oneLine, printable } from '../../shared/domain/terminal-text.ts';
+import { printable } from '../../shared/domain/terminal-text.ts';
 
-export interface Output {
+/** Lines go to stdout, or to stderr with --json; control characters are escaped. Documents appear only with --json. */
+export interface Output extends UseCaseOutput {
   json: boolean;
-  /** One or several lines for the user: stdout, or stderr with --json. Control characters are escaped. */
-  line(text?: string): void;
-  /** The document of --json; without --json nothing. */
-  document(value: unknown): void;
 }
 
 export function createOutput(json: boolean): Output {
@@ -37,24 +35,4 @@ export function printError(error: unknown, json: boolean): ExitCode {
       `${JSON.stringify({ error: { code, message, hint: known ? (error.hint ?? null) : null }, exitCode }, null, 2)}\n`,
     );
   return exitCode;
-}
-
-/** Rows as a text table with aligned columns; numbers right-aligned. */
-export function renderTable(
-  headers: readonly string[],
-  rows: readonly (readonly (string | number | null)[])[],
-): string {
-  const cells = rows.map((row) => row.map((cell) => (cell === null ? '-' : oneLine(String(cell)))));
-  const widths = headers.map((header, i) =>
-    cells.reduce((widest, row) => Math.max(widest, row[i]?.length ?? 0), header.length),
-  );
-  const isNumber = headers.map(
-    (_, i) => rows.length > 0 && rows.every((row) => row[i] === null || typeof row[i] === 'number'),
-  );
-  const format = (row: readonly string[]): string =>
-    row
-      .map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
-      .join('  ')
-      .trimEnd();
-  return [format(headers), ...cells.map(format)].join('\n');
 }

@@ -88,14 +88,14 @@ function countPhases(instances: readonly InstanceRecord[]): string {
   return [...counts].map(([phase, n]) => `${n} ${phase}`).join(', ');
 }
 
-export interface ProgressPrinter {
-  show(world: ProgressFacts): void;
-  /** Removes the line from the terminal. */
-  end(): void;
-}
-
-/** Writes progress to the stream: in place on a terminal, else when the phase changes and once every `quietMs`. */
-export function createProgressPrinter(stream: NodeJS.WriteStream, quietMs: number): ProgressPrinter {
+/**
+ * Writes progress to the stream: in place on a terminal, else when the phase changes and once every `quietMs`. `end`
+ * removes the line from the terminal.
+ */
+export function createProgressPrinter(
+  stream: NodeJS.WriteStream,
+  quietMs: number,
+): { show(world: ProgressFacts): void; end(): void } {
   let lastMs = -Infinity;
   let lastPhase = '';
   const tty = stream.isTTY;

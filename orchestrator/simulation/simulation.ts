@@ -4,7 +4,7 @@ import type { Random } from '../../shared/ports/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { powerOffAtMs } from '../control/model/run-deadlines.ts';
 import type { NewRun } from '../control/model/stores.ts';
-import { newRunKeys } from '../control/start-run.ts';
+import { newRunKeys } from '../control/new-run.ts';
 import { architectureOf, describeInstanceType } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';

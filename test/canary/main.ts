@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { renderTable } from '../../orchestrator/cli/output.ts';
+import { renderTable } from '../../orchestrator/app/text-table.ts';
 import type { CanaryResult } from './play.ts';
 import { Canary, removeFolder, startOwnSandbox } from './play.ts';
 import type { CanarySettings } from './settings.ts';

@@ -39,7 +39,7 @@ const LIBRARIES: Record<string, string[]> = {
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
   croner: ['orchestrator/schedule/'],
   'fastest-levenshtein': ['orchestrator/app/config/'],
-  yaml: ['orchestrator/cli/'],
+  yaml: ['orchestrator/app/config/'],
   pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],
   zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],
 };
@@ -82,6 +82,21 @@ const FLOORS: [folder: string, allowed: string[]][] = [
     ],
   ],
   ['orchestrator/schedule/', ['shared/', 'node:crypto']],
+  [
+    'orchestrator/app/',
+    [
+      'orchestrator/cloud/',
+      'orchestrator/control/',
+      'orchestrator/db/',
+      'orchestrator/plan/',
+      'orchestrator/schedule/timetable.ts',
+      'orchestrator/server/',
+      'userdata/',
+      'shared/',
+      'package.json',
+      'node:',
+    ],
+  ],
   ['orchestrator/', ['orchestrator/', 'userdata/', 'shared/', 'package.json', 'node:']],
   ['crawl-api/politeness/', ['shared/']],
   ['crawl-api/extract/', ['shared/']],
@@ -91,8 +106,9 @@ const FLOORS: [folder: string, allowed: string[]][] = [
 ];
 
 const IMPORT = /(?:\bfrom|\bimport|\brequire\()\s*\(?\s*['"]([\w@./:-]+)['"]/g;
+const PRINTS = /\bprocess\.(?:stdout|stderr|exit)\b/;
 const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
-const MAY_READ_ENVIRONMENT = /(?:^|\/)main\.ts$|^orchestrator\/cli\//;
+const MAY_READ_ENVIRONMENT = /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|app\/checks\/machine\.ts$)/;
 
 function findViolations(file: string, source: string): string[] {
   const code = source.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');
@@ -101,6 +117,7 @@ function findViolations(file: string, source: string): string[] {
     return isAllowed(file, target, specifier!) ? [] : [`${file} imports ${target}`];
   });
   if (READS_ENVIRONMENT.test(code) && !MAY_READ_ENVIRONMENT.test(file)) found.push(`${file} reads the environment`);
+  if (PRINTS.test(code) && file.startsWith('orchestrator/app/')) found.push(`${file} prints or exits`);
   return found;
 }
 
@@ -135,6 +152,8 @@ describe('import floors', () => {
       'orchestrator/control/x.ts',
       `export * from '../../crawl-api/instance.ts';`,
     ],
+    ['a use case that knows the command line', 'orchestrator/app/x.ts', `import { a } from '../cli/output.ts';`],
+    ['a use case that prints', 'orchestrator/app/x.ts', `process.stdout.write('x');`],
     ['crawl-api that imports the sandbox', 'crawl-api/main.ts', `await import('../sandbox/xml.ts');`],
     [
       'the sandbox that imports orchestrator',

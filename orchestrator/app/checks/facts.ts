@@ -19,23 +19,20 @@ import { probeEndpoint } from '../../cloud/probe.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
 import { findRouteTables } from '../../cloud/route-tables.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
-import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import { browserBootOf } from '../plan/browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
 import type { LaunchNetwork } from '../cloud/launch-network.ts';
 import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
-import { makePlan } from '../plan/make-plan.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
 import { isLoopback } from '../plan/target.ts';
-import { pricesFor, quotaOf, robotsOf } from '../plan/preflight.ts';
+import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export interface Facts {
   database(): Promise<Database>;
@@ -99,17 +96,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     products: once(async () => known?.products ?? readWholeList(config, await facts.database())),
     robots: once(() => robotsOf(config)),
     quota: once(() => quotaOf(config, target)),
-    plan: once(async () => {
-      if (known?.plan) return known.plan;
-      const products = await facts.products();
-      const [robots, prices, quota, browser] = await Promise.all([
-        products.ids.length === 0 ? IGNORED_ROBOTS : facts.robots(),
-        pricesFor(config, target),
-        facts.quota(),
-        browserBootOf(config, target),
-      ]);
-      return makePlan(config, target, products, robots, prices, quota, browser);
-    }),
+    plan: once(async () => known?.plan ?? planFor({ config, target, products: await facts.products() }, facts)),
     identity: once(() => whoAmI(options())),
     instanceType,
     subnets: once(() => fleetSubnets(compute(), config.values.aws.subnets)),

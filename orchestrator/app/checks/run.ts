@@ -15,7 +15,7 @@ import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
 import { checkUserData } from '../../control/launching/launch.ts';
-import { newRunKeys } from '../../control/start-run.ts';
+import { newRunKeys } from '../../control/new-run.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import { deadlineOf, ownerOf, settingsOf } from '../plan/settings-of.ts';

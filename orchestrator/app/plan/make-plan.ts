@@ -22,19 +22,22 @@ import { findingsOf } from './site-robots.ts';
 import type { Target } from './target.ts';
 import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
+export interface PlanFacts {
+  config: Config;
+  target: Target;
+  products: ProductList;
+  robots: RobotsPolicy;
+  prices: FreshPrices;
+  quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
+  /** Where the browser of a rendering run comes from. */
+  browser: BrowserBoot;
+}
+
 /**
  * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
  * infeasible: no deadline or fleet would help.
  */
-export function makePlan(
-  config: Config,
-  target: Target,
-  products: ProductList,
-  robots: RobotsPolicy,
-  prices: FreshPrices = SHIPPED_PRICES,
-  quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota> = { vcpus: config.values.aws.vcpu_quota, note: null },
-  browser: BrowserBoot = 'ready',
-): Plan {
+export function makePlan({ config, target, products, robots, prices, quota, browser }: PlanFacts): Plan {
   const { site, run, aws } = config.values;
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
   refuseShortRotation(config, target, browser);
@@ -107,8 +110,6 @@ function refuseShortRotation(config: Config, target: Target, browser: BrowserBoo
 
 /** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
-
-const SHIPPED_PRICES: FreshPrices = { list: null, warnings: [] };
 
 function warningsOf(config: Config, products: ProductList): string[] {
   const { site } = config.values;

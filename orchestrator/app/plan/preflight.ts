@@ -18,6 +18,7 @@ import { browserBootOf } from './browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ProductList } from './products.ts';
 import type { Target } from './target.ts';
+import type { PlanFacts } from './make-plan.ts';
 import { makePlan } from './make-plan.ts';
 import { readWholeList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
@@ -48,6 +49,21 @@ export function quotaOf(config: Config, target: Target): Promise<Quota> {
   const code = quotaCodeOf(instanceTypes[0] ?? '');
   const source = configured === null ? 'unknown' : 'aws.vcpu_quota';
   return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
+}
+
+/** The plan, with what else it depends on; reads robots.txt only if there are products. */
+export async function planFor(
+  given: Pick<PlanFacts, 'config' | 'target' | 'products'>,
+  ask: { robots: () => Promise<RobotsPolicy>; quota: () => Promise<Quota> },
+): Promise<Plan> {
+  const { config, target, products } = given;
+  const [robots, prices, quota, browser] = await Promise.all([
+    products.ids.length === 0 ? IGNORED_ROBOTS : ask.robots(),
+    pricesFor(config, target),
+    ask.quota(),
+    browserBootOf(config, target),
+  ]);
+  return makePlan({ ...given, robots, prices, quota, browser });
 }
 
 /** robots.txt of the configured site, read with its User-Agent. */
@@ -94,13 +110,8 @@ export async function preflight(config: Config, target: Target, options: { migra
       checkResults,
       readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
       async plan(products, known) {
-        const robots = known ?? (products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config));
-        const [prices, quota, browser] = await Promise.all([
-          pricesFor(config, target),
-          quotaOf(config, target),
-          browserBootOf(config, target),
-        ]);
-        const plan = makePlan(config, target, products, robots, prices, quota, browser);
+        const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
+        const plan = await planFor({ config, target, products }, { robots, quota: () => quotaOf(config, target) });
         const open = await noRoomForNumbers(database, config.values.results.table, config.mapping);
         return { ...plan, warnings: [...plan.warnings, ...open] };
       },

@@ -1,4 +1,5 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
+import type { Interrupts, Output, Progress } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -10,10 +11,7 @@ import type { RunReport } from '../../control/model/report.ts';
 import type { RunRecord, WorkStore } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
-import type { Interrupts } from '../../cli/interrupts.ts';
-import type { Output } from '../../cli/output.ts';
-import type { ProgressPrinter } from '../../cli/progress.ts';
-import { renderReport } from '../../cli/render-report.ts';
+import { renderReport } from './render-report.ts';
 import type { Session, Stores } from './run-session.ts';
 import { stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
@@ -27,7 +25,7 @@ export interface CarryOutOptions {
   stores: Stores;
   config: Config;
   interrupts: Interrupts;
-  progress: ProgressPrinter;
+  progress: Progress;
   output: Output;
 }
 

@@ -1,36 +1,30 @@
 /** Ends a run early from another process: through its living main server, else by taking that server's place. */
+import type { Output } from '../caller.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
-import { resume } from '../../cli/commands/resume.ts';
+import type { CarriedOut } from './carry-out.ts';
 import { getRun } from './find-run.ts';
-import type { Output } from '../../cli/output.ts';
 import { lookAtHolder } from './run-lock.ts';
 
 export interface EarlyEnd {
   run: RunRecord;
   request: 'stop' | 'cancel';
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
   /** What the main server will do, in words for the user. */
   promise: string;
+  /** Closes the caller's database, then resumes the run as its main server. */
+  takeOver: () => Promise<CarriedOut>;
 }
 
 /**
  * Stores the stop request; a living main server sees it within a heartbeat. Without one, this process takes its place
  * until the run has ended, and the document is the run's report. Throws `lock-held` when another run holds the lock,
  * and `run-ended` when the run ended before the request could be stored.
- * @param close closes the caller's database before this process opens its own as a main server
  */
-export async function endEarly(
-  runs: RunStore,
-  end: EarlyEnd,
-  output: Output,
-  close: () => Promise<void>,
-): Promise<ExitCode> {
-  const { run, request, configPath, environment } = end;
+export async function endEarly(runs: RunStore, end: EarlyEnd, output: Output): Promise<ExitCode> {
+  const { run, request } = end;
   if (!(await runs.setRequest(run.id, request))) await assertGoesOn(runs, run.id);
   const look = runs.guard ? await lookAtHolder(runs.guard) : null;
   const atWork = look?.state === 'alive' && (look.holder?.runId ?? run.id) === run.id;
@@ -41,8 +35,7 @@ export async function endEarly(
   }
   const gone = look?.holder && look.holder.runId === run.id ? ` (${look.holder.owner})` : '';
   output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
-  await close();
-  const { exitCode, finished } = await resume({ configPath, runId: run.id, environment }, output);
+  const { exitCode, finished } = await end.takeOver();
   // Ending early is what the user requested; leaving before the end is not.
   return finished && exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
 }

@@ -1,4 +1,5 @@
 /** From an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
+import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -7,7 +8,7 @@ import { ensureBucket } from '../../cloud/bucket.ts';
 import { checkUserData } from '../../control/launching/launch.ts';
 import { writeRunDescription } from '../../control/results/run-description.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
-import { newRunKeys } from '../../control/start-run.ts';
+import { newRunKeys } from '../../control/new-run.ts';
 import type { NewRun } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { createResultTable } from '../../db/result-table.ts';
@@ -19,15 +20,12 @@ import { needsStandIn, renderParts } from '../../cloud/probe.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import { awsOptions, openCloud } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
-import type { Interrupts } from '../../cli/interrupts.ts';
 import { superviseSandbox } from './supervise-sandbox.ts';
 import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
-import type { Output } from '../../cli/output.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
-import { createProgressPrinter } from '../../cli/progress.ts';
 import type { RunLock } from './run-lock.ts';
 import type { Stores } from './run-session.ts';
 import { openSession, stateDirOf } from './run-session.ts';
@@ -36,19 +34,17 @@ import type { SandboxHandle } from './sandbox-process.ts';
 import { startSandbox, stopSandbox } from './sandbox-process.ts';
 import { VERSION } from '../version.ts';
 
-export interface LaunchRunOptions {
+export interface LaunchRunOptions extends Caller {
   runId: string;
   config: Config;
   target: Target;
   database: Database;
   stores: Stores;
   lock: RunLock;
-  interrupts: Interrupts;
   plan: Plan;
   products: ProductList;
   /** The run whose failed products this run retries. */
   parentId: string | null;
-  output: Output;
   /** What answers at the endpoint of a dry run; null without an endpoint, and on AWS. */
   profile: EndpointProfile | null;
   /** Called with the run's ID right before the run is stored. */
@@ -63,7 +59,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     });
   }
   const { render } = config.values.site;
-  if (target.dryRun) await provideBrowser(render, process.env);
+  if (target.dryRun) await provideBrowser(render, options.env);
   const bundle = await bundleFor({
     render,
     onAws: target.kind === 'aws',
@@ -131,7 +127,7 @@ async function launchOn(
       plan.instanceType,
       bundle,
       render,
-      ownNetwork(target.dryRun, process.env),
+      ownNetwork(target.dryRun, options.env),
     );
     for (const note of template.notes ?? []) options.output.line(note);
     return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(template));
@@ -149,7 +145,7 @@ async function withSession(
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, stores, lock, interrupts, output, plan, runId } = options;
   const keys = newRunKeys();
-  const progress = createProgressPrinter(process.stderr, quietMs(plan));
+  const progress = options.progress(plan);
   const session = await openSession({
     runId,
     privateKey: keys.privateKey,
@@ -166,6 +162,7 @@ async function withSession(
     },
     logFile: `${stateDirOf(config.file).run(runId)}/log.ndjson`,
     onAlarm: (text) => output.line(`! ${text}`),
+    onLostOutput: output.onLost,
     onWorld: (world) => progress.show(world),
   });
   try {
@@ -221,9 +218,4 @@ export function newRun(
 
 function listOf({ list }: ProductList): Pick<RunSettings, 'list'> {
   return list === undefined ? {} : { list: { key: list.key, usual: list.usual, accepted: list.accepted } };
-}
-
-/** Progress interval without a terminal: about twenty lines a run, at most one a minute. */
-export function quietMs(plan: Plan): number {
-  return Math.min(60_000, Math.max(2_000, plan.deadlineMs / 20));
 }

@@ -1,10 +1,10 @@
 /** What `publish` and `load` need of the control core: the database, a log, a clock; no EC2 and no listener. */
+import type { Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Core } from '../../control/model/core.ts';
 import { newProcessState } from '../../control/model/process-state.ts';
 import type { FinishCore } from '../../control/results/finish.ts';
 import type { Config } from '../config/load-config.ts';
-import type { Output } from '../../cli/output.ts';
 import type { RunLock } from './run-lock.ts';
 import type { Stores } from './run-session.ts';
 import { createAlarm, openLog, stateDirOf } from './run-session.ts';

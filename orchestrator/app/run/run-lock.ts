@@ -6,7 +6,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../../control/model/stores.ts';
-import { isDeadHere, ownName } from '../../cli/process-name.ts';
+import { isDeadHere, ownName } from './process-name.ts';
 
 /** Timing of the lock. Every main server of a database must use the same. */
 export interface LockTimes {

@@ -21,7 +21,7 @@ import { LogRotation, boundLine } from './log-file.ts';
 import { createCallbackApp } from '../../server/callback-app.ts';
 import type { Listener } from '../../server/listen.ts';
 import { listen } from '../../server/listen.ts';
-import { onLostOutput } from '../../cli/closed-output.ts';
+import type { Output } from '../caller.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
@@ -48,6 +48,7 @@ export interface SessionOptions {
   robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
   logFile: string;
   onAlarm: (text: string) => void;
+  onLostOutput?: Output['onLost'] | undefined;
   onWorld: (world: World) => void;
 }
 
@@ -64,7 +65,7 @@ export interface Session {
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { runId, privateKey, stores, cloud, lock, bucket } = options;
   const log = openLog(options.logFile, runId, options.onAlarm);
-  const unlisten = onLostOutput((text) => log.warn(text));
+  const unlisten = options.onLostOutput?.((text) => log.warn(text));
   const offers = new HttpOfferSender();
   const server = createMainServer({
     runId,
@@ -105,7 +106,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     async close() {
       await listener.close();
       await offers.close();
-      unlisten();
+      unlisten?.();
       log.flush();
     },
   };

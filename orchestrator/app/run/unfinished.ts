@@ -1,25 +1,22 @@
 /**
  * Before a new run: handles runs that have lost their main server. We hold the lock, so no other process works on them.
  */
+import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import type { Config } from '../config/load-config.ts';
-import { resumeRun } from '../../cli/commands/resume.ts';
+import { resumeRun } from './resume.ts';
 import { isUnfinished } from './find-run.ts';
-import type { Interrupts } from '../../cli/interrupts.ts';
-import type { Output } from '../../cli/output.ts';
 import type { RunLock } from './run-lock.ts';
 import type { Stores } from './run-session.ts';
 
-export interface UnfinishedOptions {
+export interface UnfinishedOptions extends Caller {
   stores: Stores;
   lock: RunLock;
   config: Config;
-  interrupts: Interrupts;
-  output: Output;
 }
 
 const LOOKED_AT = 20;

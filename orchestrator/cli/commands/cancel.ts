@@ -15,6 +15,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { takeLock } from '../../app/run/run-lock.ts';
 import type { Stores } from '../../app/run/run-session.ts';
+import { resumeInTerminal } from './resume.ts';
 import type { StatusOptions } from './status.ts';
 
 export interface CancelOptions extends StatusOptions {
@@ -40,8 +41,12 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
     }
     if (run.phase === 'held') return await discardHeld(stores, run, output);
     const promise = `Run ${run.id} will end: its instances are terminated, and nothing is published.`;
-    const end = { run, request: 'cancel' as const, configPath, environment, promise };
-    return await endEarly(stores.runs, end, output, () => database.close());
+    const takeOver = async () => {
+      await database.close();
+      return resumeInTerminal({ configPath, runId: run.id, environment }, output);
+    };
+    const end = { run, request: 'cancel' as const, promise, takeOver };
+    return await endEarly(stores.runs, end, output);
   } finally {
     await database.close();
   }

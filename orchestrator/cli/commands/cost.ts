@@ -15,7 +15,7 @@ import type { CostBreakdown } from '../../plan/plan.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { getRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 

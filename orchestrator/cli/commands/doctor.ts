@@ -1,26 +1,13 @@
 /** `orchestrator doctor`: checks everything that a run depends on, without launching anything. */
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { ALL_CHECKS } from '../../app/checks/all-checks.ts';
-import { openContext } from '../../app/checks/before-launch.ts';
-import type { Check } from '../../app/checks/check.ts';
 import { exitCodeOf } from '../../app/checks/refuse.ts';
 import type { CheckResult } from '../../app/checks/run-checks.ts';
-import { findingOf, runChecks } from '../../app/checks/run-checks.ts';
-import type { Config } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { assumedTarget } from '../../app/plan/target.ts';
-import type { RunOptions } from './run.ts';
-
-export interface DoctorOptions extends Omit<RunOptions, 'yes'> {
-  /** For tests. Omitted: all of them. */
-  checks?: readonly Check[];
-}
+import type { ExamineOptions } from '../../app/checks/examine.ts';
+import { examine } from '../../app/checks/examine.ts';
 
 /** 0 when a run could start, warnings or not; else the code of the failure with the highest precedence. */
-export async function doctorCommand(options: DoctorOptions, output: Output): Promise<ExitCode> {
+export async function doctorCommand(options: ExamineOptions, output: Output): Promise<ExitCode> {
   const results = await examine(options);
   const skipped = results.filter((r) => r.isSkipped === true);
   for (const line of results.filter((r) => r.isSkipped !== true).flatMap(render)) output.line(line);
@@ -46,28 +33,6 @@ export async function doctorCommand(options: DoctorOptions, output: Output): Pro
     ),
   });
   return exitCode;
-}
-
-async function examine(options: DoctorOptions): Promise<CheckResult[]> {
-  const configuration = { id: 'configuration', title: 'configuration' };
-  let config: Config;
-  try {
-    config = loadConfig(options.configPath, options.environment, options.flags);
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return [{ check: configuration, findings: [findingOf(error)] }];
-  }
-  const { dryRun, environment, checks = ALL_CHECKS } = options;
-  // If the settings are incomplete, the check of the settings reports what is missing.
-  const target = assumedTarget(config, dryRun, environment);
-  const context = openContext({ config, target, environment });
-  try {
-    const wanted = checks.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
-    const read: CheckResult = { check: configuration, findings: [{ level: 'ok', text: config.file }] };
-    return [read, ...(await runChecks(wanted, context, { clock: systemClock }))];
-  } finally {
-    await context.facts.close();
-  }
 }
 
 const INDENT = ' '.repeat(9);

@@ -8,7 +8,7 @@ import { migrate } from '../../db/migrate.ts';
 import { collectGarbage, wordOf } from '../../app/run/collect-garbage.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 
 export interface GcOptions {
   configPath: string;

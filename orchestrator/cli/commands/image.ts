@@ -23,7 +23,7 @@ import { makeImage } from '../../app/image/make-image.ts';
 import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../../app/image/prune-images.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 import { ownerOf } from '../../app/plan/settings-of.ts';
 import { isLoopback } from '../../app/plan/target.ts';
 

@@ -1,71 +1,12 @@
 /** `orchestrator retry`: a child run of the products that failed in another one. */
-import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
-import { findRun } from '../../app/run/find-run.ts';
+import type { RetryOptions } from '../../app/run/retry.ts';
+import { retryRun } from '../../app/run/retry.ts';
+import { inTerminal } from '../in-terminal.ts';
 import type { Output } from '../output.ts';
-import type { Preflight } from '../../app/plan/preflight.ts';
-import type { ProductList } from '../../app/plan/products.ts';
-import { listFailed } from '../../app/run/list-failed.ts';
 import type { RunOptions } from './run.ts';
-import { startRun } from './run.ts';
+import { confirmed } from './run.ts';
 
-export interface RetryOptions extends RunOptions {
-  /** Default: the newest ended run. */
-  runId: string | undefined;
-  /** Only products that failed for one of these reasons; omitted: any reason. */
-  reasons: readonly FailureReason[] | undefined;
-}
-
-/** As `run`, with the current configuration; without failed products it plans nothing, exit code 0. */
-export function retryCommand(options: RetryOptions, output: Output): Promise<ExitCode> {
-  return startRun(options, output, {
-    async choose(checked) {
-      const { results, site } = checked.config.values;
-      const isOurs = (run: RunRecord): boolean => isRunEnd(run.phase) && run.settings.results.table === results.table;
-      const parent = await findRun(checked.stores.runs, options.runId, `over yet for ${results.table}`, isOurs);
-      if (!isRunEnd(parent.phase))
-        throw new AppError('run-unfinished', `run ${parent.id} is not over yet: it is ${parent.phase}`, {
-          hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,
-        });
-      assertSameWork(parent, { table: results.table, productUrl: site.product_url });
-      const products = await failedOf(checked, parent.id, options.reasons);
-      const why = options.reasons ? ` for ${options.reasons.join(' or ')}` : '';
-      if (products.ids.length > 0) {
-        output.line(`Trying ${products.ids.length} products again that failed${why} in run ${parent.id}.`);
-        return { products, parentId: parent.id };
-      }
-      output.line(`No product of run ${parent.id} has failed${why}: there is nothing to try again.`);
-      output.document({ run: null, parent: parent.id, products: { planned: 0 }, exitCode: EXIT.complete });
-      return null;
-    },
-  });
-}
-
-/** Otherwise its products would be fetched from another site, or written to another table, under the old run's name. */
-function assertSameWork(parent: RunRecord, now: { table: string; productUrl: string }): void {
-  const was = { table: parent.settings.results.table, productUrl: parent.settings.site.productUrl };
-  const fault =
-    was.table !== now.table
-      ? `results.table was ${was.table} and is ${now.table}`
-      : was.productUrl !== now.productUrl
-        ? `site.product_url was ${was.productUrl} and is ${now.productUrl}`
-        : null;
-  if (fault === null) return;
-  throw new AppError('usage', `run ${parent.id} cannot be tried again with this configuration: ${fault}`, {
-    hint: 'Give the configuration of that run with --config, or name another run',
-  });
-}
-
-async function failedOf(
-  checked: Preflight,
-  runId: string,
-  reasons: readonly FailureReason[] | undefined,
-): Promise<ProductList> {
-  const ids: string[] = [];
-  for await (const { id } of listFailed(checked.stores.work, runId, reasons)) ids.push(id);
-  return { ids, duplicates: 0 };
+export function retryCommand(options: RunOptions & Omit<RetryOptions, 'confirm'>, output: Output): Promise<ExitCode> {
+  return inTerminal(output, (caller) => retryRun(confirmed(options, output, caller), caller));
 }

@@ -10,7 +10,7 @@ import type { Config } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { isUnderNohup } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 import { crontabLines } from '../schedule/crontab.ts';
 import { findPrograms } from '../schedule/programs.ts';
 import { scheduleName } from '../schedule/schedule-name.ts';

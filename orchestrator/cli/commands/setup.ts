@@ -9,7 +9,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 import { awsCliText } from '../../app/setup/aws-cli.ts';
 import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
 import { terraformText } from '../../app/setup/terraform.ts';

@@ -20,7 +20,7 @@ import { getRun, storesOf } from '../../app/run/find-run.ts';
 import { listFailed } from '../../app/run/list-failed.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
 
 export interface StatusOptions {
   configPath: string;

@@ -7,6 +7,7 @@ import { loadConfig } from '../../app/config/load-config.ts';
 import { endEarly } from '../../app/run/end-early.ts';
 import { findRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
+import { resumeInTerminal } from './resume.ts';
 import type { StatusOptions } from './status.ts';
 
 export async function stopCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
@@ -18,8 +19,12 @@ export async function stopCommand(options: StatusOptions, output: Output): Promi
     const run = await findRun(runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
     if (isRunEnd(run.phase)) throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`);
     const promise = `Run ${run.id} will stop: its instances upload what they have, and that is published.`;
-    const end = { run, request: 'stop' as const, configPath, environment, promise };
-    return await endEarly(runs, end, output, () => database.close());
+    const takeOver = async () => {
+      await database.close();
+      return resumeInTerminal({ configPath, runId: run.id, environment }, output);
+    };
+    const end = { run, request: 'stop' as const, promise, takeOver };
+    return await endEarly(runs, end, output);
   } finally {
     await database.close();
   }

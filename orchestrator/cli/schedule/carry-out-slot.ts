@@ -12,7 +12,7 @@ import type { RunResult } from '../../schedule/slots.ts';
 import { runCommand } from '../commands/run.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { ownName } from '../process-name.ts';
+import { ownName } from '../../app/run/process-name.ts';
 import { createRunViews, hintOf } from './run-views.ts';
 import { scheduleName } from './schedule-name.ts';
 

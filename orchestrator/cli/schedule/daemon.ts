@@ -20,7 +20,7 @@ import type { Config } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
-import { isDeadHere, ownName } from '../process-name.ts';
+import { isDeadHere, ownName } from '../../app/run/process-name.ts';
 import { createProcesses, outputFolder } from './processes.ts';
 import { createRunViews } from './run-views.ts';
 import { scheduleName } from './schedule-name.ts';

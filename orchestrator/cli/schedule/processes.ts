@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Child, Processes } from '../../schedule/ports.ts';
-import { isDeadHere, isSurelyAlive, processName } from '../process-name.ts';
+import { isDeadHere, isSurelyAlive, processName } from '../../app/run/process-name.ts';
 import { makeStateFolder } from '../../app/run/state-folder.ts';
 
 export interface ProcessOptions {

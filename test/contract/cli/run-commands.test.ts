@@ -186,12 +186,14 @@ describe('a database with tables of an earlier version', () => {
 });
 
 describe('a stop request that comes too late', () => {
+  const takeOver = () => Promise.reject(new Error('the run has ended'));
+
   it('changes nothing, and reports that the run has ended since', async () => {
     const { id } = await aRun('loading');
     const run = (await bench.stores.runs.get(id))!;
     await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
-    const end = { run, request: 'cancel' as const, ...base(), promise: '' };
-    const late = endEarly(bench.stores.runs, end, output, () => Promise.resolve());
+    const end = { run, request: 'cancel' as const, promise: '', takeOver };
+    const late = endEarly(bench.stores.runs, end, output);
     await expect(late).rejects.toMatchObject({ code: 'run-ended', message: expect.stringContaining('completed') });
     expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'completed', request: null });
   });
@@ -199,9 +201,7 @@ describe('a stop request that comes too late', () => {
   it('explains how to release or discard a run that is held by now', async () => {
     const { id } = await aRun('held');
     const run = { ...(await bench.stores.runs.get(id))!, phase: 'loading' as const };
-    const late = endEarly(bench.stores.runs, { run, request: 'stop', ...base(), promise: '' }, output, () =>
-      Promise.resolve(),
-    );
+    const late = endEarly(bench.stores.runs, { run, request: 'stop', promise: '', takeOver }, output);
     await expect(late).rejects.toMatchObject({ code: 'run-ended', hint: expect.stringContaining(`publish ${id}`) });
     expect(await bench.stores.runs.get(id)).toMatchObject({ request: null });
   });

@@ -13,7 +13,7 @@ import type { KeyPair } from '../../../shared/wire/signature.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
-import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
 import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';

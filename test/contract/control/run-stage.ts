@@ -11,7 +11,7 @@ import { bucketWatcher } from '../../../orchestrator/control/main-server.ts';
 import type { Core, OfferSender } from '../../../orchestrator/control/model/core.ts';
 import { createQueue } from '../../../orchestrator/control/results/concurrency-limit.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
-import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';

@@ -3,6 +3,8 @@ import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { configSchema } from '../../../orchestrator/app/config/schema.ts';
 import type { ProductList } from '../../../orchestrator/app/plan/products.ts';
 import type { Target } from '../../../orchestrator/app/plan/target.ts';
+import type { Plan } from '../../../orchestrator/plan/plan.ts';
+import type { PlanFacts } from '../../../orchestrator/app/plan/make-plan.ts';
 import { makePlan, refuseInfeasible } from '../../../orchestrator/app/plan/make-plan.ts';
 import { settingsOf } from '../../../orchestrator/app/plan/settings-of.ts';
 import { assumedTarget, chooseTarget } from '../../../orchestrator/app/plan/target.ts';
@@ -29,14 +31,26 @@ const products = (count: number): ProductList => ({
   duplicates: 0,
 });
 
-const plan = (robots: RobotsPolicy, site = {}, count = 2_000) =>
-  makePlan(config(site), TARGET, products(count), robots);
+/** Of a dry run of five products of a site that allows everything. */
+const planOf = (config: Config, change: Partial<PlanFacts> = {}): Plan =>
+  makePlan({
+    config,
+    target: TARGET,
+    products: products(5),
+    robots: ALLOW_ALL,
+    prices: { list: null, warnings: [] },
+    quota: { vcpus: config.values.aws.vcpu_quota, note: null },
+    browser: 'ready',
+    ...change,
+  });
+
+const plan = (robots: RobotsPolicy, site = {}, count = 2_000): Plan =>
+  planOf(config(site), { products: products(count), robots });
 
 describe('the plan and the browser', () => {
   it('plans for a boot that installs Chromium, and names the remedy', () => {
     const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
-    const make = (browser: 'ready' | 'installed') =>
-      makePlan(config(), target, products(2_000), ALLOW_ALL, undefined, undefined, browser);
+    const make = (browser: 'ready' | 'installed') => planOf(config(), { target, products: products(2_000), browser });
     expect(make('ready').warnings).toEqual([]);
     expect(make('installed').warnings.join()).toContain('orchestrator image');
     expect(make('installed').bootP95Ms).toBeGreaterThan(make('ready').bootP95Ms);
@@ -97,9 +111,9 @@ describe('the plan and the site', () => {
     chained.mapping.pages[0]!.urlParsers = [
       { description: 'next page', steps: [{ type: 'css', selector: 'a.next', attribute: 'href' }] },
     ];
-    expect(makePlan(chained, TARGET, products(5), ALLOW_ALL).warnings.join()).toContain('site.pages_per_product is 1');
+    expect(planOf(chained).warnings.join()).toContain('site.pages_per_product is 1');
     chained.values.site.pages_per_product = 2;
-    expect(makePlan(chained, TARGET, products(5), ALLOW_ALL).warnings).toEqual([]);
+    expect(planOf(chained).warnings).toEqual([]);
   });
 
   it('selects a type with 2 GB for a browser, and warns when there is none', () => {
@@ -107,7 +121,7 @@ describe('the plan and the site', () => {
     expect(plan(ALLOW_ALL, { render: 'browser' }).instanceType).toBe('t4g.small');
     expect(plan(ALLOW_ALL, { render: 'auto' }).instanceType).toBe('t4g.small');
     const small = config({ render: 'browser' }, { aws: { instance_types: ['t4g.nano'] } });
-    expect(makePlan(small, TARGET, products(5), ALLOW_ALL).warnings.join()).toContain('t4g.nano has 0.5 GB');
+    expect(planOf(small).warnings.join()).toContain('t4g.nano has 0.5 GB');
   });
 });
 
@@ -139,9 +153,7 @@ describe('the User-Agent', () => {
     const loose = config();
     loose.mapping.pages[0]!.name = 'mapping';
     loose.mapping.pages[0]!.fields.forEach((field) => (field.required = false));
-    expect(makePlan(loose, TARGET, products(5), ALLOW_ALL).warnings.join()).toMatch(
-      /^the mapping has no required field/,
-    );
+    expect(planOf(loose).warnings.join()).toMatch(/^the mapping has no required field/);
   });
 });
 
@@ -154,7 +166,7 @@ describe('settingsOf', () => {
       ban: { statuses: [403], cool_down: '5m' },
       canaries: [{ id: 'P1', fields: { title: 'x' } }],
     });
-    const settings = settingsOf(full, TARGET, makePlan(full, TARGET, products(5), IGNORED_ROBOTS), '1.0.0');
+    const settings = settingsOf(full, TARGET, planOf(full, { robots: IGNORED_ROBOTS }), '1.0.0');
     expect(settings.site).toMatchObject({
       render: 'auto',
       robots: 'ignore',
@@ -167,7 +179,7 @@ describe('settingsOf', () => {
 
 describe('aws.recycle_every', () => {
   const rotated = (every: string, target: Target) =>
-    makePlan(config({}, { aws: { recycle_every: every } }), target, products(3_000), ALLOW_ALL);
+    planOf(config({}, { aws: { recycle_every: every } }), { target, products: products(3_000) });
 
   it('is refused where a fleet could not boot that fast, and the message names the shortest allowed value', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
@@ -183,7 +195,7 @@ describe('aws.recycle_every', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
     const full = config({}, { aws: { recycle_every: '29m' } });
     const planned = (browser: 'ready' | 'installed') =>
-      makePlan(full, aws, products(3_000), ALLOW_ALL, undefined, undefined, browser);
+      planOf(full, { target: aws, products: products(3_000), browser });
     expect(planned('ready').verdict).toBe('feasible');
     expect(() => planned('installed')).toThrow(
       expect.objectContaining({ code: 'config-invalid', hint: expect.stringContaining('30m') }),
@@ -192,18 +204,18 @@ describe('aws.recycle_every', () => {
 
   it('is part of the settings of the run, and increases the number of instances', () => {
     const full = config({}, { aws: { recycle_every: '1h' } });
-    const planned = makePlan(full, TARGET, products(5), IGNORED_ROBOTS);
+    const planned = planOf(full, { robots: IGNORED_ROBOTS });
     expect(settingsOf(full, TARGET, planned, '1.0.0').aws.recycleEveryMs).toBe(3_600_000);
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
-    const often = makePlan(config({}, { aws: { recycle_every: '15m' } }), aws, products(30_000), ALLOW_ALL);
-    expect(often.instances).toBeGreaterThan(makePlan(config(), aws, products(30_000), ALLOW_ALL).instances);
+    const often = planOf(config({}, { aws: { recycle_every: '15m' } }), { target: aws, products: products(30_000) });
+    expect(often.instances).toBeGreaterThan(planOf(config(), { target: aws, products: products(30_000) }).instances);
   });
 });
 
 describe('the vCPU quota of the plan', () => {
   it('is the unused part of the quota, with a note', () => {
     const quota = { vcpus: 4, note: 'Of 64 vCPUs 60 run already' };
-    const tight = makePlan(config(), TARGET, products(30_000), ALLOW_ALL, undefined, quota);
+    const tight = planOf(config(), { products: products(30_000), quota });
     expect(tight).toMatchObject({ verdict: 'over-quota', vcpuQuota: 4 });
     expect(tight.warnings).toContain(quota.note);
   });

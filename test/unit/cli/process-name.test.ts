@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import type * as Fs from 'node:fs';
 import { hostname } from 'node:os';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { isDeadHere, isSurelyAlive, ownName, processName } from '../../../orchestrator/cli/process-name.ts';
+import { isDeadHere, isSurelyAlive, ownName, processName } from '../../../orchestrator/app/run/process-name.ts';
 
 const proc = vi.hoisted(() => ({ isReadable: true, stat: null as string | null }));
 vi.mock('node:fs', async (original) => {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Resumption } from '../../../orchestrator/cli/commands/resume.ts';
-import { resumeRun } from '../../../orchestrator/cli/commands/resume.ts';
-import { newRunKeys } from '../../../orchestrator/control/start-run.ts';
+import type { Resumption } from '../../../orchestrator/app/run/resume.ts';
+import { resumeRun } from '../../../orchestrator/app/run/resume.ts';
+import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { aRun } from '../control/builders.ts';
 
@@ -35,7 +35,8 @@ describe('a resumed run on AWS', () => {
     const interrupts = { leave: AbortSignal.abort(), onFirst: () => undefined, dispose: () => undefined };
     const lock = { fence: 1, lost: new AbortController().signal };
     const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };
-    const resumption = { run, stores, lock, config, interrupts, output } as unknown as Resumption;
+    const progress = () => ({ show: () => undefined, end: () => undefined });
+    const resumption = { run, stores, lock, config, interrupts, output, progress } as unknown as Resumption;
     await expect(resumeRun(resumption)).rejects.toBe(reached);
     expect(said).toContain(`Run ${run.id} goes on from releasing.`);
   }, 20_000);

@@ -1,8 +1,8 @@
 /** The final report as text for the user. */
-import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { RunReport } from '../control/model/report.ts';
-import { renderTable } from './output.ts';
-import { oneLine } from '../../shared/domain/terminal-text.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { RunReport } from '../../control/model/report.ts';
+import { renderTable } from '../text-table.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
 
 export function renderReport(report: RunReport): string {
   const { products, politeness, cost, timings } = report;

@@ -1,0 +1,153 @@
+/** Loads the results of a run from the bucket into the database, even if the database has lost the run. */
+import type { Caller } from '../caller.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { buildReport, publishRun } from '../../control/results/finish.ts';
+import type { BucketEpoch } from '../../control/results/recover.ts';
+import {
+  closeRebuilt,
+  isOver,
+  isRebuilt,
+  listEpochs,
+  loadEpochs,
+  noteUnknownEpochs,
+  rebuiltRun,
+} from '../../control/results/recover.ts';
+import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
+import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
+import type { Database } from '../../db/connect.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { migrate } from '../../db/migrate.ts';
+import { createResultTable } from '../../db/result-table.ts';
+import { publishReport } from './carry-out.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { createOfflineCore } from './offline-core.ts';
+import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
+import type { RunLock } from './run-lock.ts';
+import { takeLock } from './run-lock.ts';
+import type { Stores } from './run-session.ts';
+import { resumeRun } from './resume.ts';
+
+export interface LoadOptions {
+  configPath: string;
+  runId: string;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** The inputs of a load; the caller holds the lock. */
+interface Loading extends Caller {
+  runId: string;
+  config: Config;
+  environment: LoadOptions['environment'];
+  database: Database;
+  stores: Stores;
+  lock: RunLock;
+}
+
+export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    await migrate(database);
+    const stores = createStores(database);
+    const lock = await takeLock(stores.runs, systemClock);
+    try {
+      lock.setRun(options.runId);
+      const { runId, environment } = options;
+      return await loadUnder({ ...caller, runId, config, environment, database, stores, lock });
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+async function loadUnder(loading: Loading): Promise<ExitCode> {
+  const { runId, stores, output, config, environment } = loading;
+  const run = await stores.runs.get(runId);
+  if (run === null || (isRebuilt(run) && !isFinished(run))) {
+    return withUnknownBucket(config, runId, environment, (objects, folder) => rebuild(loading, objects, folder));
+  }
+  if (isFinished(run)) {
+    output.line(`Run ${runId} has ended already (${run.phase}): there is nothing to load.`);
+    output.document({ run: runId, state: run.phase, loaded: { parts: 0, stored: 0, gone: 0, failed: 0 }, over: true });
+    return EXIT.complete;
+  }
+  return loadKnown(loading, run);
+}
+
+/** No process has this pid: Linux ends at 2^22. */
+const GONE_PID = 2 ** 30;
+
+const isFinished = (run: RunRecord): boolean => isRunEnd(run.phase) && run.report !== null;
+
+/** A run without its main server: loads its results from the bucket; after its deadline the control loop ends it. */
+async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
+  const { output, config } = loading;
+  const loaded = await withRunBucket(run, async (objects) => {
+    const core = { ...createOfflineCore({ ...loading, runId: run.id }), objects };
+    const epochs = await listEpochs(objects, run.id);
+    await noteUnknownEpochs(core, run, epochs);
+    return loadEpochs(core, epochs);
+  });
+  output.line(`Loaded ${loaded.parts} parts of run ${run.id}: ${loaded.stored} products stored.`);
+  if (systemClock.now() > run.deadlineAtMs) return (await resumeRun({ ...loading, run })).exitCode;
+  output.line(`Its deadline is ahead (${new Date(run.deadlineAtMs).toISOString()}); take it up with:`);
+  output.line(`  orchestrator resume ${run.id} --config ${config.file}`);
+  output.document({ run: run.id, state: run.phase, loaded, over: false });
+  return EXIT.complete;
+}
+
+/** A run that only the bucket knows, from its description to its report. Resumes a load that died in the middle. */
+async function rebuild(loading: Loading, objects: ObjectStore, folder: string | null): Promise<ExitCode> {
+  const { runId, database, stores, lock, output, config } = loading;
+  const description = await readRunDescription(objects, runId);
+  if (!description) {
+    throw new AppError('run-unknown', `there is no run ${runId}, neither in this database nor in its bucket`, {
+      hint: 'List the runs of the database with: orchestrator status',
+    });
+  }
+  const lost = rebuiltRun(description);
+  // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
+  if (folder !== null)
+    lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };
+  const epochs = await listEpochs(objects, runId);
+  if (!(await isOver(objects, lost, epochs, systemClock.now()))) throw stillAtWork(runId, powerOffAtMs(lost), epochs);
+  if ((await stores.runs.get(runId)) === null) {
+    output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
+    await createResultTable(database, lost.settings.results.table, lost.settings.mapping);
+    await stores.runs.create(lost, await readProductIds(objects, description), lock.fence, systemClock.now());
+  }
+  const run = (await stores.runs.get(runId))!;
+  const core = { ...createOfflineCore(loading), objects };
+  const loaded = await loadEpochs(core, epochs);
+  output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
+  await closeRebuilt(core, run, epochs);
+  await publishRun(core, (await stores.runs.get(runId))!);
+  const report = await buildReport(core, runId);
+  await stores.runs.setReport(runId, report, lock.fence);
+  const record = (await stores.runs.get(runId))!;
+  publishReport(report, record, config, output);
+  return record.exitCode ?? EXIT.internal;
+}
+
+function stillAtWork(runId: string, powerOffMs: number, epochs: readonly BucketEpoch[]): AppError {
+  const closed = epochs.filter((e) => e.hasManifest).length;
+  return new AppError(
+    'run-unfinished',
+    `run ${runId} is not over: ${closed} of the ${epochs.length} instances that have left something in the bucket have ended`,
+    {
+      hint:
+        'Without the database no main server can control its instances; they upload what they have and switch ' +
+        `themselves off. Load it again after ${new Date(powerOffMs).toISOString()}`,
+    },
+  );
+}

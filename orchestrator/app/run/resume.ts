@@ -1,0 +1,219 @@
+/** Takes up a run whose main server died or left. It is the loop started again. */
+import type { Caller, Output } from '../caller.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { migrate } from '../../db/migrate.ts';
+import { callbackListenOf, explainTakenPort } from './callback-listen.ts';
+import type { CarriedOut } from './carry-out.ts';
+import { carryOut } from './carry-out.ts';
+import type { CloudAccess } from '../cloud/cloud-access.ts';
+import { openCloud } from '../cloud/cloud-access.ts';
+import type { Config } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { findRun, hasLeftovers, isUnfinished } from './find-run.ts';
+import { superviseSandbox } from './supervise-sandbox.ts';
+import { provideBrowser } from './dry-run-browser.ts';
+import { ownNetwork } from '../cloud/launch-network.ts';
+import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
+import type { RunLock } from './run-lock.ts';
+import { takeLock } from './run-lock.ts';
+import type { Stores } from './run-session.ts';
+import { openSession, stateDirOf } from './run-session.ts';
+import { robotsReader } from '../plan/site-robots.ts';
+import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
+import { sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
+
+export interface ResumeOptions {
+  configPath: string;
+  runId: string | undefined;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Resumes a run; `finished` is false when a signal made this process leave before the run had ended and its instances
+ * were gone.
+ */
+export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
+  const config = loadConfig(options.configPath, options.environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    await migrate(database);
+    const stores = createStores(database);
+    const run = await findRun(stores.runs, options.runId, 'unfinished', isUnfinished);
+    if (!isUnfinished(run) && !(await hasLeftovers(stores.fleet, run))) {
+      throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
+        hint: `Look at it with: orchestrator status ${run.id}`,
+      });
+    }
+    const lock = await takeLock(stores.runs, systemClock);
+    try {
+      lock.setRun(run.id);
+      return await resumeRun({ ...caller, run, stores, lock, config });
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+export interface Resumption extends Caller {
+  run: RunRecord;
+  stores: Stores;
+  lock: RunLock;
+  config: Config;
+}
+
+/**
+ * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for a run
+ * rebuilt from the bucket: without its private key, orders to its instances cannot be signed.
+ */
+export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
+  const { run, stores, config, interrupts, output } = resumption;
+  if (isRebuilt(run))
+    throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
+      hint: `Go on with: orchestrator load ${run.id}`,
+    });
+  const makeBundle = onceMade(() =>
+    bundleFor({
+      render: run.settings.site.render,
+      onAws: !run.dryRun,
+      instanceType: run.plan.instanceType,
+      configFile: config.file,
+      output,
+      signal: interrupts.leave,
+    }),
+  );
+  if (run.dryRun) await provideBrowser(run.settings.site.render, resumption.env);
+  // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
+  // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the
+  // version that wrote them.
+  const bundles =
+    run.settings.sandbox === null
+      ? []
+      : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.fleet.instances(run.id))])];
+  const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
+  const sandbox = await findSandbox(run, options, output);
+  const unwatch =
+    sandbox &&
+    superviseSandbox(sandbox, options, {
+      say: (text) => output.line(`! ${text}`),
+      giveUp: (error) => resumption.lock.giveUp(error),
+    });
+  const standIn = run.settings.sandbox?.endpoint;
+  const cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
+  let finished = false;
+  try {
+    const result = await takeUp(resumption, cloud, makeBundle);
+    finished = result.finished;
+    return result;
+  } finally {
+    cloud.close();
+    await unwatch?.();
+    if (sandbox && finished) await stopSandbox(sandbox);
+  }
+}
+
+async function takeUp(
+  { run, stores, lock, config, interrupts, output, progress: showProgress, env }: Resumption,
+  cloud: CloudAccess,
+  makeBundle: () => Promise<Bundle>,
+) {
+  const progress = showProgress(run.plan);
+  const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
+  const session = await openSession({
+    runId: run.id,
+    privateKey: run.privateKey,
+    lock,
+    stores,
+    cloud,
+    bucket: run.settings.aws.bucket,
+    callbackListen,
+    launchKit: saidOnce(output, async () => {
+      const instances = await stores.fleet.instances(run.id);
+      const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
+      const { settings, plan } = run;
+      const own = ownNetwork(run.dryRun, env);
+      return prepareLaunch(cloud, settings.aws, plan.instanceType, bundle, settings.site.render, own);
+    }),
+    robots: {
+      reader: robotsReader(run.settings.site),
+      deadlineMs: run.deadlineAtMs - run.startedAtMs,
+      intervalMs: run.settings.site.intervalMs,
+    },
+    logFile: `${stateDirOf(config.file).run(run.id)}/log.ndjson`,
+    onAlarm: (text) => output.line(`! ${text}`),
+    onLostOutput: output.onLost,
+    onWorld: (world) => progress.show(world),
+  }).catch((error: unknown) => {
+    throw explainTakenPort(error, run.id, callbackListen);
+  });
+  try {
+    output.line(`Run ${run.id} goes on from ${run.phase}.`);
+    return await carryOut({ runId: run.id, session, stores, config, interrupts, progress, output });
+  } finally {
+    await session.close();
+  }
+}
+
+/** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */
+function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+}
+
+/** The loop retries, and the run continues with its instances: the user sees only the first failure. */
+function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T> {
+  let said = false;
+  return async () => {
+    try {
+      return await prepare();
+    } catch (error) {
+      if (!said)
+        output.line(`! no further instance can be launched for now, the launch is retried: ${describeError(error)}`);
+      said = true;
+      throw error;
+    }
+  };
+}
+
+/** The sandbox of a dry run: the one that is still up, or a new one on the same folder and port. */
+async function findSandbox(
+  run: RunRecord,
+  options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
+  output: Output,
+): Promise<SandboxHandle | null> {
+  const { sandbox, aws } = run.settings;
+  if (sandbox === null || aws.endpoint === null) return null;
+  const endpoint = sandbox.endpoint ?? aws.endpoint;
+  const known: SandboxHandle = { ...sandbox, endpoint };
+  const pid = await sandboxPid(known);
+  // Its process may be newer than the one stored with the run.
+  if (pid !== null) return { ...known, pid };
+  output.line('The sandbox of this run is gone, and its instances with it; a new one takes its place.');
+  const port = Number(new URL(endpoint).port);
+  return startSandbox({ ...options, dataDir: sandbox.dataDir, port, controlToken: sandbox.controlToken });
+}
+
+/** Further options of a sandbox that only provides the machines for another endpoint. */
+function standInOptions({ id, settings }: RunRecord): Pick<SandboxOptions, 'region' | 'standInFor'> {
+  const { aws, sandbox } = settings;
+  if (sandbox?.endpoint === undefined || aws.endpoint === null) return {};
+  return { region: aws.region, standInFor: { endpoint: aws.endpoint, runId: id } };
+}
+
+/** A minute after the last instance has powered itself off. */
+function endOfSandbox(run: RunRecord): number {
+  return Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
+}

@@ -1,0 +1,151 @@
+/** Starts a run: checks, plans, asks for confirmation; then launches, crawls, publishes, reports. */
+import type { Caller } from '../caller.ts';
+import { systemRandom } from '../../../shared/adapters/random.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { newProcessState } from '../../control/model/process-state.ts';
+import { buildReport } from '../../control/results/finish.ts';
+import { newRunId, newRunKeys } from '../../control/new-run.ts';
+import { createResultTable } from '../../db/result-table.ts';
+import type { Plan } from '../../plan/plan.ts';
+import { renderPlan } from '../../plan/render-plan.ts';
+import { publishReport } from './carry-out.ts';
+import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
+import type { FactsOptions } from '../checks/facts.ts';
+import { collectGarbageQuietly } from './collect-garbage.ts';
+import type { FlagValue } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { LaunchRunOptions } from './launch-run.ts';
+import { launchRun, newRun } from './launch-run.ts';
+import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
+import type { Preflight } from '../plan/preflight.ts';
+import { preflight, robotsOf } from '../plan/preflight.ts';
+import type { ProductList } from '../plan/products.ts';
+import { settingsOf } from '../plan/settings-of.ts';
+import { awaitSite } from '../plan/await-site.ts';
+import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import { assumedTarget, chooseTarget } from '../plan/target.ts';
+import { takeLock } from './run-lock.ts';
+import { takeUpUnfinished } from './unfinished.ts';
+import { VERSION } from '../version.ts';
+
+export interface StartOptions {
+  configPath: string;
+  flags: FlagValue[];
+  dryRun: boolean;
+  /** Asked once the plan is shown; false launches nothing. */
+  confirm: () => Promise<boolean>;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Called with the run's ID before the run is stored; an error it throws prevents that. */
+  bindRun?: (runId: string) => Promise<void>;
+}
+
+/** The source of a run's products. */
+export interface RunSource {
+  /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
+  isQuery?: true;
+  /**
+   * Null when there is nothing to do and the user knows why. Whether the products fit the result table is checked
+   * afterwards.
+   */
+  choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
+}
+
+/** The product query of the configuration. `acceptDrop`: a shorter list is right. */
+export const wholeQuery = (acceptDrop: boolean): RunSource => ({
+  isQuery: true,
+  choose: async (checked) => ({ products: await checked.readProducts(acceptDrop), parentId: null }),
+});
+
+/** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
+export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment, options.flags);
+  const { environment, dryRun } = options;
+  const { output, interrupts } = caller;
+  // An error that stops the run is reported together with everything else that would stop it.
+  const allAtOnce = <T>(step: Promise<T>, known: NonNullable<FactsOptions['known']> = {}): Promise<T> =>
+    step.catch(async (error: unknown) => {
+      const place = { config, target: assumedTarget(config, dryRun, environment), environment };
+      throw await withOtherFailures(error, { ...place, isQuery: source.isQuery === true }, known);
+    });
+  const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
+  const { target, profile } = await recognizeEndpoint(chosenTarget);
+  const place = { config, target, environment };
+  const checked = await allAtOnce(preflight(config, target, { migrate: true }));
+  try {
+    const lock = await takeLock(checked.stores.runs, systemClock);
+    try {
+      await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
+      const { database } = checked;
+      const { runs } = checked.stores;
+      // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
+      const cloud = target.kind !== 'sandbox';
+      const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
+      for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
+      const chosen = await allAtOnce(source.choose(checked), { database });
+      if (chosen === null) return EXIT.complete;
+      const { products, parentId } = chosen;
+      await allAtOnce(checked.checkResults(products.ids), { database, products });
+      const planned = async (robots: RobotsPolicy): Promise<Plan> => {
+        const plan = await allAtOnce(checked.plan(products, robots), { database, products });
+        output.line(renderPlan(plan, config.values.run.max_cost));
+        output.line();
+        for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
+        return plan;
+      };
+      const seen = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+      let plan = await planned(seen);
+      // Report all other problems before waiting for the site; its robots.txt may then change the plan.
+      const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
+      const robots = await awaitSite(seen, config, dryRun, waiting);
+      if (robots !== seen) plan = await planned(robots);
+      const shared = {
+        ...caller,
+        ...checked,
+        config,
+        target,
+        lock,
+        plan,
+        products,
+        parentId,
+        profile,
+        runId: newRunId(systemClock.now(), systemRandom),
+        bindRun: options.bindRun ?? (() => Promise.resolve()),
+      };
+      if (products.ids.length === 0) return await runNothing(shared);
+      if (!(await options.confirm())) {
+        output.line('Nothing was launched.');
+        return EXIT.interrupted;
+      }
+      return await launchRun(shared);
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await checked.database.close();
+  }
+}
+
+/** A run of no products is complete at once; nothing is launched for it. */
+async function runNothing(options: LaunchRunOptions & { plan: Plan; products: ProductList }): Promise<ExitCode> {
+  const { config, target, stores, lock, runId, output } = options;
+  const settings = {
+    ...settingsOf(config, target, options.plan, VERSION),
+    sandbox: null,
+    server: { callbackUrl: '', callbackListen: '' },
+  };
+  await createResultTable(options.database, settings.results.table, settings.mapping);
+  await options.bindRun(runId);
+  await stores.runs.create(newRun(options, newRunKeys(), settings), [], lock.fence, systemClock.now());
+  await stores.runs.move(runId, 'planned', 'completed', lock.fence, systemClock.now(), {
+    exitCode: EXIT.complete,
+    reason: 'no products',
+  });
+  const report = await buildReport({ ...stores, clock: systemClock, processState: newProcessState() }, runId);
+  await stores.runs.setReport(runId, report, lock.fence);
+  output.line('The query yields no products: nothing to crawl, nothing was launched.');
+  publishReport(report, (await stores.runs.get(runId))!, config, output);
+  return EXIT.complete;
+}
