@@ -22,11 +22,12 @@ import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';
 import type { Core } from '../model/core.ts';
-import { maxChunksByTime, slotLimit } from '../decide/decide.ts';
+import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
 import type { OrderInput } from './orders.ts';
 import { fencedOrders, isShardComplete, orderInput, ordersFor } from './orders.ts';
+import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { recordIncident } from './incident-report.ts';
@@ -272,7 +273,7 @@ export class Callbacks {
     // A routine heartbeat changes nothing that depends on the rest of the fleet.
     const fleet = routine ? world.fleet : world.fleet.with(record);
     const current = { ...world, fleet, work, nowMs: core.clock.now() };
-    const chunks = maxChunksByTime({ ...current, lastTransferAtMs: core.processState.lastTransferMs }, slot);
+    const limits = this.#limits(current);
     const input = orderInput(current, {
       ...effects,
       record,
@@ -280,7 +281,7 @@ export class Callbacks {
       serving,
       superseded: false,
       robots: core.robots.policy,
-      maxProducts: chunks === null ? null : chunks * world.run.plan.chunkSize,
+      maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(slot) === true,
     });
     if (serving && !record.sealed && isShardComplete(input))
@@ -323,12 +324,17 @@ export class Callbacks {
   async #grant({ slot, epoch }: EpochId, offered: readonly string[], world: World): Promise<string[]> {
     const core = this.#core;
     if (offered.length === 0) return [];
-    const work = await core.work.counts(core.runId);
-    const nowMs = core.clock.now();
-    const limit = slotLimit({ ...world, work, nowMs, lastTransferAtMs: core.processState.lastTransferMs }, slot);
-    const granted = await core.work.grant(core.runId, slot, epoch, offered, limit, core.fence, nowMs);
+    const limit = slotLimit(this.#limits(world), slot);
+    const granted = await core.work.grant(core.runId, slot, epoch, offered, limit, core.fence, core.clock.now());
     if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
     return granted;
+  }
+
+  /** As observed, unless chunks were returned since: by the old limits their giver could get them again. */
+  #limits(world: World): ChunkLimits {
+    const { lastTransferMs } = this.#core.processState;
+    if (lastTransferMs === world.lastTransferAtMs) return world.chunkLimits;
+    return chunkLimits({ ...world, lastTransferAtMs: lastTransferMs });
   }
 
   /** The sender's record and its message, or the refusal to send back. */

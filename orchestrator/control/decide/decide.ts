@@ -2,24 +2,20 @@
  * The core of the control loop: from the observed world to the actions to take. Pure: no clock, no randomness, no
  * database. The states and their transitions are in shared/domain/states.ts; every wait here has a time limit.
  */
-import { dueChunks } from '../../../shared/domain/sharing.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import type { Action } from '../model/actions.ts';
 import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admission.ts';
-import { haltReason, isRotatingAddress, isUnavailable } from './ban-policy.ts';
+import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
 import { lateNotes } from './late-notes.ts';
-import type { WorkerWorld } from '../sharing/workers.ts';
-import type { LimitsByTime } from '../sharing/rebalance.ts';
-import { limitsByTime } from '../sharing/rebalance.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
+import { offerLimit } from '../sharing/chunk-limits.ts';
 import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.ts';
-import { shardsOf } from '../sharing/shards.ts';
-import { canFill, canReplace, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { canFill, canReplace } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isDown } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
@@ -66,7 +62,7 @@ function decideFleet(world: World): Action[] {
   if (world.run.phase === 'launching' && alive.some((r) => r.phase === 'ready' || r.phase === 'crawling')) {
     actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
   }
-  const limitChunks = world.work.waiting > 0 ? offerLimit(world) : 0;
+  const limitChunks = world.work.waiting > 0 ? offerLimit(world.chunkLimits) : 0;
   if (
     halt === null &&
     !isDraining(world) &&
@@ -94,67 +90,6 @@ function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecor
   return world.fleet.all
     .filter((r) => latest.get(r.slot)?.epoch !== r.epoch)
     .flatMap((r) => decideSlot(world, r.slot, r, true));
-}
-
-/** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
-export function chunkLimit(
-  world: Pick<World, 'run' | 'fleet' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
-): number {
-  const latest = world.fleet.latest;
-  const shardOf = shardsOf(world.work);
-  const bereft = world.fleet.slotsOfLost;
-  const count = world.fleet.slotCount(world.run.plan);
-  let slots = 0;
-  let granted = 0;
-  for (let slot = 0; slot < count; slot++) {
-    const record = latest.get(slot);
-    // Slots that cannot be launched for now (dry pools, quota, budget) must not keep products from running instances.
-    const takes = record && !isGivenUp(record) ? isFilled(world, record) : isFilledSoon(world, slot, record);
-    // Products of a lost instance go to running ones at once; its successor takes what those cannot finish in time.
-    if (!takes || (isEmptyNow(record) && bereft.has(slot))) continue;
-    // A banned address takes nothing; the share of one that is being replaced or rotated waits for its successor.
-    const closed = record && !isGivenUp(record) && (record.sealed || isUnavailable(record));
-    if (closed && !isRotatingAddress(world, record)) continue;
-    slots++;
-    if (record) granted += shardOf(slot, record.epoch)?.chunks ?? 0;
-  }
-  return dueChunks(granted + world.work.waiting, slots, granted);
-}
-
-/** No instance is up in the slot, or not yet. */
-function isEmptyNow(record: InstanceRecord | undefined): boolean {
-  if (record === undefined || isGivenUp(record)) return true;
-  return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
-}
-
-type LimitWorld = WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>;
-
-/** Maximum chunks this slot may own now. */
-export function slotLimit(world: LimitWorld, slot: number): number {
-  const share = shareNow(world);
-  return typeof share === 'number' ? share : (share.maxChunks.get(slot) ?? 0);
-}
-
-/** The same while shares are balanced by time; null while they are equal. */
-export function maxChunksByTime(world: LimitWorld, slot: number): number | null {
-  const byTime = limitsByTime(world, () => chunkLimit(world));
-  return byTime && (byTime.maxChunks.get(slot) ?? 0);
-}
-
-/**
- * The highest limit of any running slot; 0 when the waiting chunks are for instances still to come. Each knows its own
- * limit.
- */
-function offerLimit(world: LimitWorld): number {
-  const share = shareNow(world);
-  return typeof share === 'number' ? share : share.maxOfServing;
-}
-
-/** The equal share, or shares by time while those are in force. */
-function shareNow(world: LimitWorld): number | LimitsByTime {
-  let due: number | null = null;
-  const equal = (): number => (due ??= chunkLimit(world));
-  return limitsByTime(world, equal) ?? equal();
 }
 
 function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boolean {

@@ -31,3 +31,18 @@ export interface Forecast {
   /** True when equal shares of the waiting chunks would leave a worker behind. */
   byTime: boolean;
 }
+
+export interface LimitsByTime {
+  /** Maximum chunks of each slot; slots that are not listed may take none. */
+  maxChunks: ReadonlyMap<number, number>;
+  /** Highest limit of the running slots with room; 0 when the waiting chunks are for instances still to come. */
+  maxOfServing: number;
+}
+
+/** How many chunks each slot may own. */
+export interface ChunkLimits {
+  /** The equal share. */
+  equal: number;
+  /** Takes precedence while shares are balanced by time. */
+  byTime: LimitsByTime | null;
+}

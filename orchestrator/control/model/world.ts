@@ -3,7 +3,7 @@ import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { CloudSnapshot } from './cloud-snapshot.ts';
 import type { TargetHealth } from '../../cloud/load-balancer.ts';
-import type { Forecast } from './forecast.ts';
+import type { ChunkLimits, Forecast } from './forecast.ts';
 import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
 import type { ActiveStallCauses } from './stall-causes.ts';
@@ -42,6 +42,8 @@ export interface World {
   lastTransferAtMs: number | null;
   /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
   forecast: Forecast | null;
+  /** As of this observation; a transfer since then changes them. */
+  chunkLimits: ChunkLimits;
   /** Keys of the run's `decision` and `forecast` events, each of which is noted only once. */
   notedKeys: Set<string>;
   totals: OutcomeCounts & { seen: number; loaded: number };

@@ -10,6 +10,7 @@ import type { Core } from '../model/core.ts';
 import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import type { Forecast } from '../model/forecast.ts';
+import { chunkLimits } from '../sharing/chunk-limits.ts';
 import { forecastRun } from '../sharing/forecast.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
@@ -96,6 +97,7 @@ export class Observer {
       work,
       lastTransferAtMs: core.processState.lastTransferMs,
       forecast: this.#forecast,
+      chunkLimits: { equal: 0, byTime: null },
       notedKeys: await this.#readNoted(),
       totals,
       uploads: this.#bucket.uploads,
@@ -104,6 +106,7 @@ export class Observer {
     await this.#watchProgress(world);
     if (this.#forecast === null || world.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
       world.forecast = this.#forecast = forecastRun(world, core.processState.nothingToGive);
+    world.chunkLimits = chunkLimits(world);
     return world;
   }
 

@@ -2,7 +2,7 @@
  * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
  * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
-import { chunkLimit } from '../decide/decide.ts';
+import { chunkLimit } from './chunk-limits.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { balanceOf, isLeftBehind } from './rebalance.ts';
 import type { WorkerWorld } from './workers.ts';

@@ -8,7 +8,7 @@ import type { World } from '../model/world.ts';
 import { workersOf, waterFillLevel } from './workers.ts';
 import { spreadMs } from './end-forecast.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { Balance } from '../model/forecast.ts';
+import type { Balance, LimitsByTime } from '../model/forecast.ts';
 
 const NOTHING: ReadonlyMap<number, number> = new Map();
 const NOBODY: ReadonlySet<string> = new Set();
@@ -104,13 +104,6 @@ const marginMs = (workers: readonly Worker[], workMs: number): number =>
 /** How long returned chunks are shared by time: by number, the giver would be the first to get them again. */
 const HAND_OVER_HEARTBEATS = 6;
 
-export interface LimitsByTime {
-  /** Maximum chunks of each slot; slots that are not listed may take none. */
-  maxChunks: ReadonlyMap<number, number>;
-  /** Highest limit of the running slots with room; 0 when the waiting chunks are for instances still to come. */
-  maxOfServing: number;
-}
-
 /**
  * Maximum chunks of each slot when equal shares would leave one of them far behind the others, or when chunks were
  * returned just now; null while equal shares are fine.
@@ -118,7 +111,7 @@ export interface LimitsByTime {
  */
 export function limitsByTime(
   world: WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>,
-  dueChunks: () => number,
+  dueChunks: number,
 ): LimitsByTime | null {
   const { waiting } = world.work;
   if (waiting === 0 || isDraining(world)) return null;
@@ -127,7 +120,7 @@ export function limitsByTime(
   if (world.forecast?.byTime !== true && !isHandingOver) return null;
   const shares = sharesOf(world);
   // By number again as soon as that leaves no worker behind: the forecast is up to a heartbeat old.
-  if (shares === null || (!isHandingOver && !leavesBehind(world, shares, dueChunks()))) return null;
+  if (shares === null || (!isHandingOver && !leavesBehind(world, shares, dueChunks))) return null;
   const { takers, levelMs, chunkSize } = shares;
   const most = new Map<number, number>();
   let mostOfThoseUp = 0;

@@ -6,10 +6,8 @@ import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
-import type { Shard } from './shards.ts';
-import { shardsOf } from './shards.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
-import type { InstanceRecord } from '../model/stores.ts';
+import type { InstanceRecord, WorkCounts } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
@@ -49,6 +47,8 @@ export interface Workers {
 
 /** Usual boot time as a share of a slow one. */
 const USUAL_BOOT = 1 / 2;
+type Shard = WorkCounts['bySlot'][number];
+
 const NO_SHARD = { chunks: 0, products: 0 };
 /** Minimum outcomes from which the requests per product are estimated. */
 const MIN_OUTCOMES = 10;
@@ -176,4 +176,13 @@ export function waterFillLevel(workers: readonly { endMs: number; paceMs: number
     perMs += 1 / paceMs;
   }
   return perMs === 0 ? levelMs : levelMs + (products - done) / perMs;
+}
+
+/** One number for (slot, epoch): for thousands of slots a string key would cost more than the look-ups. */
+const placeNumber = (slot: number, epoch: number): number => slot * 1_000_000 + epoch;
+
+/** Looks up shards of these counts; undefined for a (slot, epoch) that owns nothing. */
+export function shardsOf({ bySlot }: Pick<WorkCounts, 'bySlot'>): (slot: number, epoch: number) => Shard | undefined {
+  const byPlace = new Map(bySlot.map((shard) => [placeNumber(shard.slot, shard.epoch), shard]));
+  return (slot, epoch) => byPlace.get(placeNumber(slot, epoch));
 }

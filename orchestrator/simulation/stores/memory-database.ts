@@ -71,8 +71,8 @@ export interface MemoryRun {
   incidents: MemoryIncident[];
   /** By `<slot>/<epoch>/<seq>`. */
   parts: Map<string, MemoryPart>;
-  /** Those that are neither loaded nor failed. */
-  seenParts: Map<string, MemoryPart>;
+  /** Those that are not loaded. */
+  openParts: Map<string, MemoryPart>;
   /** By product and key, numbers that are not read yet among the values; null once it is dropped. */
   staging: Map<string, MemoryRow> | null;
   /** What it was measured at; left out before that. */

@@ -39,7 +39,7 @@ export class MemoryResultStore implements ResultStore {
         const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null, marks: {} } as const;
         const record = { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing };
         run.parts.set(place, record);
-        run.seenParts.set(place, record);
+        run.openParts.set(place, record);
         run.totals = { ...run.totals, seen: run.totals.seen + 1 };
       }
     });
@@ -49,7 +49,10 @@ export class MemoryResultStore implements ResultStore {
     const isWanted = (part: MemoryPart): boolean =>
       (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
     return this.#db.call('results.parts', () =>
-      [...(this.#db.runs.get(runId)?.[state === 'seen' ? 'seenParts' : 'parts'].values() ?? [])]
+      [
+        ...(this.#db.runs.get(runId)?.[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values() ??
+          []),
+      ]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
         .map(({ rows: _rows, detail: _detail, marks: _marks, ...part }) => part),
@@ -75,7 +78,7 @@ export class MemoryResultStore implements ResultStore {
         // One that could not be read counts as seen again.
         const seen = run.totals.seen + (known.state === 'failed' ? 1 : 0);
         Object.assign(known, loadResults(run, part, results), { state: 'loaded', detail: null });
-        run.seenParts.delete(partPlace(part));
+        run.openParts.delete(partPlace(part));
         const { totals } = run;
         run.totals = {
           seen,
@@ -95,7 +98,6 @@ export class MemoryResultStore implements ResultStore {
       const known = run.parts.get(partPlace(part));
       if (known?.state !== 'seen') return;
       Object.assign(known, { state: 'failed', detail });
-      run.seenParts.delete(partPlace(part));
       run.totals = { ...run.totals, seen: run.totals.seen - 1 };
     });
   }

@@ -206,7 +206,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     ordered: null,
     incidents: [],
     parts: new Map(),
-    seenParts: new Map(),
+    openParts: new Map(),
     staging: new Map(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,

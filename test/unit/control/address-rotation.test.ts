@@ -1,7 +1,8 @@
 /** When an address is rotated (`aws.recycle_every`), and what happens to its slot. */
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { orderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';

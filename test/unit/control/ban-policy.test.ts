@@ -9,7 +9,8 @@ import {
   judgeSuspicion,
   mustReturnProducts,
 } from '../../../orchestrator/control/decide/ban-policy.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';

@@ -8,6 +8,7 @@ import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orches
 import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
+import { chunkLimits } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
@@ -211,7 +212,7 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
   const fleet = rows ? new FleetSnapshot(rows) : (change.fleet ?? new FleetSnapshot(three()));
   const instances = fleet.all;
   const shown = instances.filter((i) => i.instanceId !== null && i.phase !== 'terminated');
-  return {
+  const world: World = {
     nowMs,
     loopStartedAtMs: START_MS,
     requestSeenAtMs: run.request === null ? null : nowMs,
@@ -229,9 +230,11 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
     work: { chunks: 60, waiting: 60, granted: 0, bySlot: [] },
     lastTransferAtMs: null,
     forecast: null,
+    chunkLimits: { equal: 0, byTime: null },
     notedKeys: new Set(),
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
     ...change,
     fleet,
   };
+  return { ...world, chunkLimits: change.chunkLimits ?? chunkLimits(world) };
 }

@@ -1,7 +1,8 @@
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { decideSlot } from '../../../orchestrator/control/decide/decide-slot.ts';
 import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
 import { quotaGate } from '../../../orchestrator/control/launching/launch-gate.ts';

@@ -1,7 +1,8 @@
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
-import { chunkLimit, decide } from '../../../orchestrator/control/decide/decide.ts';
+import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { LOSS } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

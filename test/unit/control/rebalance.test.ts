@@ -155,14 +155,14 @@ describe('the limits for waiting chunks', () => {
   it('are by number while equal shares leave no instance behind', () => {
     const calm = waiting(world([{ pending: 40 }, { pending: 50 }, { pending: 45 }]), 6);
     expect(isLeftBehind(calm, 15)).toBe(false);
-    expect(limitsByTime(calm, () => 15)).toBeNull();
+    expect(limitsByTime(calm, 15)).toBeNull();
   });
 
   it('are by time when a straggler would get an equal share', () => {
     const slow = waiting(world([{ pending: 20, pageMs: 100_000 }, { pending: 60 }, { pending: 60 }]), 20);
     expect(isLeftBehind(slow, 20)).toBe(true);
     const forecast = { byTime: true } as World['forecast'];
-    const limits = limitsByTime({ ...slow, forecast }, () => 20)!;
+    const limits = limitsByTime({ ...slow, forecast }, 20)!;
     expect(limits.maxChunks.get(0)).toBeLessThanOrEqual(9);
     expect(limits.maxChunks.get(1)! + limits.maxChunks.get(2)!).toBeGreaterThanOrEqual(16 + 16 + 18);
     expect(limits.maxOfServing).toBe(Math.max(limits.maxChunks.get(1)!, limits.maxChunks.get(2)!));
@@ -170,10 +170,10 @@ describe('the limits for waiting chunks', () => {
 
   it('are by time after a transfer, so that transferred chunks do not return', () => {
     const given = { ...waiting(world([{ pending: 60 }, { pending: 20 }]), 4), lastTransferAtMs: START_MS + 599_000 };
-    const limits = limitsByTime(given, () => 30)!;
+    const limits = limitsByTime(given, 30)!;
     expect(limits.maxChunks.get(0)).toBe(16);
     expect(limits.maxChunks.get(1)).toBe(12);
-    expect(limitsByTime({ ...given, lastTransferAtMs: START_MS }, () => 30)).toBeNull();
+    expect(limitsByTime({ ...given, lastTransferAtMs: START_MS }, 30)).toBeNull();
   });
 
   it('leave room for all waiting chunks, whichever instance takes them', () => {
@@ -184,7 +184,7 @@ describe('the limits for waiting chunks', () => {
     fc.assert(
       fc.property(fc.array(busy, { minLength: 2, maxLength: 10 }), fc.integer({ min: 1, max: 200 }), (all, chunks) => {
         const w = { ...waiting(world(all), chunks), lastTransferAtMs: START_MS + 599_999 };
-        const limits = limitsByTime(w, () => 0)!;
+        const limits = limitsByTime(w, 0)!;
         const room = w.work.bySlot.reduce((sum, s) => sum + limits.maxChunks.get(s.slot)! - s.chunks, 0);
         expect(room).toBeGreaterThanOrEqual(chunks);
       }),
