@@ -6,8 +6,9 @@ import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import type { Judgement } from '../politeness/judgement.ts';
 import { accused, unremarkable } from '../politeness/judgement.ts';
-import type { Look, LookParts } from './page-look.ts';
-import { lookAtProduct } from './product-look.ts';
+import type { Look } from './pages.ts';
+import type { ProductParts } from './product.ts';
+import { lookAtProduct } from './product.ts';
 import type { QueueState } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 
@@ -58,7 +59,7 @@ export class CanaryPages {
    * canary's is odd. But the canary may be out of date, so the product stored last is fetched before that counts.
    */
   async ask(
-    parts: LookParts,
+    parts: ProductParts,
     work: AbortSignal,
   ): Promise<{ judgement: Judgement; retryAfterMs: number | null } | 'not-now' | 'none'> {
     const canary = this.#nextCanary();
@@ -66,7 +67,7 @@ export class CanaryPages {
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
     const policy = this.#state.robots;
-    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, interruptible: false, pages: 'needed' }, work);
+    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, interruptible: false, extent: 'needed' }, work);
     if (look.kind === 'not-now') return 'not-now';
     if (look.kind === 'disallowed') {
       // Proves nothing about the address: try the next one.

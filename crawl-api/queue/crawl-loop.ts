@@ -12,24 +12,20 @@ import type { Judgement } from '../politeness/judgement.ts';
 import { createEvidence } from '../politeness/judgement.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
 import { LatencyWatch } from '../politeness/latency-watch.ts';
-import type { RenderChoice } from '../politeness/render-choice.ts';
-import type { SiteRules } from '../politeness/site-rules.ts';
 import { findBarrier } from './barrier.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
-import type { RequestParts } from './paced-requests.ts';
-import { PacedRequests } from './paced-requests.ts';
+import type { PagesParts } from './pages.ts';
+import { Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
-import type { VisitEnd, VisitParts } from './visit.ts';
-import { visitProduct } from './visit.ts';
+import type { ProductParts, VisitEnd } from './product.ts';
+import { visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 
-export interface CrawlLoopParts extends RequestParts {
+export interface CrawlLoopParts extends PagesParts {
   productUrl: string;
-  rules: SiteRules;
-  render: RenderChoice;
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -59,16 +55,16 @@ const BREATHER_MS = 1;
 
 export class CrawlLoop {
   readonly #parts: CrawlLoopParts;
-  readonly #visit: VisitParts;
+  readonly #product: ProductParts;
   readonly #latency = new LatencyWatch();
-  readonly #habit = new PageBaseline();
+  readonly #baseline = new PageBaseline();
   /** The deadline has ended the work. Final, whatever the clock or the orders do later. */
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { rules, render, clock, productUrl } = parts;
+    const { clock, productUrl } = parts;
     this.#parts = parts;
-    this.#visit = { requests: new PacedRequests(parts), rules, render, clock, productUrl, habit: this.#habit };
+    this.#product = { pages: new Pages(parts), clock, productUrl, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */
@@ -143,7 +139,7 @@ export class CrawlLoop {
   async #crawl(item: Item, work: AbortSignal): Promise<void> {
     const { queue, clock, watch, canaryPages } = this.#parts;
     const requestsBefore = queue.state.requests;
-    const end = await visitProduct(this.#visit, item, work);
+    const end = await visitProduct(this.#product, item, work);
     if (end.kind === 'not-now') return this.#breakOff();
     if (end.kind === 'wait') return this.#pause(item, end, work);
     const { judgement, result } = end;
@@ -201,7 +197,7 @@ export class CrawlLoop {
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
     const { queue, watch, canaryPages } = this.#parts;
     for (;;) {
-      const answer = await canaryPages.ask(this.#visit, work);
+      const answer = await canaryPages.ask(this.#product, work);
       if (typeof answer === 'string') return answer;
       const { judgement, retryAfterMs } = answer;
       const advice = watch.answered(judgement);
@@ -212,7 +208,7 @@ export class CrawlLoop {
       }
       if (advice === 'ask') continue;
       if (advice === 'accept') {
-        this.#habit.reset();
+        this.#baseline.reset();
         await this.#write(() => queue.recordProof(), work);
         return 'accept';
       }

@@ -1,13 +1,15 @@
 /** One navigation per visit: a redirect by the page is reported, judged and paced, and never followed directly. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
-import { PageBaseline } from '../../../crawl-api/politeness/page-baseline.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
-import type { LookedAt } from '../../../crawl-api/queue/page-look.ts';
-import { lookAt } from '../../../crawl-api/queue/page-look.ts';
-import type { Answer, PacedRequests, PageRequest } from '../../../crawl-api/queue/paced-requests.ts';
+import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
+import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
+import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
+import { Pages } from '../../../crawl-api/queue/pages.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { createQueue } from '../../unit/crawl-api/fakes.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
 import type { Stage } from './stage.ts';
@@ -86,23 +88,28 @@ describe('a page that leads elsewhere', () => {
   it('by script to the product is followed as a request of its own', async () => {
     site.pages.set('/p/moved', `<p>${NOTICE}</p><script>location.replace("/p/good")</script>`);
     const sent: string[] = [];
-    const requests: Pick<PacedRequests, 'send' | 'mayFollow' | 'noteJudgement'> = {
-      mayFollow: () => true,
-      noteJudgement: () => undefined,
-      async send({ url }: PageRequest): Promise<Answer> {
+    const browser: PageSource = {
+      fetch(url, hooks, signal) {
         sent.push(new URL(url).pathname);
-        return { kind: 'page', page: (await stage.source.fetch(url, NO_HOOKS, neverAborted())) as LookedAt };
+        return stage.source.fetch(url, hooks, signal);
       },
+      close: () => Promise.resolve(),
     };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
-    const parts = {
-      requests: requests as PacedRequests,
+    const pages = new Pages({
+      queue: createQueue().queue,
+      pacer: new Pacer(systemClock, () => 0, false),
+      clock: systemClock,
+      pageTimes: new PageTimes(),
+      robots: 'ignore',
       rules,
       render: new RenderChoice('browser'),
-      habit: new PageBaseline(),
-    };
+      http: browser,
+      browser,
+      changed: new SignalFlag(),
+    });
     const url = `${site.url}/p/moved`;
-    const look = await lookAt(parts, { n: 0, url, site: url, interruptible: false }, neverAborted());
+    const look = await pages.look({ n: 0, url, site: url, interruptible: false }, neverAborted());
     expect(look).toMatchObject({ kind: 'seen', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
     expect(sent).toEqual(['/p/moved', '/p/good']);
   });

@@ -4,7 +4,9 @@ import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-resul
 import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
 import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
-import { PacedRequests } from '../../../crawl-api/queue/paced-requests.ts';
+import { Pages } from '../../../crawl-api/queue/pages.ts';
+import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { broken, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
 import { START_MS, createQueue, give, products } from './fakes.ts';
 
@@ -214,9 +216,13 @@ describe('the crawl loop', () => {
     };
     const pacer = new Pacer(clock, () => queue.intervalMs, false);
     const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
-    const requests = new PacedRequests({ ...parts, robots: 'ignore', http, browser: null });
-    const send = (n: number) =>
-      requests.send({ n, url: `http://shop/${n}`, via: 'http', interruptible: false }, new AbortController().signal);
+    const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
+    const render = new RenderChoice('http');
+    const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null });
+    const send = (n: number) => {
+      const url = `http://shop/${n}`;
+      return pages.look({ n, url, site: url, interruptible: false }, new AbortController().signal);
+    };
     const answers = send(1).then(async (first) => [first, await send(2)]);
     await clock.advance(120_000);
     expect(await answers).toEqual([{ kind: 'not-now' }, { kind: 'not-now' }]);

@@ -6,9 +6,9 @@ const rows = (row: Row) => [{ key: null, row }];
 const full: Row = { title: 'a', price: 1, brand: 'b', tags: ['x'] };
 
 function after(pages: number, row: Row = full): PageBaseline {
-  const habit = new PageBaseline();
-  for (let i = 0; i < pages; i++) habit.note(rows(row));
-  return habit;
+  const baseline = new PageBaseline();
+  for (let i = 0; i < pages; i++) baseline.note(rows(row));
+  return baseline;
 }
 
 describe('PageBaseline', () => {
@@ -27,31 +27,31 @@ describe('PageBaseline', () => {
   });
 
   it('ignores fields that are often missing', () => {
-    const habit = after(8);
-    for (let i = 0; i < 2; i++) habit.note(rows({ ...full, price: null, brand: null }));
-    expect(habit.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
+    const baseline = after(8);
+    for (let i = 0; i < 2; i++) baseline.note(rows({ ...full, price: null, brand: null }));
+    expect(baseline.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
   });
 
   it('adapts to a slowly changing catalogue', () => {
-    const habit = after(100);
-    for (let i = 0; i < 60; i++) habit.note(rows({ ...full, price: null, brand: null }));
-    expect(habit.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
+    const baseline = after(100);
+    for (let i = 0; i < 60; i++) baseline.note(rows({ ...full, price: null, brand: null }));
+    expect(baseline.isThin(rows({ ...full, price: null, brand: null }))).toBe(false);
   });
 
   it('considers all records of a page, and ignores a page without any', () => {
-    const habit = after(10);
+    const baseline = after(10);
     expect(
-      habit.isThin([
+      baseline.isThin([
         { key: '1', row: { title: 'a', price: 1 } },
         { key: '2', row: { brand: 'b' } },
       ]),
     ).toBe(false);
-    expect(habit.isThin([])).toBe(false);
+    expect(baseline.isThin([])).toBe(false);
   });
 
   it('starts over after a reset', () => {
-    const habit = after(50);
-    habit.reset();
-    expect(habit.isThin(rows({ title: 'a' }))).toBe(false);
+    const baseline = after(50);
+    baseline.reset();
+    expect(baseline.isThin(rows({ title: 'a' }))).toBe(false);
   });
 });

@@ -1,47 +1,94 @@
-/**
- * Fetches a product as a whole: its page, and the further pages that the mapping finds in it. Values are merged first
- * and judged then, because a required field may be on any of the pages. A page that is neither right nor a part of the
- * product decides for the whole.
- */
+/** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import { productUrl } from '../../shared/domain/product.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/row-size.ts';
+import type { Judgement } from '../politeness/judgement.ts';
 import { LESS_THAN_USUAL, accused, unremarkable } from '../politeness/judgement.ts';
-import type { Look, LookParts, LookedAt } from './page-look.ts';
-import { lookAt } from './page-look.ts';
+import type { PageBaseline } from '../politeness/page-baseline.ts';
+import { toFailure, toItemResult } from './item-result.ts';
+import type { Look, LookedAt, Pages } from './pages.ts';
+import type { Item } from './queue-state.ts';
+
+export interface ProductParts {
+  pages: Pages;
+  baseline: PageBaseline;
+  clock: Clock;
+  productUrl: string;
+}
+
+export type VisitEnd =
+  /**
+   * The judgement decides what happens to the result. `waitMs`: from the request to the first byte of the product's own
+   * page, if there was a reply.
+   */
+  | { kind: 'outcome'; result: ItemResult; judgement: Judgement; waitMs: number | null }
+  /** The site asks for a pause of `forMs`; `result` stands if it keeps asking. */
+  | { kind: 'wait'; forMs: number; result: ItemResult }
+  /** Nothing is known: the product keeps its place. */
+  | { kind: 'not-now' };
+
+const GONE = unremarkable('gone');
+
+export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
+  const url = productUrl(parts.productUrl, item.id);
+  const look = await lookAtProduct(parts, { n: item.n, url, interruptible: true, extent: 'all' }, work);
+  return toEnd(parts, item, url, look);
+}
+
+function toEnd({ clock, baseline }: ProductParts, item: Item, url: string, look: Look): VisitEnd {
+  if (look.kind === 'not-now') return look;
+  if (look.kind === 'disallowed') {
+    const result = toFailure(item, url, 'robots', `robots.txt does not allow ${look.url}`, clock.now());
+    return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
+  }
+  const { page, judgement } = look;
+  if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
+  const result = toItemResult(item, url, page, judgement, clock.now());
+  if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
+    return { kind: 'wait', forMs: page.retryAfterMs, result };
+  // A product cut short by a missing page is credible only once a later page is right.
+  return { kind: 'outcome', result, judgement: look.doubtful ? GONE : judgement, waitMs: page.reply?.waitMs ?? null };
+}
 
 /** Maximum pages of one product, including its own. */
 const MAX_PAGES = 20;
 
 export interface ProductTarget {
-  /** As in PageRequest. */
+  /** As in PageTarget. */
   n: number;
   url: string;
   /** The first request gives up its turn when something changes. */
   interruptible: boolean;
   /** `needed`: stop once all required fields and half of the usual ones have a value. */
-  pages: 'all' | 'needed';
+  extent: 'all' | 'needed';
 }
 
 type Seen = Extract<Look, { kind: 'seen' }>;
 type SeenPage = Seen & { page: Extract<LookedAt, { kind: 'page' }> };
 
-/** The result for the product's own page, merged with its further pages; or for the page that decides against it. */
-export async function lookAtProduct(parts: LookParts, target: ProductTarget, work: AbortSignal): Promise<Look> {
-  const { n, url, pages } = target;
-  const first = await lookAt(parts, { ...target, site: url }, work);
+/**
+ * The result for the product's own page, merged with its further pages; or for the page that decides against it. Values
+ * are merged first and judged then, because a required field may be on any of the pages. A page that is neither right nor
+ * a part of the product decides for the whole.
+ */
+export async function lookAtProduct(parts: ProductParts, target: ProductTarget, work: AbortSignal): Promise<Look> {
+  const { n, url, extent } = target;
+  const first = await parts.pages.look({ ...target, site: url }, work);
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
-  const links = new LinkList(url, (link) => parts.requests.mayFollow(url, link));
+  const links = new LinkList(url, (link) => parts.pages.mayFollow(url, link));
   links.note(first);
   let isShorter = false;
   // Usual fields were learned from whole products: a further page may fill them.
-  const isEnough = (): boolean => product.incomplete() === null && !parts.habit.isThin(product.rows);
-  const excess = (): string | null => (pages === 'all' ? product.excess(links.isCut) : null);
+  const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);
+  const excess = (): string | null => (extent === 'all' ? product.excess(links.isCut) : null);
   for (let next = links.next(); next !== undefined; next = links.next()) {
-    if ((pages === 'needed' && isEnough()) || excess() !== null) break;
-    const look = await lookAt(parts, { n, url: next, site: url, interruptible: false }, work);
+    if ((extent === 'needed' && isEnough()) || excess() !== null) break;
+    const look = await parts.pages.look({ n, url: next, site: url, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (look.kind === 'seen' && look.judgement.kind === 'gone') {
       isShorter = true;
@@ -58,7 +105,7 @@ export async function lookAtProduct(parts: LookParts, target: ProductTarget, wor
     judgement: first.judgement.kind === 'right' ? first.judgement : unremarkable('right'),
     page: toWhole(first.page, product, excess()),
   };
-  if (parts.habit.isThin(product.rows))
+  if (parts.baseline.isThin(product.rows))
     return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };
   return isShorter ? { ...whole, doubtful: true } : whole;
 }

@@ -1,0 +1,204 @@
+/**
+ * The only way to a site: pages, through redirects within it and with the browser where needed, each judged. One request
+ * at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request (product, redirect hop,
+ * further page, canary page, retry with the browser) goes through here.
+ */
+import { isAllowed } from '../../shared/domain/robots.ts';
+import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { SignalFlag } from '../control/signal-flag.ts';
+import { hasValues } from '../extract/has-values.ts';
+import type { FetchHooks, PageResult, PageSource } from '../fetch/page-result.ts';
+import { judge } from '../politeness/ban-rules.ts';
+import type { Judgement, SeenPage } from '../politeness/judgement.ts';
+import { accused } from '../politeness/judgement.ts';
+import type { Pacer } from '../politeness/pacer.ts';
+import type { PageTimes } from '../politeness/page-times.ts';
+import type { RenderChoice } from '../politeness/render-choice.ts';
+import type { SiteRules } from '../politeness/site-rules.ts';
+import { findBarrier } from './barrier.ts';
+import type { Queue } from './queue.ts';
+
+export interface PagesParts {
+  queue: Queue;
+  pacer: Pacer;
+  clock: Clock;
+  pageTimes: PageTimes;
+  robots: 'respect' | 'ignore';
+  rules: SiteRules;
+  render: RenderChoice;
+  http: PageSource;
+  /** Null when nothing is rendered. */
+  browser: PageSource | null;
+  /** Raised when the queue or the orders have changed. */
+  changed: SignalFlag;
+}
+
+export interface PageTarget {
+  /** The product's number, or CANARY_PAGE. */
+  n: number;
+  url: string;
+  /** The product's own URL, which decides whether a redirect may be followed. */
+  site: string;
+  /** The first request gives up its turn when something changes during the wait: the caller then chooses again. */
+  interruptible: boolean;
+}
+
+export type LookedAt = Exclude<PageResult, { kind: 'stopped' }>;
+
+export type Look =
+  /**
+   * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
+   * was missing, for a reason that may be a ban.
+   */
+  | { kind: 'seen'; page: LookedAt; url: string; judgement: Judgement; doubtful?: true }
+  /** Forbidden by robots.txt; nothing was sent. */
+  | { kind: 'disallowed'; url: string }
+  /** An order, a barrier, the disk or the deadline prevented the request: nothing is known. */
+  | { kind: 'not-now' };
+
+type Request = Omit<PageTarget, 'site'> & { via: 'http' | 'browser' };
+
+/** Delay before retrying a failed disk write. */
+const DISK_RETRY_MS = 1_000;
+
+export class Pages {
+  readonly #parts: PagesParts;
+  /**
+   * Wall-clock time of monotonic zero: start times keep fractions, and setting the system clock does not change their
+   * gaps.
+   */
+  readonly #wallMs: number;
+
+  constructor(parts: PagesParts) {
+    this.#parts = parts;
+    this.#wallMs = parts.clock.now() - parts.clock.monotonic();
+  }
+
+  /** Fetches and judges one page. `work` aborts a request in flight. */
+  async look(target: PageTarget, work: AbortSignal): Promise<Look> {
+    const via = this.#parts.render.first();
+    const seen = new Set<string>();
+    let { url, interruptible } = target;
+    for (;;) {
+      seen.add(url);
+      const look = await this.#lookOnce({ n: target.n, url, via, interruptible }, work);
+      if (look.kind !== 'seen' || look.judgement.kind !== 'hop' || look.page.kind !== 'redirect') return look;
+      const { to, reply } = look.page;
+      if (seen.has(to) || seen.size > MAX_REDIRECTS)
+        return { ...look, judgement: accused('refusal', 'redirect-loop', url, reply) };
+      // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
+      if (!this.mayFollow(target.site, to))
+        return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
+      url = to;
+      interruptible = false;
+    }
+  }
+
+  /**
+   * Whether a redirect or a link of the product at `site` may be followed: only to the same site, and only under rules
+   * that were read.
+   */
+  mayFollow(site: string, to: string): boolean {
+    return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
+  }
+
+  /** Without redirects; a second time with the browser if that may find what is missing. */
+  async #lookOnce(request: Request, work: AbortSignal): Promise<Look> {
+    const { render } = this.#parts;
+    const first = await this.#send(request, work);
+    if (request.via === 'browser' || first.kind !== 'seen') return first;
+    if (first.judgement.kind === 'right') render.httpSufficed();
+    if (!render.mayRender || first.judgement.kind !== 'odd' || first.judgement.rule === 'mapping-missing') return first;
+    const rendered = await this.#send({ ...request, via: 'browser', interruptible: false }, work);
+    if (rendered.kind === 'seen' && rendered.judgement.kind === 'right') render.browserNeeded();
+    return rendered;
+  }
+
+  async #send(request: Request, work: AbortSignal): Promise<Look> {
+    const { url } = request;
+    if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+    if (!(await this.#waitForTurn(request.interruptible, work))) return { kind: 'not-now' };
+    // The rules may have changed during the wait.
+    if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+    const page = await this.#fetch(request, work);
+    if (page === null || page.kind === 'stopped') return { kind: 'not-now' };
+    const { queue, rules } = this.#parts;
+    queue.tally.noteTry(page);
+    const judgement = judge(toSeenPage(page), url, rules);
+    queue.tally.noteJudgement(judgement.kind);
+    return { kind: 'seen', page, url, judgement };
+  }
+
+  /** Null when the disk refused the record of the request before anything was sent. */
+  async #fetch({ n, url, via }: Request, work: AbortSignal): Promise<PageResult | null> {
+    const { queue, pacer, clock, pageTimes, http, browser } = this.#parts;
+    const source = via === 'browser' ? browser : http;
+    if (source === null) return null;
+    const beganMs = clock.monotonic();
+    let sent = false;
+    const hooks: FetchHooks = {
+      onStart: () => {
+        queue.recordStart(n, this.#wallMs + clock.monotonic(), via === 'browser');
+        pacer.requestStarted();
+        sent = true;
+      },
+      onFirstByte: () => pacer.replyStarted(),
+    };
+    const page = await source.fetch(url, hooks, work).catch(() => null);
+    // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
+    // shop that is down.
+    if (!sent) pacer.requestStarted();
+    pacer.requestEnded(kindOf(via, page));
+    // Nearly always a journal write that failed before anything was sent: the product keeps its place until the disk
+    // accepts writes again.
+    if (page === null) await clock.sleep(DISK_RETRY_MS, work);
+    else if (sent && page.kind !== 'stopped') pageTimes.add(clock.monotonic() - beganMs);
+    return page;
+  }
+
+  #isAllowed(url: string): boolean {
+    const { queue, robots } = this.#parts;
+    const policy = queue.state.robots;
+    if (robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
+    const target = URL.parse(url);
+    return target === null || isAllowed(policy, target.pathname + target.search);
+  }
+
+  /** False when the request must not be sent now. */
+  async #waitForTurn(interruptible: boolean, work: AbortSignal): Promise<boolean> {
+    const { queue, pacer, clock, changed, robots } = this.#parts;
+    for (;;) {
+      if (work.aborted || queue.isDraining || findBarrier(queue, robots, clock.now())) return false;
+      const ms = pacer.waitMs();
+      if (ms <= 0) return true;
+      const news = await changed.wait(clock, Math.ceil(ms), work);
+      if (news && interruptible) return false;
+    }
+  }
+}
+
+/**
+ * Groups answers that take a site the same time: by status class, and by client, because each measures its first byte
+ * differently.
+ */
+function kindOf(via: Request['via'], page: PageResult | null): string | null {
+  if (page === null || page.kind === 'stopped' || page.reply === null) return null;
+  return `${via} ${Math.floor(page.reply.status / 100)}`;
+}
+
+/** The part of a page that the ban rules need. */
+function toSeenPage(page: LookedAt): SeenPage {
+  switch (page.kind) {
+    case 'page': {
+      const { reply, extraction } = page;
+      return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };
+    }
+    case 'gone':
+      return { kind: 'gone', reply: page.reply };
+    case 'redirect':
+      return { kind: 'redirect', reply: page.reply, to: page.to };
+    case 'failed':
+      return { kind: 'failed', reply: page.reply, retryAfterMs: page.retryAfterMs };
+  }
+}
