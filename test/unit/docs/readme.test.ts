@@ -1,8 +1,7 @@
-/** README.md and the docs pages: commands, exit codes and valid links. */
+/** README.md and the docs pages: commands and valid links. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
-import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
@@ -26,12 +25,6 @@ describe('README.md', () => {
       .filter((line) => line.startsWith('| `'));
     const listed = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([a-z]+)`/g)].map((m) => m[1]!));
     expect(listed.toSorted()).toEqual(there.toSorted());
-  });
-
-  it('lists every exit code in the order of precedence', () => {
-    const listed = [...sectionOf('Exit codes').matchAll(/^\| ([\d /]+) \|/gm)].flatMap((m) => m[1]!.split(' / '));
-    const names = Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[];
-    expect(listed.map(Number)).toEqual(names.map((name) => EXIT[name]));
   });
 });
 
