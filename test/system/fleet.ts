@@ -44,6 +44,8 @@ export interface FleetOptions {
   ids: readonly string[];
   /** Merged over the defaults, section by section. */
   config?: Config;
+  /** Node and launcher of an installed package; omitted: those of this checkout. */
+  program?: readonly [node: string, launcher: string];
 }
 
 /** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out work. */
@@ -59,8 +61,9 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   await addProducts(options.ids);
   const configPath = folder.file('fleet.yaml');
   writeFileSync(configPath, stringify(mergeConfig(defaults(options.productUrl, database.url), options.config ?? {})));
+  const [node, launcher] = options.program ?? [process.execPath, LAUNCHER];
   const start = (...args: string[]): RunningCommand =>
-    startCommand(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
+    startCommand(node, [launcher, ...args, '--config', configPath], {
       cwd: folder.path,
       timeoutMs: 175_000,
     });

@@ -35,7 +35,7 @@ const START_TIMEOUT_MS = 20_000;
 /** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */
 function sandboxEntry(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  return fileURLToPath(new URL(`../../sandbox/main.${extension}`, import.meta.url));
+  return fileURLToPath(new URL(`../../../sandbox/main.${extension}`, import.meta.url));
 }
 
 export function sandboxArguments(options: SandboxOptions): string[] {

@@ -35,3 +35,8 @@ describe('links', () => {
     expect(local.filter((target) => !existsSync(new URL(target, new URL(page, ROOT))))).toEqual([]);
   });
 });
+
+it('CHANGELOG.md begins with the version of the package', () => {
+  const { version } = JSON.parse(read('package.json')) as { version: string };
+  expect(/^## (.+)$/m.exec(read('CHANGELOG.md'))?.[1]).toBe(version);
+});
