@@ -15,7 +15,7 @@ import { PageExtractor } from './extract/page-extractor.ts';
 import type { BrowserSource } from './fetch/browser/browser-source.ts';
 import type { OpenExtractor } from './fetch/page-fetcher.ts';
 import { PageFetcher } from './fetch/page-fetcher.ts';
-import type { PageSource, FetchHooks, PageResult } from './fetch/page-result.ts';
+import type { FetchHooks, PageAnswer, PageSource } from './fetch/page-result.ts';
 
 export interface SourceParts {
   settings: InstanceSettings;
@@ -148,9 +148,9 @@ export class StartingSource implements PageSource {
   }
 
   /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
-  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
     const source = this.#started ?? (await this.#waitFor(signal));
-    return source === null ? { kind: 'stopped' } : source.fetch(url, hooks, signal);
+    return source === null ? { kind: 'not-now' } : source.fetch(url, hooks, signal);
   }
 
   /** Waits for a pending start, so that nothing is left running. */

@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageBody } from './page-body.ts';
 import { classifyContent } from './page-kind.ts';
-import type { FetchHooks, PageResult, Reply } from './page-result.ts';
+import type { FetchHooks, PageAnswer, Reply } from './page-result.ts';
 import type { Finding } from './reply-head.ts';
 import { judgeHead, plainHeaders, resultOf } from './reply-head.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -24,9 +24,9 @@ export interface ExchangeOptions {
 const MAX_NOTE_BYTES = 65_536;
 
 export class Exchange implements Dispatcher.DispatchHandler {
-  readonly result: Promise<PageResult>;
+  readonly result: Promise<PageAnswer>;
   readonly #options: ExchangeOptions;
-  readonly #settle: (result: PageResult) => void;
+  readonly #settle: (result: PageAnswer) => void;
   readonly #reject: (error: unknown) => void;
   #settled = false;
   /** Known from the head of the reply; returned when its body is read or dropped. */
@@ -41,7 +41,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
-    const { promise, resolve, reject } = Promise.withResolvers<PageResult>();
+    const { promise, resolve, reject } = Promise.withResolvers<PageAnswer>();
     this.result = promise;
     this.#settle = resolve;
     this.#reject = reject;

@@ -8,7 +8,7 @@ import { describeError } from '../../shared/domain/errors.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
-import type { FetchHooks, FetchSettings, PageResult, PageSource } from './page-result.ts';
+import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from './page-result.ts';
 import { resultOf } from './reply-head.ts';
 
 /** A new extractor for one page of this kind and address. */
@@ -31,13 +31,13 @@ export class PageFetcher implements PageSource {
     this.#openExtractor = openExtractor;
   }
 
-  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
     const parts = splitUrl(url);
     if (!parts) {
       const detail = `${url.slice(0, 300)} is not an http or https URL`;
       return resultOf({ kind: 'failed', reason: 'network', detail }, null);
     }
-    if (signal.aborted) return { kind: 'stopped' };
+    if (signal.aborted) return { kind: 'not-now' };
     const { maxPageBytes, userAgent } = this.#settings;
     const exchange = new Exchange({
       url,
@@ -47,7 +47,7 @@ export class PageFetcher implements PageSource {
       openExtractor: (kind) => this.#openExtractor(kind, url),
     });
     const timer = new AbortController();
-    const onAbort = (): void => exchange.stop({ kind: 'stopped' });
+    const onAbort = (): void => exchange.stop({ kind: 'not-now' });
     signal.addEventListener('abort', onAbort, { once: true });
     void this.#stopLater(exchange, timer.signal);
     try {

@@ -31,9 +31,14 @@ export type PageResult =
   /** The absolute target. It was not followed: every hop is a request of its own, at the pace. */
   | { kind: 'redirect'; reply: Reply; to: string }
   /** `retryAfterMs` is the reply's Retry-After, if it has a readable one. */
-  | { kind: 'failed'; reason: FailureReason; detail: string; reply: Reply | null; retryAfterMs: number | null }
-  /** The caller's signal aborted: nothing is known about the product. */
-  | { kind: 'stopped' };
+  | { kind: 'failed'; reason: FailureReason; detail: string; reply: Reply | null; retryAfterMs: number | null };
+
+/** An order, a barrier, the disk or the deadline has prevented or ended the request: nothing is known. */
+export interface NotNow {
+  kind: 'not-now';
+}
+
+export type PageAnswer = PageResult | NotNow;
 
 export interface FetchSettings {
   userAgent: string;
@@ -53,7 +58,7 @@ export interface FetchHooks {
 /** Fetches one page by one request of ours (a browser may send more on its behalf). */
 export interface PageSource {
   /** Never rejects, except with what `onStart` throws. */
-  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult>;
+  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer>;
   /** Releases all resources; nothing is left running. */
   close(): Promise<void>;
 }

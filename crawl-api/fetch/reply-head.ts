@@ -1,7 +1,7 @@
 /** Judges status and headers, before a byte of the body is read. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
-import type { PageResult, Reply } from './page-result.ts';
+import type { PageAnswer, Reply } from './page-result.ts';
 
 /** A result without its reply, which is complete only at the end. */
 export type Finding =
@@ -9,13 +9,13 @@ export type Finding =
   | { kind: 'gone' }
   | { kind: 'redirect'; to: string }
   | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
-  | { kind: 'stopped' };
+  | { kind: 'not-now' };
 
 /** Combines finding and reply. Every kind but `failed` and `stopped` has a reply. */
-export function resultOf(finding: Finding, reply: Reply | null): PageResult {
+export function resultOf(finding: Finding, reply: Reply | null): PageAnswer {
   switch (finding.kind) {
-    case 'stopped':
-      return { kind: 'stopped' };
+    case 'not-now':
+      return { kind: 'not-now' };
     case 'failed': {
       const { reason, detail, retryAfterMs = null } = finding;
       return { kind: 'failed', reason, detail, reply, retryAfterMs };

@@ -14,7 +14,7 @@ import type { Item } from './queue-state.ts';
 export function toItemResult(
   item: Item,
   url: string,
-  page: Exclude<PageResult, { kind: 'stopped' }>,
+  page: PageResult,
   judgement: Judgement,
   nowMs: number,
 ): ItemResult {

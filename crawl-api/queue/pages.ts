@@ -8,7 +8,7 @@ import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/sam
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
 import { hasValues } from '../extract/has-values.ts';
-import type { FetchHooks, PageResult, PageSource } from '../fetch/page-result.ts';
+import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import type { Judgement, SeenPage } from '../politeness/judgement.ts';
 import { accused } from '../politeness/judgement.ts';
@@ -44,21 +44,19 @@ export interface PageTarget {
   interruptible: boolean;
 }
 
-export type LookedAt = Exclude<PageResult, { kind: 'stopped' }>;
-
 export type Look =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
    * was missing, for a reason that may be a ban.
    */
-  | { kind: 'seen'; page: LookedAt; url: string; judgement: Judgement; doubtful?: true }
+  | { kind: 'seen'; page: PageResult; url: string; judgement: Judgement; doubtful?: true }
   /** Forbidden by robots.txt; nothing was sent. */
   | { kind: 'disallowed'; url: string }
-  /** An order, a barrier, the disk or the deadline prevented the request: nothing is known. */
-  | { kind: 'not-now' };
+  | NotNow;
 
 type Request = Omit<PageTarget, 'site'> & { via: 'http' | 'browser' };
 
+const NOT_NOW: NotNow = { kind: 'not-now' };
 /** Delay before retrying a failed disk write. */
 const DISK_RETRY_MS = 1_000;
 
@@ -118,11 +116,11 @@ export class Pages {
   async #send(request: Request, work: AbortSignal): Promise<Look> {
     const { url } = request;
     if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
-    if (!(await this.#waitForTurn(request.interruptible, work))) return { kind: 'not-now' };
+    if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
     // The rules may have changed during the wait.
     if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
     const page = await this.#fetch(request, work);
-    if (page === null || page.kind === 'stopped') return { kind: 'not-now' };
+    if (page.kind === 'not-now') return page;
     const { queue, rules } = this.#parts;
     queue.tally.noteTry(page);
     const judgement = judge(toSeenPage(page), url, rules);
@@ -130,11 +128,10 @@ export class Pages {
     return { kind: 'seen', page, url, judgement };
   }
 
-  /** Null when the disk refused the record of the request before anything was sent. */
-  async #fetch({ n, url, via }: Request, work: AbortSignal): Promise<PageResult | null> {
+  async #fetch({ n, url, via }: Request, work: AbortSignal): Promise<PageAnswer> {
     const { queue, pacer, clock, pageTimes, http, browser } = this.#parts;
     const source = via === 'browser' ? browser : http;
-    if (source === null) return null;
+    if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
     let sent = false;
     const hooks: FetchHooks = {
@@ -149,12 +146,12 @@ export class Pages {
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();
-    pacer.requestEnded(kindOf(via, page));
+    pacer.requestEnded(page && kindOf(via, page));
     // Nearly always a journal write that failed before anything was sent: the product keeps its place until the disk
     // accepts writes again.
     if (page === null) await clock.sleep(DISK_RETRY_MS, work);
-    else if (sent && page.kind !== 'stopped') pageTimes.add(clock.monotonic() - beganMs);
-    return page;
+    else if (sent && page.kind !== 'not-now') pageTimes.add(clock.monotonic() - beganMs);
+    return page ?? NOT_NOW;
   }
 
   #isAllowed(url: string): boolean {
@@ -182,13 +179,13 @@ export class Pages {
  * Groups answers that take a site the same time: by status class, and by client, because each measures its first byte
  * differently.
  */
-function kindOf(via: Request['via'], page: PageResult | null): string | null {
-  if (page === null || page.kind === 'stopped' || page.reply === null) return null;
+function kindOf(via: Request['via'], page: PageAnswer): string | null {
+  if (page.kind === 'not-now' || page.reply === null) return null;
   return `${via} ${Math.floor(page.reply.status / 100)}`;
 }
 
 /** The part of a page that the ban rules need. */
-function toSeenPage(page: LookedAt): SeenPage {
+function toSeenPage(page: PageResult): SeenPage {
   switch (page.kind) {
     case 'page': {
       const { reply, extraction } = page;

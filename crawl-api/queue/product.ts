@@ -9,7 +9,8 @@ import type { Judgement } from '../politeness/judgement.ts';
 import { LESS_THAN_USUAL, accused, unremarkable } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
-import type { Look, LookedAt, Pages } from './pages.ts';
+import type { NotNow, PageResult } from '../fetch/page-result.ts';
+import type { Look, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
@@ -27,8 +28,8 @@ export type VisitEnd =
   | { kind: 'outcome'; result: ItemResult; judgement: Judgement; waitMs: number | null }
   /** The site asks for a pause of `forMs`; `result` stands if it keeps asking. */
   | { kind: 'wait'; forMs: number; result: ItemResult }
-  /** Nothing is known: the product keeps its place. */
-  | { kind: 'not-now' };
+  /** The product keeps its place. */
+  | NotNow;
 
 const GONE = unremarkable('gone');
 
@@ -67,7 +68,7 @@ export interface ProductTarget {
 }
 
 type Seen = Extract<Look, { kind: 'seen' }>;
-type SeenPage = Seen & { page: Extract<LookedAt, { kind: 'page' }> };
+type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
 
 /**
  * The result for the product's own page, merged with its further pages; or for the page that decides against it. Values
@@ -110,7 +111,7 @@ export async function lookAtProduct(parts: ProductParts, target: ProductTarget, 
   return isShorter ? { ...whole, doubtful: true } : whole;
 }
 
-function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): LookedAt {
+function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): PageResult {
   const { reply, extraction } = first;
   return excess === null
     ? { ...first, extraction: { rows: product.rows, missing: null, links: extraction.links } }

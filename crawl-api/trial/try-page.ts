@@ -7,7 +7,7 @@ import type { PageKind } from '../extract/page-extractor.ts';
 import { PageExtractor } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/trace.ts';
 import { expectBy } from '../fetch/browser/expected-elements.ts';
-import type { PageResult, PageSource } from '../fetch/page-result.ts';
+import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
 import { openSource } from './open-source.ts';
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -50,7 +50,7 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
   }
 }
 
-function describe(result: PageResult, requests: Hop[], last: LastReading | null): TrialAnswer {
+function describe(result: PageAnswer, requests: Hop[], last: LastReading | null): TrialAnswer {
   switch (result.kind) {
     case 'page': {
       const { rows, missing, links } = result.extraction;
@@ -71,7 +71,7 @@ function describe(result: PageResult, requests: Hop[], last: LastReading | null)
     case 'failed':
       return { outcome: 'failed', requests, reason: result.reason, detail: result.detail };
     case 'redirect':
-    case 'stopped':
+    case 'not-now':
       throw new Error(`a trial cannot end as ${result.kind}`);
   }
 }
@@ -94,7 +94,7 @@ export interface Hop {
 
 export interface TrialPage {
   /** Of the last request; never a redirect that was followed. */
-  result: PageResult;
+  result: PageAnswer;
   requests: Hop[];
 }
 
@@ -104,7 +104,7 @@ export async function fetchOnce(source: PageSource, url: string, clock: Clock): 
   const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
   for (let target = url; ;) {
     const result = await source.fetch(target, hooks, signal);
-    requests.push({ url: target, status: result.kind === 'stopped' ? null : (result.reply?.status ?? null) });
+    requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
     if (result.kind !== 'redirect') return { result, requests };
     const { to, reply } = result;
     const refusal = !isSameSite(target, to)

@@ -6,7 +6,7 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
-import type { FetchHooks, FetchSettings, PageResult, PageSource } from '../page-result.ts';
+import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from '../page-result.ts';
 import { BrowserSession } from './browser-session.ts';
 import type { FilterProxy } from './filter-proxy.ts';
 import { firstRequestOf } from './proxy-gate.ts';
@@ -100,7 +100,7 @@ export class BrowserSource implements PageSource {
     return this.#session;
   }
 
-  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
+  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
     this.#idle.abort();
     const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal));
     this.#turn = result.then(
@@ -120,13 +120,13 @@ export class BrowserSource implements PageSource {
     await this.#proxy.close();
   }
 
-  async #fetchInTurn(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> {
-    if (signal.aborted || this.#closed) return { kind: 'stopped' };
+  async #fetchInTurn(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
+    if (signal.aborted || this.#closed) return { kind: 'not-now' };
     const first = firstRequestOf(url);
     if (first === null) return failed('network', `${url.slice(0, 300)} is not an http or https URL`);
     if (this.#session?.dead.aborted) await this.#endSession('the browser ended between two pages');
     const session = await this.#startAgain(START_TRIES);
-    if (session === null || this.#isClosed()) return { kind: 'stopped' };
+    if (session === null || this.#isClosed()) return { kind: 'not-now' };
     const { settings, clock } = this.#options;
     const times = { startMs: clock.monotonic(), waitMs: null as number | null };
     const timed: FetchHooks = {
@@ -188,14 +188,14 @@ export class BrowserSource implements PageSource {
   }
 
   /** The product's result when the visit had to be ended; kills the browser. */
-  async #endVisit(session: BrowserSession, end: VisitEnd): Promise<PageResult> {
+  async #endVisit(session: BrowserSession, end: VisitEnd): Promise<PageAnswer> {
     const { timeoutMs } = this.#options.settings;
     switch (end) {
       case 'over':
-        return { kind: 'stopped' };
+        return { kind: 'not-now' };
       case 'stopped':
         await this.#endSession('');
-        return { kind: 'stopped' };
+        return { kind: 'not-now' };
       case 'dead':
         return this.#judgeEnd(session, null);
       case 'late':
@@ -207,8 +207,8 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  async #judgeEnd(session: BrowserSession, error: unknown): Promise<PageResult> {
-    if (this.#closed) return { kind: 'stopped' };
+  async #judgeEnd(session: BrowserSession, error: unknown): Promise<PageAnswer> {
+    if (this.#closed) return { kind: 'not-now' };
     const why = session.dead.aborted ? 'the page or the browser crashed' : describeError(error).split('\n', 1)[0]!;
     if (this.#session === session) await this.#endSession(`${why}: the browser was killed`);
     return failed('network', why);

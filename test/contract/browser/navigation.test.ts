@@ -1,6 +1,6 @@
 /** One navigation per visit: a redirect by the page is reported, judged and paced, and never followed directly. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
@@ -28,14 +28,14 @@ afterAll(async () => {
   await site.stop();
 });
 
-const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+const get = (path: string): Promise<PageAnswer> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 
 /** Longer than the text of a ban page. */
 const NOTICE =
   'This product has a new page with a better picture and all its colours. You will be taken there in a moment; if nothing happens, please follow the link below.';
 
 /** The requests that the site received during one visit. */
-async function visit(path: string): Promise<{ result: PageResult; asked: string[] }> {
+async function visit(path: string): Promise<{ result: PageAnswer; asked: string[] }> {
   const before = site.hits.length;
   const result = await get(path);
   // The next page starts after the last one has been cleared: whatever that could still do is done by then.
@@ -43,7 +43,7 @@ async function visit(path: string): Promise<{ result: PageResult; asked: string[
   return { result, asked: site.paths().slice(before, -1) };
 }
 
-async function judgementOf(result: PageResult, path: string) {
+async function judgementOf(result: PageAnswer, path: string) {
   const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
   const { kind, rule } = judge(result as SeenPage, site.url + path, rules);
   return { kind, rule };

@@ -1,6 +1,6 @@
 /** The result of rendering a page. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 import { LOCAL_ADDRESS, NO_HOOKS, Site, USER_AGENT, neverAborted, openStage, titleOf } from './stage.ts';
 import type { Stage } from './stage.ts';
 
@@ -16,7 +16,7 @@ afterAll(async () => {
   await site.stop();
 });
 
-const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+const get = (path: string): Promise<PageAnswer> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 
 describe('the browser source', () => {
   it('reads a page that a script builds, from its own address and with its User-Agent', async () => {
@@ -180,7 +180,7 @@ describe('the browser source', () => {
   it('stops when aborted', async () => {
     const stop = new AbortController();
     site.pages.set('/p/never', () => stop.abort());
-    expect(await stage.source.fetch(`${site.url}/p/never`, NO_HOOKS, stop.signal)).toEqual({ kind: 'stopped' });
+    expect(await stage.source.fetch(`${site.url}/p/never`, NO_HOOKS, stop.signal)).toEqual({ kind: 'not-now' });
   });
 
   it('refuses a URL that is not http', async () => {

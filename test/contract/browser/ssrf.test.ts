@@ -1,7 +1,7 @@
 /** F36: no page, whatever it tries, makes the browser reach anything but public addresses and the configured shop. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
 import type { Stage } from './stage.ts';
 
@@ -22,7 +22,7 @@ afterAll(async () => {
   await canary.stop();
 });
 
-const get = (path: string): Promise<PageResult> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
+const get = (path: string): Promise<PageAnswer> => stage.source.fetch(site.url + path, NO_HOOKS, neverAborted());
 
 /** The canary's address in all spellings that a page may use, and addresses that a test cannot listen on. */
 function targets(): string[] {

@@ -14,7 +14,7 @@ import type { Extraction, PageExtractor, PageKind } from '../../../crawl-api/ext
 import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';
 import type { BrowserSource, BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import { findChromium } from '../../../shared/adapters/find-chromium.ts';
-import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 
 export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void);
 
@@ -86,7 +86,7 @@ function titleExtractor(_kind: PageKind, _url: string): PageExtractor {
   return extractor as unknown as PageExtractor;
 }
 
-export function titleOf(result: PageResult): unknown {
+export function titleOf(result: PageAnswer): unknown {
   if (result.kind !== 'page') return result;
   return result.extraction.rows?.[0]?.row.title ?? null;
 }

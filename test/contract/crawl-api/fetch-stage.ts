@@ -5,7 +5,7 @@ import { afterEach } from 'vitest';
 import type { PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
 import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
-import type { FetchHooks, PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Lookup } from '../../../shared/adapters/http/guarded-lookup.ts';
 import { createTargetDispatcher } from '../../../shared/adapters/http/target-dispatcher.ts';
@@ -90,7 +90,7 @@ export function createFetcher(template: string, options: FetchOptions): PageFetc
   return fetcher;
 }
 
-export function fetchPage(url: string, options: FetchOptions = {}): Promise<PageResult> {
+export function fetchPage(url: string, options: FetchOptions = {}): Promise<PageAnswer> {
   const fetcher = createFetcher(options.template ?? url, options);
   return fetcher.fetch(url, options.hooks ?? noHooks, options.signal ?? new AbortController().signal);
 }

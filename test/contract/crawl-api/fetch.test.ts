@@ -280,7 +280,7 @@ describe('faulty servers', () => {
   it('reports no outcome for a product when it was aborted', async () => {
     const stop = new AbortController();
     const shop = await serve(() => stop.abort());
-    expect(await fetchPage(shop.url, { signal: stop.signal })).toEqual({ kind: 'stopped' });
+    expect(await fetchPage(shop.url, { signal: stop.signal })).toEqual({ kind: 'not-now' });
   });
 
   it('sends nothing when the start cannot be journalled', async () => {

@@ -60,11 +60,11 @@ describe('a browser that cannot be restarted', () => {
     const { source, fetch, problems, started } = createSource();
     const told = vi.fn();
     source.broken.catch(told);
-    expect(await fetch()).toEqual({ kind: 'stopped' });
+    expect(await fetch()).toEqual({ kind: 'not-now' });
     expect(open).toHaveBeenCalledTimes(2);
     expect(problems).toEqual(['no memory', 'no memory']);
     expect(told).toHaveBeenCalledWith(new Error('no memory'));
-    expect(await fetch()).toEqual({ kind: 'stopped' });
+    expect(await fetch()).toEqual({ kind: 'not-now' });
     expect(open).toHaveBeenCalledTimes(2);
     expect(started()).toBe(0);
     await source.close();
@@ -93,7 +93,7 @@ describe('a browser that cannot be restarted', () => {
     await vi.waitFor(() => expect(open).toHaveBeenCalled());
     const closed = source.close();
     opening.reject(new Error('killed'));
-    expect(await page).toEqual({ kind: 'stopped' });
+    expect(await page).toEqual({ kind: 'not-now' });
     await closed;
     expect(open).toHaveBeenCalledTimes(1);
     expect(told).not.toHaveBeenCalled();

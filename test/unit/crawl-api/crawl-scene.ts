@@ -2,7 +2,7 @@
 import type { PageShape } from '../../../crawl-api/politeness/page-shape.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
-import type { FetchHooks, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
+import type { FetchHooks, PageAnswer, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
 import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
 import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
 import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
@@ -84,8 +84,8 @@ export const toElsewhere = (to: string): PageResult => ({
 export const shell = odd('<script>location.href="/check"</script>');
 
 /** Sets the URL of the reply to the requested one. */
-function answerTo(url: string, result: PageResult): PageResult {
-  return result.kind === 'stopped' || result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
+function answerTo(url: string, result: PageAnswer): PageAnswer {
+  return result.kind === 'not-now' || result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
 }
 
 /** Runs the loop; a page takes `pageMs` from the start to its last byte. Product p1 has the path /p1. */
@@ -106,7 +106,7 @@ export async function createScene(
   const changed = new SignalFlag();
   const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
   const createSource = (via: 'http' | 'browser'): PageSource => ({
-    fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageResult> => {
+    fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> => {
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
       tries.set(path, (tries.get(path) ?? 0) + 1);
       const result = site(path, tries.get(path)!, via);
@@ -116,7 +116,7 @@ export async function createScene(
       await clock.sleep(pageMs / 2, signal);
       hooks.onFirstByte();
       await clock.sleep(pageMs / 2, signal);
-      return signal.aborted ? { kind: 'stopped' } : answerTo(url, result);
+      return signal.aborted ? { kind: 'not-now' } : answerTo(url, result);
     },
     close: () => Promise.resolve(),
   });

@@ -37,8 +37,8 @@ describe('a source that is still starting', () => {
     const stop = new AbortController();
     const page = source.fetch('u', HOOKS, stop.signal);
     stop.abort();
-    expect(await page).toEqual({ kind: 'stopped' });
-    expect(await source.fetch('u', HOOKS, stop.signal)).toEqual({ kind: 'stopped' });
+    expect(await page).toEqual({ kind: 'not-now' });
+    expect(await source.fetch('u', HOOKS, stop.signal)).toEqual({ kind: 'not-now' });
   });
 
   it('fails no page when it does not start', async () => {
@@ -50,7 +50,7 @@ describe('a source that is still starting', () => {
     await source.close();
     expect(ended).toBe(false);
     stop.abort();
-    expect(await page).toEqual({ kind: 'stopped' });
+    expect(await page).toEqual({ kind: 'not-now' });
   });
 
   it('closes a source that has begun to start', async () => {
