@@ -33,8 +33,10 @@ async function world(last = 10, sealed = true) {
   return w;
 }
 
-const withReply = (page: PageResult, changes: Partial<Reply>): PageResult =>
-  ({ ...page, reply: { ...(page as { reply: Reply }).reply, ...changes } }) as PageResult;
+const withReply = (page: PageResult, changes: Partial<Reply>): PageResult => ({
+  ...page,
+  reply: { ...(page as { reply: Reply }).reply, ...changes },
+});
 const challengeUnder404 = withReply(notFound, {
   body: '<script>_cf_chl_opt={}</script>',
   shape: () => readShape('<script>_cf_chl_opt={}</script>'),
