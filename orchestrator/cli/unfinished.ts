@@ -4,7 +4,7 @@
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { RunRecord } from '../control/model/stores.ts';
+import type { RunRecord, Stores } from '../control/model/stores.ts';
 import { isRebuilt } from '../control/results/recover.ts';
 import type { Config } from './config/load-config.ts';
 import { resumeRun } from './commands/resume.ts';
@@ -12,7 +12,6 @@ import { isUnfinished } from './find-run.ts';
 import type { Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
 import type { RunLock } from './run-lock.ts';
-import type { Stores } from './run-session.ts';
 
 export interface UnfinishedOptions {
   stores: Stores;
