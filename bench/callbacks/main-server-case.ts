@@ -62,13 +62,13 @@ const running = loop.run(stop.signal);
 
 while ((world as World | null)?.fleet.all.filter((i) => i.instanceId !== null).length !== instances)
   await systemClock.sleep(200);
-const launched = (await stores.fleet.instances(run.id)).map(({ slot, epoch, token, instanceId }) => ({
+const launched = (await stores.of(run.id).fleet.instances()).map(({ slot, epoch, token, instanceId }) => ({
   slot,
   epoch,
   token,
   instanceId,
 }));
-const first = await stores.fleet.get(run.id, 0, 1);
+const first = await stores.of(run.id).fleet.get({ slot: 0, epoch: 1 });
 const { runPublicKey } = parseUserData(first!.request.userData);
 process.stdout.write(
   `${JSON.stringify({ port: listener.port, run: run.id, runPublicKey, heartbeatMs: limitsFor(DEADLINE_MS).heartbeatMs, launched })}\n`,

@@ -9,12 +9,9 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
 import { newRunKeys } from '../../orchestrator/control/new-run.ts';
-import type { NewRun } from '../../orchestrator/control/model/stores.ts';
+import type { FleetStore, NewRun, RunStores, Stores } from '../../orchestrator/control/model/stores.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
-import type { createStores } from '../../orchestrator/db/create-stores.ts';
 import { aPlan, aRun } from '../../test/unit/control/builders.ts';
-
-type Stores = ReturnType<typeof createStores>;
 
 const STARTED_MS = Date.UTC(2026, 0, 1);
 const DEADLINE_MS = 4 * 3_600_000;
@@ -83,17 +80,18 @@ export function benchRun(products: number, slots: number): NewRun {
  * loaded.
  */
 export async function crawlAll(run: NewRun, stores: Stores, objects: S3ObjectStore, fence: number): Promise<void> {
+  const rows = stores.bind({ runId: run.id, fence, clock: { now: () => STARTED_MS } });
   const slots = run.plan.instances;
-  await stores.runs.move(run.id, 'planned', 'launching', fence, STARTED_MS);
-  await stores.runs.move(run.id, 'launching', 'crawling', fence, STARTED_MS);
-  for (let slot = 0; slot < slots; slot++) await crawlShard(run, slot, stores, objects, fence);
+  await rows.run.move('planned', 'launching');
+  await rows.run.move('launching', 'crawling');
+  for (let slot = 0; slot < slots; slot++) await crawlShard(run, slot, rows, objects);
 }
 
 /** Chunks go round robin, so every slot's products are spread over the whole list. */
-async function crawlShard(run: NewRun, slot: number, stores: Stores, objects: S3ObjectStore, fence: number) {
+async function crawlShard(run: NewRun, slot: number, { fleet, work }: RunStores, objects: S3ObjectStore) {
   const keys = createKeyPair();
   const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
-  await claim(run, slot, stores, fence);
+  await claim(slot, fleet);
   const hello = {
     instanceId: place.instanceId,
     address: `127.0.0.${slot + 1}`,
@@ -101,7 +99,7 @@ async function crawlShard(run: NewRun, slot: number, stores: Stores, objects: S3
     bundleSha256: '0'.repeat(64),
     clock: new Date(STARTED_MS).toISOString(),
   };
-  await stores.fleet.hello(run.id, slot, 1, hello, fence, STARTED_MS);
+  await fleet.hello({ slot, epoch: 1 }, hello);
   const own: number[] = [];
   const chunkIds: string[] = [];
   for (let chunk = slot; chunk < run.plan.chunks; chunk += run.plan.instances) {
@@ -109,7 +107,7 @@ async function crawlShard(run: NewRun, slot: number, stores: Stores, objects: S3
     for (let n = chunk * CHUNK + 1; n <= Math.min(run.planned, (chunk + 1) * CHUNK); n++) own.push(n);
   }
   for (let i = 0; i < chunkIds.length; i += 1_000)
-    await stores.work.grant(run.id, slot, 1, chunkIds.slice(i, i + 1_000), chunkIds.length, fence, STARTED_MS);
+    await work.grant({ slot, epoch: 1 }, chunkIds.slice(i, i + 1_000), chunkIds.length);
   const parts: PartRef[] = [];
   for (let at = 0; at < own.length; at += PART_PRODUCTS) {
     const numbers = own.slice(at, at + PART_PRODUCTS);
@@ -124,10 +122,10 @@ async function crawlShard(run: NewRun, slot: number, stores: Stores, objects: S3
   const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress }, keys.privateKey);
   const key = manifestKey(run.id, slot, 1);
   await objects.putIfAbsent(key, bytes, 'application/json');
-  await stores.fleet.patch(run.id, slot, 1, { manifestKey: key, manifestSha256: sha256Hex(bytes) }, fence);
+  await fleet.patch({ slot, epoch: 1 }, { manifestKey: key, manifestSha256: sha256Hex(bytes) });
 }
 
-async function claim(run: NewRun, slot: number, stores: Stores, fence: number): Promise<void> {
+async function claim(slot: number, fleet: FleetStore): Promise<void> {
   const request = {
     clientToken: `bench-${slot}`,
     instanceType: 't4g.nano',
@@ -138,7 +136,7 @@ async function claim(run: NewRun, slot: number, stores: Stores, fence: number): 
     userData: '',
     tags: {},
   };
-  await stores.fleet.claim(run.id, { slot, epoch: 1, request, token: '0'.repeat(64) }, fence, STARTED_MS);
-  await stores.fleet.patch(run.id, slot, 1, { instanceId: `i-${slot}`, launchedAtMs: STARTED_MS }, fence);
-  await stores.fleet.move(run.id, slot, 1, 'claimed', 'pending', fence, STARTED_MS);
+  await fleet.claim({ slot, epoch: 1, request, token: '0'.repeat(64) });
+  await fleet.patch({ slot, epoch: 1 }, { instanceId: `i-${slot}`, launchedAtMs: STARTED_MS });
+  await fleet.move({ slot, epoch: 1 }, 'claimed', 'pending');
 }

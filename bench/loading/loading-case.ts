@@ -21,26 +21,25 @@ const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const objects = new S3ObjectStore({ region: 'ap-northeast-1', bucket, endpoint, credentials });
 const core = createCore({ stores, fence }, runId, memoryCloud(systemClock), systemClock);
 core.objects = objects;
-const run = (await stores.runs.get(runId))!;
+const run = (await core.run.get())!;
 
 const startMs = performance.now();
-const instances = await stores.fleet.instances(runId);
-for (const { slot, epoch } of instances) await confirmManifest(core, run, slot, epoch);
+const instances = await core.fleet.instances();
+for (const { slot, epoch } of instances) await confirmManifest(core, run, { slot, epoch });
 const loadedMs = performance.now();
-const now = systemClock.now();
 for (const { slot, epoch } of instances) {
-  await stores.fleet.move(runId, slot, epoch, 'done', 'terminating', fence, now);
-  await stores.fleet.move(runId, slot, epoch, 'terminating', 'terminated', fence, now);
+  await core.fleet.move({ slot, epoch }, 'done', 'terminating');
+  await core.fleet.move({ slot, epoch }, 'terminating', 'terminated');
 }
-await stores.runs.move(runId, 'crawling', 'releasing', fence, now);
-await stores.runs.move(runId, 'releasing', 'loading', fence, now);
-await publishRun(core, (await stores.runs.get(runId))!);
+await core.run.move('crawling', 'releasing');
+await core.run.move('releasing', 'loading');
+await publishRun(core);
 const publishedMs = performance.now();
 const verdict = await verifyRun({
-  run: (await stores.runs.get(runId))!,
+  run: (await core.run.get())!,
   facts: await readVerifyFacts(db, runId),
-  instances: await stores.fleet.instances(runId),
-  parts: await stores.results.parts(runId),
+  instances: await core.fleet.instances(),
+  parts: await core.results.parts(),
   objects,
 });
 const provenMs = performance.now();

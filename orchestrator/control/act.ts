@@ -28,14 +28,7 @@ export async function act(
   const { run } = world;
   switch (action.kind) {
     case 'move-run':
-      await core.runs.move(
-        run.id,
-        action.from,
-        action.to,
-        core.fence,
-        core.clock.now(),
-        action.reason === null ? {} : { reason: action.reason },
-      );
+      await core.run.move(action.from, action.to, action.reason === null ? {} : { reason: action.reason });
       return true;
     case 'ensure-balancer':
       await makeBalancer(core, world);
@@ -52,7 +45,7 @@ export async function act(
       await launch(core, run, action.slot, action.epoch);
       return true;
     case 'adopt':
-      await adopt(core, run, action.slot, action.epoch, action.instance);
+      await adopt(core, action, action.instance);
       return false;
     case 'move-instance':
       await moveInstance(core, world, action);
@@ -63,13 +56,13 @@ export async function act(
       await dispatcher.pump(run, action.limitChunks, world.limits.heartbeatMs, world.targets.size, signal);
       return false;
     case 'confirm':
-      await confirmManifest(core, run, action.slot, action.epoch);
+      await confirmManifest(core, run, action);
       return false;
     case 'close':
-      await closeEpoch(core, run, action.slot, action.epoch);
+      await closeEpoch(core, run, action);
       return false;
     case 'reassign':
-      await reassignProducts(core, world, action.slot, action.epoch);
+      await reassignProducts(core, world, action);
       return false;
     case 'halt':
       await halt(core, world, action.reason);
@@ -91,14 +84,14 @@ export async function act(
       return false;
     case 'remove-balancer':
       await core.balancers.remove(run.balancer!);
-      await core.runs.setBalancer(run.id, null, core.fence);
+      await core.run.setBalancer(null);
       core.processState.balancerMayRemain = false;
       return false;
     case 'sweep-balancer':
       await sweepBalancer(core, world);
       return false;
     case 'publish':
-      await publishRun(core, run);
+      await publishRun(core);
       return false;
   }
 }
@@ -111,24 +104,14 @@ async function moveInstance(
   const { slot, epoch, from, to, reason, detail } = action;
   const record = world.fleet.find({ slot, epoch });
   // RunInstances has been called since this was decided: its answer must be known first.
-  if (from === 'claimed' && (await core.fleet.get(world.run.id, slot, epoch))?.attempts !== record?.attempts) return;
+  if (from === 'claimed' && (await core.fleet.get({ slot, epoch }))?.attempts !== record?.attempts) return;
   if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
   if (to === 'lost' && record?.publicKey === null && record.instanceId !== null) {
     // It never said hello: its console output is the only evidence, and is lost with the machine.
     const consoleOutput = await core.compute.consoleOutput(record.instanceId).catch(() => null);
-    if (consoleOutput !== null) await core.fleet.patch(world.run.id, slot, epoch, { consoleOutput }, core.fence);
+    if (consoleOutput !== null) await core.fleet.patch({ slot, epoch }, { consoleOutput });
   }
-  const moved = await core.fleet.move(
-    world.run.id,
-    slot,
-    epoch,
-    from,
-    to,
-    core.fence,
-    core.clock.now(),
-    reason ?? undefined,
-    detail ?? undefined,
-  );
+  const moved = await core.fleet.move({ slot, epoch }, from, to, { reason, detail });
   if (moved && to === 'banned')
     await core.alarm(`slot ${slot}: ${whatBanned(record)}`, {
       slot,
@@ -144,14 +127,14 @@ async function moveInstance(
 async function noteHealth(core: Core, { run }: World, { slot, epoch, instanceId }: InstanceRecord): Promise<void> {
   if (run.balancer === null || instanceId === null) return;
   const why = await core.balancers.whyUnhealthy(run.balancer, instanceId).catch(() => null);
-  if (why !== null) await core.fleet.patch(run.id, slot, epoch, { lastError: why }, core.fence);
+  if (why !== null) await core.fleet.patch({ slot, epoch }, { lastError: why });
 }
 
 /** Stores the request; the reply to the next heartbeat carries the order. */
-async function rotateAddress(core: Core, { run, nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'rotate' }>) {
-  const record = await core.fleet.get(run.id, slot, epoch);
+async function rotateAddress(core: Core, { nowMs }: World, { slot, epoch }: Extract<Action, { kind: 'rotate' }>) {
+  const record = await core.fleet.get({ slot, epoch });
   if (record === null || record.rotateAtMs !== null) return;
-  await core.fleet.patch(run.id, slot, epoch, { rotateAtMs: core.clock.now() }, core.fence);
+  await core.fleet.patch({ slot, epoch }, { rotateAtMs: core.clock.now() });
   const ageMs = nowMs - (record.launchedAtMs ?? record.claimedAtMs);
   core.log.info({ slot, epoch, address: record.address, ageMs }, 'the address is rotated');
 }
@@ -173,7 +156,7 @@ function whatBanned(record: InstanceRecord | undefined): string {
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<boolean> {
   try {
     if ((await core.balancers.register(world.run.balancer!, action.instanceId)) === 'registered') {
-      await core.fleet.patch(world.run.id, action.slot, action.epoch, { registered: true }, core.fence);
+      await core.fleet.patch(action, { registered: true });
     }
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'aws-not-found') throw error;
@@ -183,12 +166,10 @@ async function register(core: Core, world: World, action: Extract<Action, { kind
 }
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */
-async function forgetBalancer(core: Core, { run, fleet }: World): Promise<void> {
+async function forgetBalancer(core: Core, { fleet }: World): Promise<void> {
   await core.alarm('the load balancer of this run is gone; the main server creates it again');
-  for (const { slot, epoch } of fleet.all.filter((i) => i.registered)) {
-    await core.fleet.patch(run.id, slot, epoch, { registered: false }, core.fence);
-  }
-  await core.runs.setBalancer(run.id, null, core.fence);
+  for (const at of fleet.all.filter((i) => i.registered)) await core.fleet.patch(at, { registered: false });
+  await core.run.setBalancer(null);
 }
 
 /**
@@ -204,13 +185,12 @@ async function terminate(core: Core, world: World, action: Extract<Action, { kin
   try {
     await askToEnd(core, world, record, instanceId);
   } finally {
-    if (moves)
-      await core.fleet.move(world.run.id, slot, epoch, record.phase, 'terminating', core.fence, core.clock.now());
+    if (moves) await core.fleet.move({ slot, epoch }, record.phase, 'terminating');
   }
   if (!record.registered || world.run.balancer === null) return;
   try {
     await core.balancers.deregister(world.run.balancer, instanceId);
-    await core.fleet.patch(world.run.id, slot, epoch, { registered: false }, core.fence);
+    await core.fleet.patch({ slot, epoch }, { registered: false });
   } catch (error) {
     if (error instanceof AppError && error.code === 'lock-held') throw error;
     core.log.warn({ slot, epoch, error: describeError(error) }, 'a terminated instance could not be deregistered');

@@ -18,10 +18,10 @@ const SITE_CHANGED =
 
 /** Stored as the run's stop request, so that a main server that resumes the run carries it out too. */
 export async function halt(core: Core, world: World, reason: HaltReason): Promise<void> {
-  const run = await core.runs.get(core.runId);
+  const run = await core.run.get();
   if (!run || run.request !== null) return;
   // A person's request from before this write stays.
-  if (!(await core.runs.setRequest(run.id, reason, core.fence))) return;
+  if (!(await core.run.setRequest(reason))) return;
   if (isStallCause(reason)) await core.alarm(stallText(world, reason));
   // The refusal of ELBv2 has had its own alarm.
   else if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));

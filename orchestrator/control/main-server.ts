@@ -21,11 +21,10 @@ const LAUNCHES_PER_SECOND = 2;
 export interface MainServerParts extends Pick<
   Core,
   | 'runId'
-  | 'fence'
   | 'clock'
   | 'random'
   | 'log'
-  | 'runs'
+  | 'run'
   | 'fleet'
   | 'work'
   | 'results'

@@ -10,8 +10,8 @@ import type { World } from './model/world.ts';
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
-export async function notedKeys(core: Pick<Core, 'runs' | 'runId'>): Promise<string[]> {
-  const ofKinds = await Promise.all(NOTED_KINDS.map((kind) => core.runs.events(core.runId, MAX_NOTES, kind)));
+export async function notedKeys(core: Pick<Core, 'run'>): Promise<string[]> {
+  const ofKinds = await Promise.all(NOTED_KINDS.map((kind) => core.run.events(MAX_NOTES, kind)));
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
@@ -26,7 +26,7 @@ export async function note(
 ): Promise<boolean> {
   if (world.notedKeys.has(key)) return false;
   const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-  await core.runs.addEvent(core.runId, {
+  await core.run.addEvent({
     atMs: core.clock.now(),
     kind: event,
     ...place,

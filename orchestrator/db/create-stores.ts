@@ -1,22 +1,25 @@
 /** The stores of the control core on one database. */
-import type { FleetStore, ResultStore, RunStore, WorkStore } from '../control/model/stores.ts';
+import type { RunBinding, RunStores, Stores } from '../control/model/stores.ts';
+import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { KnexFleetStore } from './fleet-store.ts';
 import { KnexResultStore } from './result-store.ts';
-import { KnexRunStore } from './run-store.ts';
+import { KnexRunRow, KnexRunStore } from './run-store.ts';
 import { KnexWorkStore } from './work-store.ts';
 
+/** Nobody ever holds the lock under this number. */
+const NO_FENCE = -1;
+
 /** Needs the tables of migrate(); opens no connection itself. */
-export function createStores(db: Database): {
-  runs: RunStore;
-  fleet: FleetStore;
-  work: WorkStore;
-  results: ResultStore;
-} {
-  return {
-    runs: new KnexRunStore(db),
-    fleet: new KnexFleetStore(db),
-    work: new KnexWorkStore(db),
-    results: new KnexResultStore(db),
+export function createStores(db: Database): Stores {
+  const bind = (binding: RunBinding): RunStores => {
+    const run = new BoundRun(db, binding);
+    return {
+      run: new KnexRunRow(run),
+      fleet: new KnexFleetStore(run),
+      work: new KnexWorkStore(run),
+      results: new KnexResultStore(run),
+    };
   };
+  return { runs: new KnexRunStore(db), of: (runId) => bind({ runId, fence: NO_FENCE, clock: db.clock }), bind };
 }

@@ -3,7 +3,6 @@ import type { FillRates } from '../control/model/report.ts';
 import type { RunReport } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
 import { fieldValues, readDecisions } from './number-columns.ts';
-import { throwIfFenced, underFence } from './locks.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { parseJson, rowOf, rowsOf, toNumber } from './rows.ts';
@@ -62,13 +61,5 @@ export function readEarlier(db: Database, runId: string, limit: number): Promise
       const products = (parseJson(report) as RunReport | null)?.products;
       return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
     });
-  });
-}
-
-/** Stores a run's fill rates for later runs. */
-export async function writeFill(db: Database, runId: string, fill: FillRates, fence: number): Promise<void> {
-  await inQuery(db, async (knex) => {
-    const row = knex(RUNS).where({ id: runId }).modify(underFence(knex, fence));
-    if ((await row.update({ fill: JSON.stringify(fill) })) === 0) await throwIfFenced(knex, db, fence);
   });
 }

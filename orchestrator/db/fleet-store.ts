@@ -12,16 +12,16 @@ import type {
   HelloResult,
   InstancePatch,
   InstanceRecord,
+  MoveReason,
+  NewClaim,
   RunEvent,
   IncidentRecord,
   IncidentReport,
   AddressIncident,
 } from '../control/model/stores.ts';
-import type { Database } from './connect.ts';
+import type { BoundRun } from './bound-run.ts';
 import { insertEvent, isLastEvent } from './events.ts';
-import { assertFence, throwIfFenced, underFence } from './locks.ts';
 import { LaunchRequests } from './launch-requests.ts';
-import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
@@ -82,23 +82,17 @@ const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
 };
 
 export class KnexFleetStore implements FleetStore {
-  readonly #db: Database;
+  readonly #run: BoundRun;
   readonly #requests = new LaunchRequests();
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(run: BoundRun) {
+    this.#run = run;
   }
 
-  claim(
-    runId: string,
-    claim: EpochId & { request: LaunchRequest; token: string },
-    fence: number,
-    nowMs: number,
-  ): Promise<boolean> {
-    const db = this.#db;
-    const key = { run_id: runId, slot: claim.slot, epoch: claim.epoch };
-    return inTransaction(db, async (trx, attempt) => {
-      await assertFence(trx, db, fence);
+  claim(claim: NewClaim): Promise<boolean> {
+    const key = this.#run.key(claim);
+    const nowMs = claim.claimedAtMs ?? this.#run.now();
+    return this.#run.write(async (trx, attempt) => {
       const known = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).forUpdate().first('token'));
       // The token is random, so only our own earlier attempt can have written it.
       if (known) return attempt.maybeDone && known.token === claim.token;
@@ -118,75 +112,53 @@ export class KnexFleetStore implements FleetStore {
         counter: 0,
         sealed: 0,
       });
-      await insertEvent(trx, runId, moveEvent(nowMs, claim, null, 'claimed', null));
+      await insertEvent(trx, key.run_id, moveEvent(nowMs, claim, { from: null, to: 'claimed', detail: null }));
       return true;
     });
   }
 
-  instances(runId: string): Promise<InstanceRecord[]> {
-    return inQuery(this.#db, (knex) => this.#records(knex, { run_id: runId }));
+  instances(): Promise<InstanceRecord[]> {
+    return this.#run.query((knex) => this.#records(knex, { run_id: this.#run.id }));
   }
 
-  get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null> {
-    return inQuery(this.#db, async (knex) => (await this.#records(knex, { run_id: runId, slot, epoch }))[0] ?? null);
+  get(at: EpochId): Promise<InstanceRecord | null> {
+    return this.#run.query(async (knex) => (await this.#records(knex, this.#run.key(at)))[0] ?? null);
   }
 
-  async patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void> {
-    const db = this.#db;
+  async patch(at: EpochId, patch: InstancePatch): Promise<void> {
+    const key = this.#run.key(at);
     const values: Record<string, unknown> = {};
-    for (const [key, value] of Object.entries(patch))
-      values[PATCH_COLUMNS[key as keyof InstancePatch]] =
+    for (const [name, value] of Object.entries(patch))
+      values[PATCH_COLUMNS[name as keyof InstancePatch]] =
         typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
     if (Object.keys(values).length === 0) return;
-    await inQuery(db, async (knex) => {
-      const row = knex(INSTANCES).where({ run_id: runId, slot, epoch });
-      const changed = await row.modify(underFence(knex, fence)).update(values);
-      if (changed > 0) return;
-      await throwIfFenced(knex, db, fence);
-      throw new AppError('internal', `run ${runId} has no claim for slot ${slot} epoch ${epoch}`);
+    await this.#run.query(async (knex) => {
+      if ((await this.#run.update(knex, knex(INSTANCES).where(key), values)) === 0)
+        throw new AppError('internal', `run ${key.run_id} has no claim for slot ${key.slot} epoch ${key.epoch}`);
     });
   }
 
-  noteManifest(
-    runId: string,
-    slot: number,
-    epoch: number,
-    manifest: { manifestKey: string; manifestSha256: string | null },
-    fence: number,
-  ): Promise<boolean> {
-    const db = this.#db;
+  noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean> {
     const values = { manifest_key: manifest.manifestKey, manifest_sha256: manifest.manifestSha256 };
-    return inQuery(db, async (knex) => {
-      const changed = await knex(INSTANCES)
-        .where({ run_id: runId, slot, epoch })
+    return this.#run.query(async (knex) => {
+      const row = knex(INSTANCES)
+        .where(this.#run.key(at))
         .whereIn('phase', INSTANCE_PHASES.filter(isServing))
-        .whereNull('manifest_key')
-        .modify(underFence(knex, fence))
-        .update(values);
-      if (changed === 0) await throwIfFenced(knex, db, fence);
-      return changed > 0;
+        .whereNull('manifest_key');
+      return (await this.#run.update(knex, row, values)) > 0;
     });
   }
 
-  move(
-    runId: string,
-    slot: number,
-    epoch: number,
-    from: InstancePhase,
-    to: InstancePhase,
-    fence: number,
-    nowMs: number,
-    reason?: string,
-    detail = reason,
-  ): Promise<boolean> {
+  move(at: EpochId, from: InstancePhase, to: InstancePhase, why: MoveReason = {}): Promise<boolean> {
     if (!canMoveInstance(from, to))
       return Promise.reject(new AppError('internal', `an instance cannot move from ${from} to ${to}`));
-    const db = this.#db;
-    const event = moveEvent(nowMs, { slot, epoch }, from, to, detail ?? null);
-    return inTransaction(db, async (trx, attempt) => {
-      await assertFence(trx, db, fence);
+    const key = this.#run.key(at);
+    const nowMs = this.#run.now();
+    const reason = why.reason ?? undefined;
+    const event = moveEvent(nowMs, at, { from, to, detail: why.detail ?? reason ?? null });
+    return this.#run.write(async (trx, attempt) => {
       const changed = await trx(INSTANCES)
-        .where({ run_id: runId, slot, epoch, phase: from })
+        .where({ ...key, phase: from })
         .update({
           phase: to,
           phase_at: nowMs,
@@ -194,17 +166,16 @@ export class KnexFleetStore implements FleetStore {
           ...(to === 'lost' ? { manifest_key: null, manifest_sha256: null } : {}),
           ...(to === 'terminated' ? { terminated_at: trx.raw('coalesce(terminated_at, ?)', [nowMs]) } : {}),
         });
-      if (changed === 0) return attempt.maybeDone && isLastEvent(trx, runId, event);
-      await insertEvent(trx, runId, event);
+      if (changed === 0) return attempt.maybeDone && isLastEvent(trx, key.run_id, event);
+      await insertEvent(trx, key.run_id, event);
       return true;
     });
   }
 
-  hello(runId: string, slot: number, epoch: number, hello: Hello, fence: number, nowMs: number): Promise<HelloResult> {
-    const db = this.#db;
-    const key = { run_id: runId, slot, epoch };
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
+  hello(at: EpochId, hello: Hello): Promise<HelloResult> {
+    const key = this.#run.key(at);
+    const nowMs = this.#run.now();
+    return this.#run.write(async (trx) => {
       const row = await rowOf<Pick<InstanceRow, 'phase' | 'instance_id' | 'public_key'>>(
         trx(INSTANCES).where(key).forUpdate().first('phase', 'instance_id', 'public_key'),
       );
@@ -217,7 +188,7 @@ export class KnexFleetStore implements FleetStore {
       await trx(INSTANCES)
         .where(key)
         .update({ phase: 'ready', phase_at: nowMs, public_key: hello.publicKey, address: hello.address });
-      await insertEvent(trx, runId, moveEvent(nowMs, { slot, epoch }, row.phase, 'ready', null));
+      await insertEvent(trx, key.run_id, moveEvent(nowMs, at, { from: row.phase, to: 'ready', detail: null }));
       return 'accepted';
     });
   }
@@ -226,57 +197,39 @@ export class KnexFleetStore implements FleetStore {
    * One statement without a transaction, as by far the most frequent write. Its time distinguishes a repeat after a
    * lost answer from a replay.
    */
-  heartbeat(
-    runId: string,
-    slot: number,
-    epoch: number,
-    beat: { counter: number; progress: Progress; problem: string | null },
-    fence: number,
-    nowMs: number,
-  ): Promise<boolean> {
-    const db = this.#db;
-    const progress = JSON.stringify(beat.progress);
+  heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
+    const { counter, problem } = beat;
+    const key = this.#run.key(at);
+    const own = { counter, last_heartbeat_at: this.#run.now(), progress: JSON.stringify(beat.progress) };
     let tries = 0;
-    return inQuery(db, async (knex) => {
+    return this.#run.query(async (knex) => {
       tries++;
-      const key = { run_id: runId, slot, epoch };
-      const changed = await knex(INSTANCES)
-        .where(key)
-        .where('counter', '<', beat.counter)
-        .modify(underFence(knex, fence))
-        .update({ counter: beat.counter, last_heartbeat_at: nowMs, progress, problem: beat.problem });
-      if (changed > 0) return true;
-      await throwIfFenced(knex, db, fence);
+      const row = knex(INSTANCES).where(key).where('counter', '<', counter);
+      if ((await this.#run.update(knex, row, { ...own, problem })) > 0) return true;
       if (tries === 1) return false;
-      const own = { ...key, counter: beat.counter, last_heartbeat_at: nowMs, progress };
-      return (await knex(INSTANCES).where(own).first('slot')) !== undefined;
+      const written = knex(INSTANCES).where(key).where(own);
+      return (await written.first('slot')) !== undefined;
     });
   }
 
-  recordIncident(
-    runId: string,
-    slot: number,
-    epoch: number,
-    incident: IncidentReport | null,
-    fence: number,
-    nowMs: number,
-  ): Promise<void> {
-    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) =>
-      writeIncident(trx, key, incident, nowMs),
-    );
+  recordIncident(at: EpochId, incident: IncidentReport | null): Promise<void> {
+    const nowMs = this.#run.now();
+    return this.#underRow(at, (trx, key) => writeIncident(trx, key, incident, nowMs));
   }
 
-  recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void> {
-    return this.#underRow({ run_id: runId, slot, epoch }, fence, (trx, key) => writeReleased(trx, key, nowMs));
+  recordReturned(at: EpochId): Promise<void> {
+    const nowMs = this.#run.now();
+    return this.#underRow(at, (trx, key) => writeReleased(trx, key, nowMs));
   }
 
-  incidents(runId: string): Promise<IncidentRecord[]> {
-    return inQuery(this.#db, async (knex) => {
+  incidents(): Promise<IncidentRecord[]> {
+    const run_id = this.#run.id;
+    return this.#run.query(async (knex) => {
       const instances = await rowsOf<Pick<InstanceRow, 'slot' | 'epoch' | 'address'>>(
-        knex(INSTANCES).where({ run_id: runId }).select('slot', 'epoch', 'address'),
+        knex(INSTANCES).where({ run_id }).select('slot', 'epoch', 'address'),
       );
       const addresses = new Map(instances.map((i) => [`${toNumber(i.slot)}.${toNumber(i.epoch)}`, i.address]));
-      const incidents = await selectIncidents(knex, runId);
+      const incidents = await selectIncidents(knex, run_id);
       return incidents.map((t) => ({ ...t, address: addresses.get(epochKey(t)) ?? null }));
     });
   }
@@ -293,14 +246,12 @@ export class KnexFleetStore implements FleetStore {
   }
 
   /** Writes while the instance's row is locked. */
-  #underRow<K extends { run_id: string; slot: number; epoch: number }>(
-    key: K,
-    fence: number,
-    write: (trx: Knex.Transaction, key: K) => Promise<void>,
+  #underRow(
+    at: EpochId,
+    write: (trx: Knex.Transaction, key: ReturnType<BoundRun['key']>) => Promise<void>,
   ): Promise<void> {
-    const db = this.#db;
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
+    const key = this.#run.key(at);
+    return this.#run.write(async (trx) => {
       await trx(INSTANCES).where(key).forUpdate().first('slot');
       await write(trx, key);
     });
@@ -322,12 +273,10 @@ function selectInstances(knex: Knex, where: Record<string, string | number>): Pr
 
 function moveEvent(
   atMs: number,
-  at: EpochId,
-  from: InstancePhase | null,
-  to: InstancePhase,
-  detail: string | null,
+  { slot, epoch }: EpochId,
+  move: { from: InstancePhase | null; to: InstancePhase; detail: string | null },
 ): RunEvent {
-  return { atMs, kind: 'instance', slot: at.slot, epoch: at.epoch, from, to, detail };
+  return { atMs, kind: 'instance', slot, epoch, ...move };
 }
 
 function toRecord(row: InstanceRow, request: LaunchRequest, incident: AddressIncident | null): InstanceRecord {

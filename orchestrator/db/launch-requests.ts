@@ -19,9 +19,7 @@ interface Known {
 }
 
 export class LaunchRequests {
-  /** Of the run queried last: a main server has only one. */
-  #runId = '';
-  #known = new Map<string, Known>();
+  readonly #known = new Map<string, Known>();
 
   /**
    * The requests of these claims by epochKey; deleted claims are left out. Callers share them and must not change them.
@@ -31,11 +29,6 @@ export class LaunchRequests {
     runId: string,
     claims: readonly { slot: SqlNumber; epoch: SqlNumber; token: string }[],
   ): Promise<ReadonlyMap<string, LaunchRequest>> {
-    if (this.#runId !== runId) {
-      this.#runId = runId;
-      this.#known = new Map();
-    }
-    // A call for another run may replace the map while this one waits.
     const known = this.#known;
     const places = claims.map(({ slot, epoch, token }) => ({ slot: toNumber(slot), epoch: toNumber(epoch), token }));
     const missing = places.filter((place) => known.get(epochKey(place))?.token !== place.token);

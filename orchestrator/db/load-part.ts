@@ -5,6 +5,7 @@
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import type { PartId } from '../control/model/stores.ts';
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, closeSettled } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
@@ -15,12 +16,6 @@ import type { ShownCounts } from './settled-values.ts';
 import { countMarks } from './settled-values.ts';
 import type { StoredResult } from './stage-rows.ts';
 import { stageRows } from './stage-rows.ts';
-
-export interface PartId {
-  slot: number;
-  epoch: number;
-  seq: number;
-}
 
 /** Written for a product beside its rows. */
 interface Settlement {
@@ -44,16 +39,19 @@ export interface LoadCounts extends OutcomeCounts {
 const LIST = 250;
 const DETAIL_CHARS = 500;
 
+/** A part to load. */
+interface Load {
+  runId: string;
+  shape: RunShape;
+  /** Its columns, and nothing else. */
+  place: PartId;
+  results: readonly ItemResult[];
+  nowMs: number;
+}
+
 /** Counts only outcomes of this load: products that already had one are left unchanged. */
-export async function loadResults(
-  trx: Knex.Transaction,
-  db: Database,
-  runId: string,
-  shape: RunShape,
-  place: PartId,
-  results: readonly ItemResult[],
-  nowMs: number,
-): Promise<LoadCounts> {
+export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
+  const { runId, shape, results } = load;
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
@@ -61,7 +59,7 @@ export async function loadResults(
   const { rows, refused } = await stageRows(trx, db, shape, stored);
   for (const [i, count] of rows) their[i]!.rows = count;
   for (const [i, detail] of refused) refuse(their[i]!, detail);
-  await writeOutcomes(trx, runId, place, settlements, shape.rowKey !== null, nowMs);
+  await writeOutcomes(trx, load, settlements);
   await closeReturned(trx, runId, settlements);
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0, marks: countMarks(stored) };
   for (const s of settlements) {
@@ -126,16 +124,13 @@ function cut(detail: string): string {
 
 async function writeOutcomes(
   trx: Knex.Transaction,
-  runId: string,
-  place: PartId,
+  { runId, shape, place, nowMs }: Load,
   settlements: readonly Settlement[],
-  withRows: boolean,
-  nowMs: number,
 ): Promise<void> {
   const stored = settlements.filter((s) => s.outcome === 'stored');
   // One update for all products with the same number of rows: pages hold a few dozen records.
   for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
-    const counted = withRows ? { result_rows: rows } : {};
+    const counted = shape.rowKey === null ? {} : { result_rows: rows };
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
     for (const narrow of onNumbers(numbers)) {
       await trx(ITEMS)

@@ -9,14 +9,13 @@ import type { RunPhase } from '../../shared/domain/states.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
 import type { PublishEnd } from '../control/model/stores.ts';
+import type { BoundRun } from './bound-run.ts';
 import { ITEMS } from './chunk-rows.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
-import { assertFence } from './locks.ts';
 import type { ExceptSettled } from './newer-runs.ts';
 import { newerRuns, withoutSettled } from './newer-runs.ts';
-import { inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { toNumber, rowsOf, rowOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
@@ -40,15 +39,10 @@ export interface RunEndMove extends PublishEnd {
  * Publishes once: a run that is no longer `loading` (or `held`, for a release) is left unchanged. A run that was
  * cancelled (not stopped) keeps its ledger but publishes no rows: that is what cancel means.
  */
-export function publishRun(
-  db: Database,
-  runId: string,
-  end: RunEndMove,
-  fence: number,
-  nowMs: number,
-): Promise<{ rows: number }> {
-  return inTransaction(db, async (trx) => {
-    await assertFence(trx, db, fence);
+export function publishRun(bound: BoundRun, end: RunEndMove): Promise<{ rows: number }> {
+  const { db, id: runId } = bound;
+  const nowMs = bound.now();
+  return bound.write(async (trx) => {
     const run = await rowOf<{ phase: RunPhase; request: string | null }>(
       trx(RUNS).where({ id: runId }).forUpdate().first('phase', 'request'),
     );

@@ -3,20 +3,19 @@ import type { FieldType } from '../../shared/domain/mapping.ts';
 import { columnsOf } from '../../shared/domain/mapping.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { AppError } from '../../shared/domain/errors.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FillRates } from '../control/model/report.ts';
-import type { PartRecord, PublishEnd, ResultStore } from '../control/model/stores.ts';
+import type { PartId, PartRecord, PublishEnd, ResultStore } from '../control/model/stores.ts';
+import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
-import type { Database } from './connect.ts';
-import type { PartId } from './load-part.ts';
 import { loadResults } from './load-part.ts';
-import { readEarlier, readFields, writeFill } from './fill-rates.ts';
-import { assertFence } from './locks.ts';
+import { readEarlier, readFields } from './fill-rates.ts';
 import { newerRuns } from './newer-runs.ts';
 import { noteNumbers, readDecisions } from './number-columns.ts';
+import type { RunEndMove } from './publish.ts';
 import { countRows, publishRun } from './publish.ts';
-import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
@@ -41,21 +40,19 @@ interface PartRow {
 }
 
 export class KnexResultStore implements ResultStore {
-  readonly #db: Database;
-  readonly #shapes = new Map<string, RunShape>();
+  readonly #run: BoundRun;
+  #shape: RunShape | null = null;
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(run: BoundRun) {
+    this.#run = run;
   }
 
-  async register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void> {
+  async register(at: EpochId, parts: readonly PartRef[]): Promise<void> {
     if (parts.length === 0) return;
-    const db = this.#db;
-    const at = { run_id: runId, slot, epoch };
-    await inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
+    const key = this.#run.key(at);
+    await this.#run.write(async (trx) => {
       const rows = parts.map((part) => ({
-        ...at,
+        ...key,
         seq: part.seq,
         object_key: part.key,
         sha256: part.sha256,
@@ -71,76 +68,54 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  parts(runId: string, only: Parameters<ResultStore['parts']>[1] = {}): Promise<PartRecord[]> {
-    return inQuery(this.#db, async (knex) => {
+  parts(only: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<PartRow>(
         knex(PARTS)
-          .where({ run_id: runId, ...only })
+          .where({ run_id: this.#run.id, ...only })
           .orderBy(['slot', 'epoch', 'seq']),
       );
       return rows.map(toRecord);
     });
   }
 
-  async load(
-    runId: string,
-    part: PartId,
-    results: readonly ItemResult[],
-    fence: number,
-    nowMs: number,
-  ): Promise<OutcomeCounts> {
-    const db = this.#db;
+  async load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
+    const { db, id } = this.#run;
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
-    const shape = await this.#shape(runId);
-    return inTransaction(
-      db,
-      async (trx) => {
-        await assertFence(trx, db, fence);
-        const row = await rowOf<PartRow>(
-          trx(PARTS)
-            .where({ run_id: runId, ...place })
-            .forUpdate()
-            .first(),
+    const nowMs = this.#run.now();
+    const shape = (this.#shape ??= await this.#run.query((knex) => readRunShape(knex, db, id)));
+    return this.#run.write(async (trx) => {
+      const known = trx(PARTS).where({ run_id: id, ...place });
+      const row = await rowOf<PartRow>(known.clone().forUpdate().first());
+      if (!row)
+        throw new AppError(
+          'internal',
+          `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
         );
-        if (!row)
-          throw new AppError(
-            'internal',
-            `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
-          );
-        if (row.state === 'loaded') return countsOf(row);
-        const { rows, marks, ...counts } = await loadResults(trx, db, runId, shape, place, results, nowMs);
-        await trx(PARTS)
-          .where({ run_id: runId, ...place })
-          .update({
-            ...counts,
-            result_rows: rows,
-            number_marks: jsonOrNull(marks),
-            state: 'loaded',
-            detail: null,
-            loaded_at: nowMs,
-          });
-        return counts;
-      },
-      'read committed',
-    );
+      if (row.state === 'loaded') return countsOf(row);
+      const { rows, marks, ...counts } = await loadResults(trx, db, { runId: id, shape, place, results, nowMs });
+      await known.update({
+        ...counts,
+        result_rows: rows,
+        number_marks: jsonOrNull(marks),
+        state: 'loaded',
+        detail: null,
+        loaded_at: nowMs,
+      });
+      return counts;
+    }, 'read committed');
   }
 
-  async failPart(runId: string, part: PartId, detail: string, fence: number): Promise<void> {
-    const db = this.#db;
-    const key = { run_id: runId, slot: part.slot, epoch: part.epoch, seq: part.seq };
-    await inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
-      await trx(PARTS)
-        .where({ ...key, state: 'seen' })
-        .update({ state: 'failed', detail });
-    });
+  async failPart(part: PartId, detail: string): Promise<void> {
+    const seen = { ...this.#run.key(part), seq: part.seq, state: 'seen' };
+    await this.#run.write((trx) => trx(PARTS).where(seen).update({ state: 'failed', detail }));
   }
 
-  totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }> {
-    return inQuery(this.#db, async (knex) => {
+  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<Pick<PartRow, 'state' | 'stored' | 'gone' | 'failed'> & { parts: SqlNumber }>(
         knex(PARTS)
-          .where({ run_id: runId })
+          .where({ run_id: this.#run.id })
           .groupBy('state')
           .select('state')
           .count({ parts: '*' })
@@ -161,55 +136,50 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  publish(
-    runId: string,
-    to: 'completed' | 'banned' | 'failed' | 'cancelled',
-    end: PublishEnd,
-    fence: number,
-    nowMs: number,
-  ): Promise<{ rows: number }> {
-    return publishRun(this.#db, runId, { to, ...end }, fence, nowMs);
+  publish(to: RunEndMove['to'], end: PublishEnd): Promise<{ rows: number }> {
+    return publishRun(this.#run, { to, ...end });
   }
 
-  newerRuns(runId: string): Promise<string[]> {
-    return inQuery(this.#db, (knex) => newerRuns(knex, runId));
+  newerRuns(): Promise<string[]> {
+    return this.#run.query((knex) => newerRuns(knex, this.#run.id));
   }
 
-  fillOfFields(runId: string): Promise<FillRates['fields']> {
-    return readFields(this.#db, runId);
+  fillOfFields(): Promise<FillRates['fields']> {
+    return readFields(this.#run.db, this.#run.id);
   }
 
-  noteNumbers(runId: string, fence: number): Promise<void> {
-    const db = this.#db;
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
-      const shape = await readRunShape(trx, db, runId);
-      await noteNumbers(trx, runId, shape, await readDecisions(trx, runId, shape));
+  noteNumbers(): Promise<void> {
+    const { db, id } = this.#run;
+    return this.#run.write(async (trx) => {
+      const shape = await readRunShape(trx, db, id);
+      await noteNumbers(trx, id, shape, await readDecisions(trx, id, shape));
     });
   }
 
-  earlierFills(runId: string, limit: number): Promise<FillRates[]> {
-    return readEarlier(this.#db, runId, limit);
+  earlierFills(limit: number): Promise<FillRates[]> {
+    return readEarlier(this.#run.db, this.#run.id, limit);
   }
 
-  setFill(runId: string, fill: FillRates, fence: number): Promise<void> {
-    return writeFill(this.#db, runId, fill, fence);
+  async setFill(fill: FillRates): Promise<void> {
+    const { id } = this.#run;
+    const values = { fill: JSON.stringify(fill) };
+    await this.#run.query((knex) => this.#run.update(knex, knex('crawlfleet_runs').where({ id }), values));
   }
 
-  async dropStaging(runId: string): Promise<void> {
-    this.#shapes.delete(runId);
-    await dropStaging(this.#db, runId);
+  async dropStaging(): Promise<void> {
+    this.#shape = null;
+    await dropStaging(this.#run.db, this.#run.id);
   }
 
-  resultRows(runId: string, sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
-    const db = this.#db;
-    return inQuery(db, async (knex) => {
-      const rows = await countRows(knex, db, runId);
+  resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
+    const { db, id } = this.#run;
+    return this.#run.query(async (knex) => {
+      const rows = await countRows(knex, db, id);
       if (rows === 0) return { rows, sample: [] };
-      const { results, mapping } = await readSettings(knex, runId);
+      const { results, mapping } = await readSettings(knex, id);
       const first = await rowsOf<Record<string, unknown>>(
         knex(results.table)
-          .where({ run_id: runId })
+          .where({ run_id: id })
           .orderBy(keyColumns(mapping))
           .limit(sample)
           .options({ timeout: LONG_STATEMENT_MS }),
@@ -217,14 +187,6 @@ export class KnexResultStore implements ResultStore {
       const types = new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
       return { rows, sample: first.map((row) => readable(row, types)) };
     });
-  }
-
-  async #shape(runId: string): Promise<RunShape> {
-    const known = this.#shapes.get(runId);
-    if (known) return known;
-    const shape = await inQuery(this.#db, (knex) => readRunShape(knex, this.#db, runId));
-    this.#shapes.set(runId, shape);
-    return shape;
   }
 }
 

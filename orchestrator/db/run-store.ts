@@ -14,23 +14,17 @@ import type {
   NewRun,
   RunEvent,
   RunRecord,
-  StopRequest,
+  RunRow,
   RunStore,
+  StopRequest,
 } from '../control/model/stores.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
+import type { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import {
-  acquireLock,
-  assertFence,
-  createLockGuard,
-  releaseLock,
-  renewLock,
-  throwIfFenced,
-  underFence,
-} from './locks.ts';
+import { acquireLock, assertFence, createLockGuard, releaseLock, renewLock, throwIfFenced } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
@@ -39,7 +33,7 @@ import { PUBLISHED } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-interface RunRow {
+interface RunColumns {
   id: string;
   parent_id: string | null;
   phase: RunPhase;
@@ -107,10 +101,7 @@ export class KnexRunStore implements RunStore {
   }
 
   get(id: string): Promise<RunRecord | null> {
-    return inQuery(this.#db, async (knex) => {
-      const row = await rowOf<RunRow>(knex(RUNS).where({ id }).first());
-      return row ? toRecord(row) : null;
-    });
+    return selectRun(this.#db, id);
   }
 
   list(limit: number): Promise<RunRecord[]> {
@@ -119,7 +110,7 @@ export class KnexRunStore implements RunStore {
         { column: 'started_at', order: 'desc' },
         { column: 'id', order: 'desc' },
       ];
-      const rows = await rowsOf<RunRow>(knex(RUNS).orderBy(order).limit(limit));
+      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(order).limit(limit));
       return rows.map(toRecord);
     });
   }
@@ -128,19 +119,42 @@ export class KnexRunStore implements RunStore {
     return readListedRuns(this.#db, listKey, limit);
   }
 
+  async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
+    const changed = await inQuery(this.#db, (knex) => whereAccepted(knex, id, request).update({ request }));
+    return changed > 0;
+  }
+
+  addEvent(id: string, event: RunEvent): Promise<void> {
+    return addEvent(this.#db, id, event);
+  }
+
+  events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
+    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit, kind));
+  }
+}
+
+/** RunRow on knex: one run's row and events. */
+export class KnexRunRow implements RunRow {
+  readonly #run: BoundRun;
+
+  constructor(run: BoundRun) {
+    this.#run = run;
+  }
+
+  get(): Promise<RunRecord | null> {
+    return selectRun(this.#run.db, this.#run.id);
+  }
+
   async move(
-    id: string,
     from: RunPhase,
     to: RunPhase,
-    fence: number,
-    nowMs: number,
     detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
-    const db = this.#db;
+    const { id } = this.#run;
+    const nowMs = this.#run.now();
     const event = moveEvent(nowMs, from, to, detail.reason ?? null);
-    return inTransaction(db, async (trx, attempt) => {
-      await assertFence(trx, db, fence);
+    return this.#run.write(async (trx, attempt) => {
       const changed = await trx(RUNS)
         .where({ id, phase: from })
         .modify((run) => {
@@ -161,51 +175,53 @@ export class KnexRunStore implements RunStore {
     });
   }
 
-  setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void> {
-    return this.#update(id, { balancer: balancer === null ? null : JSON.stringify(balancer) }, fence);
+  async setBalancer(balancer: Balancer | null): Promise<void> {
+    await this.#update({ balancer: balancer === null ? null : JSON.stringify(balancer) });
   }
 
-  setReport(id: string, report: RunReport, fence: number): Promise<void> {
-    return this.#update(id, { report: JSON.stringify(report) }, fence);
+  async setReport(report: RunReport): Promise<void> {
+    await this.#update({ report: JSON.stringify(report) });
   }
 
-  async setRequest(id: string, request: StopRequest, fence?: number): Promise<boolean> {
-    const db = this.#db;
-    return inQuery(db, async (knex) => {
-      const changed = await knex(RUNS)
-        .where({ id })
-        .whereIn(
-          'phase',
-          RUN_PHASES.filter((phase) => !isRunEnd(phase)),
-        )
-        .modify((run) => {
-          if (request !== 'cancel') void run.where((any) => void any.whereNull('request').orWhere({ request }));
-          if (fence !== undefined) underFence(knex, fence)(run);
-        })
-        .update({ request });
-      if (changed === 0 && fence !== undefined) await throwIfFenced(knex, db, fence);
-      return changed > 0;
-    });
+  async setRequest(request: StopRequest): Promise<boolean> {
+    return (await this.#update({ request }, (knex, id) => whereAccepted(knex, id, request))) > 0;
   }
 
-  async addEvent(id: string, event: RunEvent): Promise<void> {
-    await inTransaction(this.#db, async (trx, attempt) => {
-      if (attempt.maybeDone && (await isLastEvent(trx, id, event))) return;
-      await insertEvent(trx, id, event);
-    });
+  addEvent(event: RunEvent): Promise<void> {
+    return addEvent(this.#run.db, this.#run.id, event);
   }
 
-  events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
-    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit, kind));
+  events(limit: number, kind?: string): Promise<RunEvent[]> {
+    return this.#run.query((knex) => selectEvents(knex, this.#run.id, limit, kind));
   }
 
-  async #update(id: string, values: Record<string, unknown>, fence: number): Promise<void> {
-    const db = this.#db;
-    await inQuery(db, async (knex) => {
-      const changed = await knex(RUNS).where({ id }).modify(underFence(knex, fence)).update(values);
-      if (changed === 0) await throwIfFenced(knex, db, fence);
-    });
+  #update(
+    values: object,
+    rows = (knex: Knex, id: string): Knex.QueryBuilder => knex(RUNS).where({ id }),
+  ): Promise<number> {
+    return this.#run.query((knex) => this.#run.update(knex, rows(knex, this.#run.id), values));
   }
+}
+
+function selectRun(db: Database, id: string): Promise<RunRecord | null> {
+  return inQuery(db, async (knex) => {
+    const row = await rowOf<RunColumns>(knex(RUNS).where({ id }).first());
+    return row ? toRecord(row) : null;
+  });
+}
+
+/** The run's row, if it takes this request. */
+function whereAccepted(knex: Knex, id: string, request: StopRequest): Knex.QueryBuilder {
+  const open = RUN_PHASES.filter((phase) => !isRunEnd(phase));
+  const run = knex(RUNS).where({ id }).whereIn('phase', open);
+  return request === 'cancel' ? run : run.where((any) => void any.whereNull('request').orWhere({ request }));
+}
+
+async function addEvent(db: Database, id: string, event: RunEvent): Promise<void> {
+  await inTransaction(db, async (trx, attempt) => {
+    if (attempt.maybeDone && (await isLastEvent(trx, id, event))) return;
+    await insertEvent(trx, id, event);
+  });
 }
 
 function notToBeCancelled(run: Knex.QueryBuilder): void {
@@ -254,7 +270,7 @@ function newRow(run: NewRun): Record<string, SqlValue> {
   };
 }
 
-function toRecord(row: RunRow): RunRecord {
+function toRecord(row: RunColumns): RunRecord {
   return {
     id: row.id,
     parentId: row.parent_id,

@@ -5,11 +5,9 @@ import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/
 import type { InstancePhase } from '../../shared/domain/states.ts';
 import { isServing } from '../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
+import type { BoundRun } from './bound-run.ts';
 import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, chunkId, closeChunk, openItems, parseChunkId } from './chunk-rows.ts';
-import type { Database } from './connect.ts';
-import { assertFence } from './locks.ts';
-import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { inPieces, toNumber, rowOf, rowsOf } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -18,21 +16,21 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 const LIST = 1_000;
 
 export class KnexWorkStore implements WorkStore {
-  readonly #db: Database;
+  readonly #run: BoundRun;
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(run: BoundRun) {
+    this.#run = run;
   }
 
-  counts(runId: string): Promise<WorkCounts> {
-    return inQuery(this.#db, async (knex) => {
+  counts(): Promise<WorkCounts> {
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<
         Pick<ChunkRow, 'state' | 'slot' | 'epoch' | 'products'> & {
           chunks: SqlNumber;
         }
       >(
         knex(CHUNKS)
-          .where({ run_id: runId })
+          .where({ run_id: this.#run.id })
           .groupBy('state', 'slot', 'epoch')
           .orderBy(['slot', 'epoch'])
           .select('state', 'slot', 'epoch')
@@ -53,8 +51,9 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
-    return inQuery(this.#db, async (knex) => {
+  waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
+    const runId = this.#run.id;
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<ChunkRow>(
         knex(CHUNKS)
           .where({ run_id: runId, state: 'waiting' })
@@ -74,32 +73,26 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  grant(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    limitChunks: number,
-    fence: number,
-    nowMs: number,
-  ): Promise<string[]> {
-    const db = this.#db;
+  grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {
     const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
     if (asked.length === 0) return Promise.resolve([]);
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
+    const key = this.#run.key(at);
+    const { run_id, slot, epoch } = key;
+    const nowMs = this.#run.now();
+    return this.#run.write(async (trx) => {
       // Locked until the commit: a release for the same instance happens entirely before or entirely after.
       const holder = await rowOf<{ phase: InstancePhase }>(
-        trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase'),
+        trx('crawlfleet_instances').where(key).forUpdate().first('phase'),
       );
       const mayTake = holder !== undefined && isServing(holder.phase);
-      const owned = { run_id: runId, slot, epoch, state: 'granted' };
-      const count = (await trx(CHUNKS).where(owned).count({ chunks: '*' }).first()) as
-        { chunks: SqlNumber } | undefined;
+      const count = (await trx(CHUNKS)
+        .where({ ...key, state: 'granted' })
+        .count({ chunks: '*' })
+        .first()) as { chunks: SqlNumber } | undefined;
       let room = mayTake ? limitChunks - toNumber(count?.chunks) : 0;
       const rows = await lockChunks(
         trx,
-        runId,
+        run_id,
         asked.map((c) => c.index),
       );
       const granted: string[] = [];
@@ -116,7 +109,7 @@ export class KnexWorkStore implements WorkStore {
       }
       for (const piece of inPieces(taken, LIST)) {
         await trx(CHUNKS)
-          .where({ run_id: runId, state: 'waiting' })
+          .where({ run_id, state: 'waiting' })
           .whereIn('idx', piece)
           .update({ state: 'granted', slot, epoch, granted_at: nowMs });
       }
@@ -124,104 +117,101 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  returnChunks(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
-    const db = this.#db;
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
-      await trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase');
-      const owned = { run_id: runId, slot, epoch, state: 'granted' };
+  returnChunks(at: EpochId): Promise<number> {
+    const key = this.#run.key(at);
+    return this.#run.write(async (trx) => {
+      await trx('crawlfleet_instances').where(key).forUpdate().first('phase');
+      const owned = { ...key, state: 'granted' };
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
-      return nextGeneration(trx, runId, rows);
+      return nextGeneration(trx, key.run_id, rows);
     });
   }
 
-  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]> {
-    return inQuery(this.#db, async (knex) => {
+  chunksOf(at: EpochId): Promise<OwnedChunk[]> {
+    const key = this.#run.key(at);
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<ChunkRow>(
         knex(CHUNKS)
-          .where({ run_id: runId, slot, epoch, state: 'granted' })
+          .where({ ...key, state: 'granted' })
           .orderBy([
             { column: 'granted_at', order: 'desc' },
             { column: 'idx', order: 'desc' },
           ]),
       );
-      const open = await openItems(knex, runId, rows);
+      const open = await openItems(knex, key.run_id, rows);
       return rows
         .map((row) => ({ id: chunkId(row), open: open.get(toNumber(row.idx))!.length }))
         .filter((chunk) => chunk.open > 0);
     });
   }
 
-  transferChunks(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    fence: number,
-    _nowMs: number,
-  ): Promise<number> {
-    const db = this.#db;
+  transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number> {
     const asked = new Set(chunkIds);
     const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
     if (indexes.length === 0) return Promise.resolve(0);
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
-      await trx('crawlfleet_instances').where({ run_id: runId, slot, epoch }).forUpdate().first('phase');
-      const rows = await lockChunks(trx, runId, indexes);
+    const key = this.#run.key(at);
+    return this.#run.write(async (trx) => {
+      await trx('crawlfleet_instances').where(key).forUpdate().first('phase');
+      const rows = await lockChunks(trx, key.run_id, indexes);
       const owned = [...rows.values()].filter(
         (row) =>
           asked.has(chunkId(row)) &&
           row.state === 'granted' &&
-          toNumber(row.slot) === slot &&
-          toNumber(row.epoch) === epoch,
+          toNumber(row.slot) === key.slot &&
+          toNumber(row.epoch) === key.epoch,
       );
-      return nextGeneration(trx, runId, owned);
+      return nextGeneration(trx, key.run_id, owned);
     });
   }
 
-  anyStored(runId: string): Promise<string | null> {
-    return inQuery(this.#db, async (knex) => {
+  anyStored(): Promise<string | null> {
+    return this.#run.query(async (knex) => {
       const row = await rowOf<{ product_id: string }>(
-        knex(ITEMS).where({ run_id: runId, outcome: 'stored' }).select('product_id').first(),
+        knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id').first(),
       );
       return row?.product_id ?? null;
     });
   }
 
-  failedProducts(
-    runId: string,
-    after: number,
-    limit: number,
-    reasons?: readonly FailureReason[],
-  ): Promise<FailedProduct[]> {
-    return selectFailed(this.#db, runId, after, limit, reasons);
+  failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
+    return this.#run.query(async (knex) => {
+      const query = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
+      if (reasons) void query.whereIn('reason', [...reasons]);
+      const rows = await rowsOf<{ n: SqlNumber; product_id: string; reason: FailureReason; detail: string | null }>(
+        query
+          .orderBy('n')
+          .limit(limit)
+          .select('n', 'product_id', 'reason', 'detail')
+          // Only a few of a million products may have failed: finding them is one long scan.
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));
+    });
   }
 
-  failRest(runId: string, reason: FailureReason, fence: number, nowMs: number): Promise<number> {
-    const db = this.#db;
-    return inTransaction(db, async (trx) => {
-      await assertFence(trx, db, fence);
+  failRest(reason: FailureReason): Promise<number> {
+    const run_id = this.#run.id;
+    const nowMs = this.#run.now();
+    return this.#run.write(async (trx) => {
       const failed = await trx(ITEMS)
-        .where({ run_id: runId })
+        .where({ run_id })
         .whereNull('outcome')
         .update({ outcome: 'failed', reason, settled_at: nowMs })
         .options({ timeout: LONG_STATEMENT_MS });
-      await trx(CHUNKS).where({ run_id: runId, state: 'waiting' }).update({ state: 'closed' });
+      await trx(CHUNKS).where({ run_id, state: 'waiting' }).update({ state: 'closed' });
       return failed;
     });
   }
 
-  outcomes(
-    runId: string,
-  ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }> {
-    return inQuery(this.#db, async (knex) => {
+  outcomes(): ReturnType<WorkStore['outcomes']> {
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<{
         outcome: Outcome | null;
         reason: FailureReason | null;
         items: SqlNumber;
       }>(
         knex(ITEMS)
-          .where({ run_id: runId })
+          .where({ run_id: this.#run.id })
           .groupBy('outcome', 'reason')
           .select('outcome', 'reason')
           .count({ items: '*' })
@@ -239,8 +229,8 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]> {
-    return inQuery(this.#db, async (knex) => {
+  outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
+    return this.#run.query(async (knex) => {
       const rows = await rowsOf<{
         slot: SqlNumber;
         epoch: SqlNumber;
@@ -248,7 +238,7 @@ export class KnexWorkStore implements WorkStore {
         items: SqlNumber;
       }>(
         knex(ITEMS)
-          .where({ run_id: runId })
+          .where({ run_id: this.#run.id })
           .whereNotNull('slot')
           .groupBy('slot', 'epoch', 'outcome')
           .orderBy(['slot', 'epoch'])
@@ -304,27 +294,4 @@ async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readon
       });
   }
   return products;
-}
-
-/** In plan order, starting after number `after`; at most `limit`. */
-function selectFailed(
-  db: Database,
-  runId: string,
-  after: number,
-  limit: number,
-  reasons: readonly FailureReason[] | undefined,
-): Promise<FailedProduct[]> {
-  return inQuery(db, async (knex) => {
-    const query = knex(ITEMS).where({ run_id: runId, outcome: 'failed' }).where('n', '>', after);
-    if (reasons) void query.whereIn('reason', [...reasons]);
-    const rows = await rowsOf<{ n: SqlNumber; product_id: string; reason: FailureReason; detail: string | null }>(
-      query
-        .orderBy('n')
-        .limit(limit)
-        .select('n', 'product_id', 'reason', 'detail')
-        // Only a few of a million products may have failed: finding them is one long scan.
-        .options({ timeout: LONG_STATEMENT_MS }),
-    );
-    return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));
-  });
 }

@@ -1,9 +1,9 @@
 /** Measures how long the products of a lost instance wait for new owners. */
+import type { WorkStore } from '../control/model/stores.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { isGivenUp } from '../control/model/instance-state.ts';
-import type { MemoryDatabase } from './stores/memory-database.ts';
-import { MemoryWorkStore } from './stores/memory-work-store.ts';
+import type { MemoryRun } from './stores/memory-database.ts';
 
 interface Loss {
   /** The last heartbeat of the lost instance. */
@@ -15,40 +15,40 @@ interface Loss {
 }
 
 /** Notes what is lost and who gets it. */
-export class LossTrackingStore extends MemoryWorkStore {
-  readonly #db: MemoryDatabase;
+export class Losses {
   readonly #clock: Clock;
   readonly #losses: Loss[] = [];
   /** By the index of the chunk. */
   readonly #ofChunk = new Map<number, Loss>();
 
-  constructor(db: MemoryDatabase, clock: Clock) {
-    super(db);
-    this.#db = db;
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  override async returnChunks(...call: Parameters<MemoryWorkStore['returnChunks']>): Promise<number> {
-    const [runId, slot, epoch] = call;
-    const { instances, chunks } = this.#db.run(runId);
-    const record = instances.get(epochKey({ slot, epoch }));
-    const owned = chunks.filter((c) => c.state === 'granted' && c.slot === slot && c.epoch === epoch);
-    const products = await super.returnChunks(...call);
-    const returned = owned.filter((c) => c.state === 'waiting');
-    // One that serves still, or is through, gives back what it was not to crawl.
-    if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {
-      const lastHeardMs = record.lastHeartbeatAtMs ?? this.#clock.now();
-      const loss: Loss = { lastHeardMs, waiting: returned.length, reassignedAtMs: null };
-      this.#losses.push(loss);
-      for (const { index } of returned) this.#ofChunk.set(index, loss);
-    }
-    return products;
-  }
-
-  override async grant(...call: Parameters<MemoryWorkStore['grant']>): Promise<string[]> {
-    const granted = await super.grant(...call);
-    if (this.#ofChunk.size > 0) for (const id of granted) this.#reassigned(Number.parseInt(id, 10));
-    return granted;
+  /** Follows what a main server does with the chunks of this run. */
+  follow(work: WorkStore, run: () => MemoryRun): void {
+    const returnChunks = work.returnChunks.bind(work);
+    const grant = work.grant.bind(work);
+    work.returnChunks = async (at) => {
+      const { instances, chunks } = run();
+      const record = instances.get(epochKey(at));
+      const owned = chunks.filter((c) => c.state === 'granted' && c.slot === at.slot && c.epoch === at.epoch);
+      const products = await returnChunks(at);
+      const returned = owned.filter((c) => c.state === 'waiting');
+      // One that serves still, or is through, gives back what it was not to crawl.
+      if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {
+        const lastHeardMs = record.lastHeartbeatAtMs ?? this.#clock.now();
+        const loss: Loss = { lastHeardMs, waiting: returned.length, reassignedAtMs: null };
+        this.#losses.push(loss);
+        for (const { index } of returned) this.#ofChunk.set(index, loss);
+      }
+      return products;
+    };
+    work.grant = async (...call) => {
+      const granted = await grant(...call);
+      if (this.#ofChunk.size > 0) for (const id of granted) this.#reassigned(Number.parseInt(id, 10));
+      return granted;
+    };
   }
 
   #reassigned(index: number): void {

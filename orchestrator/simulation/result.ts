@@ -6,7 +6,7 @@ import { billingTerms } from '../control/model/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
 import type { TimelineEntry } from '../control/explain/timeline.ts';
 import { timelineOf } from '../control/explain/timeline.ts';
-import type { LossTrackingStore } from './losses.ts';
+import type { Losses } from './losses.ts';
 import type { SimulatedWorld } from './world.ts';
 
 export interface SimResult {
@@ -30,10 +30,7 @@ export interface SimResult {
   effort: { events: number; decisions: number };
 }
 
-export function resultOf(
-  { db, run: { id }, cloud, clock, server }: SimulatedWorld,
-  losses: LossTrackingStore,
-): SimResult {
+export function resultOf({ db, run: { id }, cloud, clock, server }: SimulatedWorld, losses: Losses): SimResult {
   const { record, instances, items, events } = db.run(id);
   const used = [...instances.values()].filter((r) => r.instanceId !== null);
   const finishedAtMs = record.finishedAtMs ?? clock.now();

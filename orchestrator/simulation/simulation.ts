@@ -3,7 +3,7 @@ import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { powerOffAtMs } from '../control/model/run-deadlines.ts';
-import type { NewRun } from '../control/model/stores.ts';
+import type { NewRun, ResultStore } from '../control/model/stores.ts';
 import { newRunKeys } from '../control/new-run.ts';
 import { architectureOf, describeInstanceType } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
@@ -13,13 +13,11 @@ import type { Fate } from './draws.ts';
 import { Draws } from './draws.ts';
 import type { EventClock } from './event-clock.ts';
 import type { SimulatedInstance, Site } from './instance.ts';
-import { LossTrackingStore } from './losses.ts';
+import { Losses } from './losses.ts';
 import type { SimResult } from './result.ts';
 import { resultOf } from './result.ts';
 import type { Fault, Scenario } from './scenario.ts';
-import { MemoryResultStore } from './stores/memory-result-store.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
-import type { MemoryDatabase } from './stores/memory-database.ts';
 import type { ModelledCloud } from './world.ts';
 import { OWNER, START_MS, SimulatedWorld } from './world.ts';
 
@@ -56,7 +54,7 @@ export async function simulate(
 /** The world of a scenario, and what befalls it. */
 class Stage {
   readonly world: SimulatedWorld;
-  readonly losses: LossTrackingStore;
+  readonly losses: Losses;
   readonly #scenario: Scenario;
   readonly #draws: Draws;
   readonly #fates = new Map<string, Fate>();
@@ -67,18 +65,21 @@ class Stage {
     const { input, outside } = scenario;
     this.#scenario = scenario;
     this.#draws = new Draws(scenario, random);
-    let losses: LossTrackingStore | null = null;
+    let losses: Losses | null = null;
     this.world = new SimulatedWorld({
       run: newRunOf(scenario),
       productIds: Array.from({ length: input.products }, (_, i) => String(i + 1)),
       cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
       stores: (db, clock) => {
-        losses = new LossTrackingStore(db, clock);
-        return {
-          ...createMemoryStores(db),
-          work: losses,
-          results: new PublishingStore(db, clock, outside.publishRowsPerSecond),
+        const followed = (losses = new Losses(clock));
+        const stores = createMemoryStores(db);
+        const bind: typeof stores.bind = (binding) => {
+          const rows = stores.bind(binding);
+          followed.follow(rows.work, () => db.run(binding.runId));
+          slowDown(rows.results, clock, outside.publishRowsPerSecond);
+          return rows;
         };
+        return { ...stores, bind };
       },
       site: this.#site(),
       bootMs: (machine) => Math.max(outside.pendingMs, this.#fateOf(machine.id).bootMs),
@@ -207,21 +208,13 @@ class Stage {
 const START = new Date(START_MS).toISOString();
 
 /** The statement that publishes takes its time. */
-class PublishingStore extends MemoryResultStore {
-  readonly #clock: EventClock;
-  readonly #rowsPerSecond: number;
-
-  constructor(db: MemoryDatabase, clock: EventClock, rowsPerSecond: number) {
-    super(db);
-    this.#clock = clock;
-    this.#rowsPerSecond = rowsPerSecond;
-  }
-
-  override async publish(...args: Parameters<MemoryResultStore['publish']>): ReturnType<MemoryResultStore['publish']> {
-    const { stored } = await this.totals(args[0]);
-    await this.#clock.sleep((1_000 * stored) / this.#rowsPerSecond);
-    return super.publish(...args);
-  }
+function slowDown(results: ResultStore, clock: EventClock, rowsPerSecond: number): void {
+  const publish = results.publish.bind(results);
+  results.publish = async (...call) => {
+    const { stored } = await results.totals();
+    await clock.sleep((1_000 * stored) / rowsPerSecond);
+    return publish(...call);
+  };
 }
 
 /** An address of the range for tests (RFC 2544), another one for each number. */

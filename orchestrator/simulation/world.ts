@@ -14,7 +14,7 @@ import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import type { MainServer, MainServerParts } from '../control/main-server.ts';
 import { createMainServer } from '../control/main-server.ts';
-import type { NewRun } from '../control/model/stores.ts';
+import type { NewRun, Stores } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -23,7 +23,6 @@ import { EventClock } from './event-clock.ts';
 import { SimulatedFleet } from './fleet.ts';
 import type { Site, Wrongs } from './instance.ts';
 import { QUICK_SIGNATURES } from './quick-signatures.ts';
-import type { MemoryStores } from './stores/create-memory-stores.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
 
@@ -55,7 +54,7 @@ export interface WorldOptions {
   /** EC2, ELBv2 and S3 on the clock of this world. `isHealthy`: what a health check of an instance finds. */
   cloud: (clock: EventClock, isHealthy: (id: string) => boolean) => ModelledCloud;
   /** Stores on this database; left out: as they are. */
-  stores?: (db: MemoryDatabase, clock: EventClock) => MemoryStores;
+  stores?: (db: MemoryDatabase, clock: EventClock) => Stores;
   site: Site;
   /** From the launch of a machine to the first word of its instance. */
   bootMs: (machine: CloudInstance) => number;
@@ -66,7 +65,7 @@ export interface WorldOptions {
 
 /** What may stand between one main server and its world, and when it dies. */
 export interface ServerOptions {
-  stores?: (stores: MemoryStores) => MemoryStores;
+  stores?: (stores: Stores) => Stores;
   cloud?: (cloud: ModelledCloud) => { compute: Compute; balancers: LoadBalancer; objects: ObjectStore };
   offers?: (fleet: SimulatedFleet) => MainServerParts['offers'];
   /** Its own clock; left out: the world's. */
@@ -91,7 +90,7 @@ export class SimulatedWorld {
   readonly db = new MemoryDatabase();
   readonly run: NewRun;
   readonly cloud: ModelledCloud;
-  readonly stores: MemoryStores;
+  readonly stores: Stores;
   readonly fleet: SimulatedFleet;
   server: ServerProcess | null = null;
   /** What reading robots.txt gives from now on. */
@@ -141,11 +140,10 @@ export class SimulatedWorld {
     const alarms: string[] = [];
     const server = createMainServer({
       runId: run.id,
-      fence,
       clock,
       random: seededRandom(1),
       log: pino({ level: 'silent' }),
-      ...stores,
+      ...stores.bind({ runId: run.id, fence, clock }),
       ...cloud,
       watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
       offers: options.offers?.(fleet) ?? fleet,

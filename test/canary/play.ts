@@ -136,7 +136,8 @@ export class Canary {
   async #history(runId: string): Promise<Awaited<ReturnType<typeof readHistory>>> {
     const db = await openDatabase(`sqlite:${this.#database}`);
     try {
-      return await readHistory({ ...createStores(db), clock: systemClock }, await readVerifyFacts(db, runId), runId);
+      const rows = { ...createStores(db).of(runId), clock: systemClock };
+      return await readHistory(rows, await readVerifyFacts(db, runId));
     } finally {
       await db.close();
     }

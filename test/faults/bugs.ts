@@ -4,7 +4,7 @@
  */
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
-import type { Stores } from '../contract/control/run-stage.ts';
+import type { RunStores, Stores } from '../../orchestrator/control/model/stores.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 
 export interface Bug {
@@ -30,10 +30,13 @@ function overlay<T extends object>(inner: T, own: Partial<T>): T {
 }
 
 const inStores =
-  <K extends keyof Stores>(name: K, own: (store: Stores[K], world: FaultWorld) => Partial<Stores[K]>) =>
+  <K extends keyof RunStores>(name: K, own: (store: RunStores[K], world: FaultWorld) => Partial<RunStores[K]>) =>
   (stores: Stores, world: FaultWorld): Stores => ({
     ...stores,
-    [name]: overlay(stores[name], own(stores[name], world)),
+    bind: (binding) => {
+      const rows = stores.bind(binding);
+      return { ...rows, [name]: overlay(rows[name], own(rows[name], world)) };
+    },
   });
 
 const inCloud =
@@ -73,28 +76,18 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I9'],
     faults: ['F41'],
     wrongs: {
-      stores: (stores, world) => {
-        const own = world.db.lease.fence;
-        const unfenced = <T extends object>(name: string, store: T): T =>
-          new Proxy(store, {
-            get(target, method) {
-              const value: unknown = Reflect.get(target, method, target);
-              if (typeof value !== 'function') return value;
-              return (...args: unknown[]): unknown => {
-                const now = world.db.lease.fence;
-                if (args.includes(own) && own !== now) world.noteWrite(`${name}.${String(method)}`, false);
-                const passed = args.map((arg) => (arg === own ? now : arg));
-                return (value as (...args: unknown[]) => unknown).apply(target, passed);
-              };
+      stores: (stores, world) => ({
+        ...stores,
+        bind: ({ fence: own, ...binding }) =>
+          stores.bind({
+            ...binding,
+            get fence() {
+              const now = world.db.lease.fence;
+              if (own !== now) world.noteWrite('a row', false);
+              return now;
             },
-          });
-        return {
-          runs: unfenced('runs', stores.runs),
-          fleet: unfenced('fleet', stores.fleet),
-          work: unfenced('work', stores.work),
-          results: unfenced('results', stores.results),
-        };
-      },
+          }),
+      }),
     },
   },
   'no-part-ledger': {
@@ -103,11 +96,11 @@ export const BUGS: Record<string, Bug> = {
     faults: ['F3', 'F19', 'F46'],
     wrongs: {
       stores: inStores('results', (results, world) => ({
-        parts: async (runId) => (await results.parts(runId)).map((p) => ({ ...p, state: 'seen' as const })),
-        load: async (runId, part, ...rest) => {
-          const known = world.db.run(runId).parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
+        parts: async () => (await results.parts()).map((p) => ({ ...p, state: 'seen' as const })),
+        load: async (part, loaded) => {
+          const known = world.db.run(world.run.id).parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
           if (known) known.state = 'seen';
-          return results.load(runId, part, ...rest);
+          return results.load(part, loaded);
         },
       })),
     },
@@ -120,9 +113,9 @@ export const BUGS: Record<string, Bug> = {
       stores: inStores('results', (results, world) => {
         let loads = 0;
         return {
-          load: async (...call) => {
-            const counts = await results.load(...call);
-            if (loads++ % 2 === 0) for (const result of call[2]) world.db.run(call[0]).staging?.delete(result.id);
+          load: async (part, loaded) => {
+            const counts = await results.load(part, loaded);
+            if (loads++ % 2 === 0) for (const { id } of loaded) world.db.run(world.run.id).staging?.delete(id);
             return counts;
           },
         };
@@ -135,9 +128,9 @@ export const BUGS: Record<string, Bug> = {
     faults: ['F16'],
     wrongs: {
       stores: inStores('work', (work, world) => ({
-        grant: async (runId, slot, epoch, ids, ...rest) => {
-          await work.grant(runId, slot, epoch, ids, ...rest);
-          world.noteGrants(slot, epoch, ids);
+        grant: async (at, ids, limit) => {
+          await work.grant(at, ids, limit);
+          world.noteGrants(at, ids);
           return [...ids];
         },
       })),
@@ -212,8 +205,8 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     wrongs: {
       stores: inStores('results', (results, world) => ({
-        publish: async (runId, ...rest) => {
-          const published = await results.publish(runId, ...rest);
+        publish: async (...call) => {
+          const published = await results.publish(...call);
           const table = world.db.table(world.run.settings.results.table);
           for (const [key, row] of Array.from(table.entries())) table.set(`${key} again`, { ...row });
           return published;
@@ -232,7 +225,7 @@ export const BUGS: Record<string, Bug> = {
         },
       })),
       stores: inStores('results', (results) => ({
-        register: (runId, slot, epoch, parts, fence) => results.register(runId, slot, epoch, parts.slice(1), fence),
+        register: (at, parts) => results.register(at, parts.slice(1)),
       })),
     },
   },
@@ -282,12 +275,12 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     wrongs: {
       stores: inStores('results', (results) => ({
-        load: (runId, part, loaded, ...rest) => {
+        load: (part, loaded) => {
           const rows = loaded.map((r) => (r.outcome === 'stored' ? r.rows : [])).filter((r) => r.length > 0);
           const shifted = loaded.map((r) =>
             r.outcome === 'stored' ? { ...r, rows: rows.at(rows.indexOf(r.rows) - 1) ?? r.rows } : r,
           );
-          return results.load(runId, part, shifted, ...rest);
+          return results.load(part, shifted);
         },
       })),
     },
@@ -304,9 +297,9 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     wrongs: {
       stores: inStores('fleet', (fleet, world) => ({
-        claim: (runId, claim, ...rest) => {
+        claim: (claim) => {
           world.texts.push(`launching with ${claim.token}`);
-          return fleet.claim(runId, claim, ...rest);
+          return fleet.claim(claim);
         },
       })),
     },

@@ -1,6 +1,7 @@
 /**
  * One run in a closed world with faults. It keeps a history for the invariants, and calls its faults when each moment of the run comes.
  */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
@@ -25,7 +26,7 @@ import { readHistory } from '../../orchestrator/control/verify/invariants/read-h
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
-import type { MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
+import type { Stores } from '../../orchestrator/control/model/stores.ts';
 import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../../orchestrator/simulation/stores/memory-facts.ts';
@@ -48,7 +49,7 @@ export interface FaultyCloud {
 
 /** What a bug switch may put between the core and its world. */
 export interface Wrongs {
-  stores?: (stores: MemoryStores, world: FaultWorld) => MemoryStores;
+  stores?: (stores: Stores, world: FaultWorld) => Stores;
   cloud?: (cloud: FaultyCloud, world: FaultWorld) => FaultyCloud;
   instance?: InstanceWrongs;
   /** Machines do not switch themselves off. */
@@ -83,24 +84,27 @@ class Record {
   }
 
   /** Grants and loads are seen where they are decided. */
-  stores(db: MemoryDatabase, clock: EventClock): MemoryStores {
+  stores(db: MemoryDatabase, clock: EventClock): Stores {
     const stores = createMemoryStores(db);
-    const { work, results } = stores;
-    const grant = work.grant.bind(work);
-    work.grant = async (runId, slot, epoch, ...rest) => {
-      const granted = await grant(runId, slot, epoch, ...rest);
-      this.noteGrants(clock.now(), { slot, epoch }, granted);
-      return granted;
+    const bind: Stores['bind'] = (binding) => {
+      const rows = stores.bind(binding);
+      const grant = rows.work.grant.bind(rows.work);
+      rows.work.grant = async (at, ...rest) => {
+        const granted = await grant(at, ...rest);
+        this.noteGrants(clock.now(), at, granted);
+        return granted;
+      };
+      const load = rows.results.load.bind(rows.results);
+      rows.results.load = async (...call) => {
+        this.reach('M');
+        return load(...call);
+      };
+      return rows;
     };
-    const load = results.load.bind(results);
-    results.load = async (...call) => {
-      this.reach('M');
-      return load(...call);
-    };
-    return stores;
+    return { ...stores, bind };
   }
 
-  noteGrants(atMs: number, { slot, epoch }: { slot: number; epoch: number }, granted: readonly string[]): void {
+  noteGrants(atMs: number, { slot, epoch }: EpochId, granted: readonly string[]): void {
     for (const chunk of granted) {
       if (this.grants.some((g) => g.chunk === chunk && g.slot === slot && g.epoch === epoch)) continue;
       this.grants.push({ atMs, chunk, slot, epoch });
@@ -335,8 +339,8 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   /** A bug switch that grants by itself says so, too. */
-  noteGrants(slot: number, epoch: number, granted: readonly string[]): void {
-    this.#record.noteGrants(this.clock.now(), { slot, epoch }, granted);
+  noteGrants(at: EpochId, granted: readonly string[]): void {
+    this.#record.noteGrants(this.clock.now(), at, granted);
   }
 
   noteWrite(method: string, fenced: boolean): void {
@@ -385,9 +389,8 @@ export class FaultWorld extends SimulatedWorld {
       machine.timer &&= this.fleet.armed.has(machine.id);
     }
     const facts = readMemoryFacts(db, run.id);
-    const stores = createMemoryStores(db);
     const texts = [...this.texts, ...(this.server?.alarms ?? [])];
-    return readHistory({ ...stores, clock }, facts, run.id, {
+    return readHistory({ ...createMemoryStores(db).of(run.id), clock }, facts, {
       outageMs: this.outageMs,
       abandoned: this.abandoned,
       gcUntilMs: this.#gcUntilMs,

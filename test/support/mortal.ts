@@ -57,9 +57,16 @@ export function mortalServer(life: Mortality): Required<Pick<ServerOptions, 'sto
   return {
     stores: (stores) => ({
       runs: mortal('runs', stores.runs, life),
-      fleet: mortal('fleet', stores.fleet, life),
-      work: mortal('work', stores.work, life),
-      results: mortal('results', stores.results, life),
+      of: (runId) => stores.of(runId),
+      bind: (binding) => {
+        const { run, fleet, work, results } = stores.bind(binding);
+        return {
+          run: mortal('runs', run, life),
+          fleet: mortal('fleet', fleet, life),
+          work: mortal('work', work, life),
+          results: mortal('results', results, life),
+        };
+      },
     }),
     cloud: (cloud) => ({
       compute: mortal('compute', cloud.compute, life),

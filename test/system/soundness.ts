@@ -34,8 +34,8 @@ const OUTAGE_MS = 30_000;
 async function brokenInvariants(fleet: Fleet, runId: string): Promise<Violation[]> {
   const db = await openDatabase(fleet.databaseUrl);
   try {
-    const stores = { ...createStores(db), clock: systemClock };
-    const history = await readHistory(stores, await readVerifyFacts(db, runId), runId, { outageMs: OUTAGE_MS });
+    const rows = { ...createStores(db).of(runId), clock: systemClock };
+    const history = await readHistory(rows, await readVerifyFacts(db, runId), { outageMs: OUTAGE_MS });
     return checkInvariants(history);
   } finally {
     await db.close();

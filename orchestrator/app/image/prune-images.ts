@@ -4,7 +4,7 @@
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-cloud.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
-import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
+import type { RunStore, Stores } from '../../control/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../run/find-run.ts';
 
 /** Number of newest runs checked; an unfinished run is never far back. */
@@ -51,21 +51,15 @@ export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Nee
 }
 
 /** Images from which unfinished runs launch their replacements: those they pin, and those their claims name. */
-export async function imagesInUse(
-  runs: Pick<RunStore, 'list'>,
-  fleet: Pick<FleetStore, 'instances'>,
-): Promise<string[]> {
+export async function imagesInUse(stores: Pick<Stores, 'of'> & { runs: Pick<RunStore, 'list'> }): Promise<string[]> {
   const ids = new Set<string>();
-  for (const run of await runs.list(LOOKED_AT)) {
-    if (!(await mayLaunch(run, fleet))) continue;
+  for (const run of await stores.runs.list(LOOKED_AT)) {
+    if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) continue;
     if (run.settings.aws.image !== null) ids.add(run.settings.aws.image);
-    for (const { request } of await fleet.instances(run.id)) ids.add(request.imageId);
+    for (const { request } of await stores.of(run.id).fleet.instances()) ids.add(request.imageId);
   }
   return [...ids];
 }
-
-const mayLaunch = async (run: RunRecord, fleet: Pick<FleetStore, 'instances'>): Promise<boolean> =>
-  isUnfinished(run) || (await hasLeftovers(fleet, run));
 
 export interface Pruned {
   removed: string[];

@@ -1,4 +1,5 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
+import type { Stores } from '../../control/model/stores.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
@@ -25,7 +26,6 @@ import { deadlineOf } from './settings-of.ts';
 import { userAgentOf } from './user-agent.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import { freshPrices } from './fresh-prices.ts';
-import type { Stores } from '../run/run-session.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
 import { VERSION } from '../version.ts';

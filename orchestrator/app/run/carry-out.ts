@@ -8,11 +8,11 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { RunRecord, WorkStore } from '../../control/model/stores.ts';
+import type { RunReader, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
-import type { Session, Stores } from './run-session.ts';
+import type { Session } from './run-session.ts';
 import { stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -51,7 +51,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   const ended = record !== null && isRunEnd(record.phase);
   // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
   // makes sense.
-  if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores.fleet, record)))) {
+  if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores, record)))) {
     output.line(
       ended
         ? `Left run ${runId} as it is: ${record.phase}, but its instances or its balancer are not gone yet. Finish it with:`
@@ -71,14 +71,14 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   }
   const report = await session.report();
   publishReport(report, record, config, output);
-  await tellUnfinished(stores, runId, config, output);
+  await tellUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
 }
 
 /** A disk that refuses the list costs only the list: the database has it (`orchestrator status RUN --failed`). */
-async function tellUnfinished({ work }: Stores, runId: string, config: Config, output: Output): Promise<void> {
+async function tellUnfinished({ work }: RunReader, folder: string, output: Output): Promise<void> {
   try {
-    const left = await writeUnfinished(work, runId, stateDirOf(config.file).run(runId));
+    const left = await writeUnfinished(work, folder);
     if (left) output.line(`  unfinished  ${left.products} products, in ${left.file}`);
   } catch (error) {
     output.line(`! the list of unfinished products cannot be written: ${describeError(error)}`);
@@ -122,15 +122,11 @@ function writeReport(report: RunReport, folder: string, output: Output): string 
  * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
  * when no product is unfinished. Rejects when the file cannot be written.
  */
-async function writeUnfinished(
-  work: WorkStore,
-  runId: string,
-  folder: string,
-): Promise<{ file: string; products: number } | null> {
-  if ((await work.failedProducts(runId, 0, 1, NOT_CRAWLED)).length === 0) return null;
+async function writeUnfinished(work: WorkReader, folder: string): Promise<{ file: string; products: number } | null> {
+  if ((await work.failedProducts(0, 1, NOT_CRAWLED)).length === 0) return null;
   let products = 0;
   const lines = async function* (): AsyncGenerator<string> {
-    for await (const { id, reason } of listFailed(work, runId, NOT_CRAWLED)) {
+    for await (const { id, reason } of listFailed(work, NOT_CRAWLED)) {
       products++;
       yield `${JSON.stringify({ id, reason })}\n`;
     }

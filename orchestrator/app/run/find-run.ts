@@ -1,11 +1,10 @@
 /** Finds the run that a command is about. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { FleetStore, RunRecord, RunStore } from '../../control/model/stores.ts';
+import type { RunRecord, RunStore, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { hasTables, migrate } from '../../db/migrate.ts';
-import type { Stores } from './run-session.ts';
 
 /**
  * The database's stores, for a command about an existing run. It creates no missing tables, because this may be the
@@ -56,7 +55,7 @@ const noRun = (): AppError =>
 export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
 
 /** True unless the instances and the load balancer of the run are known to be gone. */
-export async function hasLeftovers(fleet: Pick<FleetStore, 'instances'>, run: RunRecord): Promise<boolean> {
+export async function hasLeftovers(stores: Pick<Stores, 'of'>, run: RunRecord): Promise<boolean> {
   if (run.balancer !== null) return true;
-  return (await fleet.instances(run.id)).some((i) => i.phase !== 'terminated');
+  return (await stores.of(run.id).fleet.instances()).some((i) => i.phase !== 'terminated');
 }

@@ -19,7 +19,7 @@ import {
 } from '../../control/results/recover.ts';
 import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
 import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
@@ -32,7 +32,6 @@ import { createOfflineCore } from './offline-core.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
 import type { RunLock } from './run-lock.ts';
 import { takeLock } from './run-lock.ts';
-import type { Stores } from './run-session.ts';
 import { resumeRun } from './resume.ts';
 
 export interface LoadOptions {
@@ -126,15 +125,15 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
     await createResultTable(database, lost.settings.results.table, lost.settings.mapping);
     await stores.runs.create(lost, await readProductIds(objects, description), lock.fence, systemClock.now());
   }
-  const run = (await stores.runs.get(runId))!;
   const core = { ...createOfflineCore(loading), objects };
+  const run = (await core.run.get())!;
   const loaded = await loadEpochs(core, epochs);
   output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
   await closeRebuilt(core, run, epochs);
-  await publishRun(core, (await stores.runs.get(runId))!);
-  const report = await buildReport(core, runId);
-  await stores.runs.setReport(runId, report, lock.fence);
-  const record = (await stores.runs.get(runId))!;
+  await publishRun(core);
+  const report = await buildReport(core);
+  await core.run.setReport(report);
+  const record = (await core.run.get())!;
   publishReport(report, record, config, output);
   return record.exitCode ?? EXIT.internal;
 }

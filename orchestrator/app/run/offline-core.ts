@@ -1,4 +1,5 @@
 /** What `publish` and `load` need of the control core: the database, a log, a clock; no EC2 and no listener. */
+import type { Stores } from '../../control/model/stores.ts';
 import type { Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Core } from '../../control/model/core.ts';
@@ -6,7 +7,6 @@ import { newProcessState } from '../../control/model/process-state.ts';
 import type { FinishCore } from '../../control/results/finish.ts';
 import type { Config } from '../config/load-config.ts';
 import type { RunLock } from './run-lock.ts';
-import type { Stores } from './run-session.ts';
 import { createAlarm, openLog, stateDirOf } from './run-session.ts';
 
 /** Under the fence of the lock that the command holds. */
@@ -21,5 +21,6 @@ export function createOfflineCore(options: {
   const onAlarm = (text: string): void => output.line(`! ${text}`);
   const log = openLog(`${stateDirOf(config.file).run(runId)}/log.ndjson`, runId, onAlarm);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);
-  return { runId, ...stores, fence: lock.fence, clock: systemClock, log, alarm, processState: newProcessState() };
+  const binding = { runId, fence: lock.fence, clock: systemClock };
+  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: newProcessState() };
 }

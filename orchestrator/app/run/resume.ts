@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -22,7 +22,6 @@ import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
 import type { RunLock } from './run-lock.ts';
 import { takeLock } from './run-lock.ts';
-import type { Stores } from './run-session.ts';
 import { openSession, stateDirOf } from './run-session.ts';
 import { robotsReader } from '../plan/site-robots.ts';
 import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
@@ -45,7 +44,7 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
     await migrate(database);
     const stores = createStores(database);
     const run = await findRun(stores.runs, options.runId, 'unfinished', isUnfinished);
-    if (!isUnfinished(run) && !(await hasLeftovers(stores.fleet, run))) {
+    if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {
       throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
@@ -96,7 +95,7 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const bundles =
     run.settings.sandbox === null
       ? []
-      : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.fleet.instances(run.id))])];
+      : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
   const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
   const unwatch =
@@ -135,7 +134,7 @@ async function takeUp(
     bucket: run.settings.aws.bucket,
     callbackListen,
     launchKit: saidOnce(output, async () => {
-      const instances = await stores.fleet.instances(run.id);
+      const instances = await stores.of(run.id).fleet.instances();
       const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
       const { settings, plan } = run;
       const own = ownNetwork(run.dryRun, env);

@@ -67,6 +67,6 @@ async function failedOf(
   reasons: readonly FailureReason[] | undefined,
 ): Promise<ProductList> {
   const ids: string[] = [];
-  for await (const { id } of listFailed(checked.stores.work, runId, reasons)) ids.push(id);
+  for await (const { id } of listFailed(checked.stores.of(runId).work, reasons)) ids.push(id);
   return { ids, duplicates: 0 };
 }

@@ -14,7 +14,7 @@ import { createMainServer } from '../../control/main-server.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import type { LaunchTemplate } from '../../control/model/core.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { FleetStore, ResultStore, RunStore, WorkStore } from '../../control/model/stores.ts';
+import type { Stores } from '../../control/model/stores.ts';
 import type { World } from '../../control/model/world.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
@@ -25,13 +25,6 @@ import type { Output } from '../caller.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
-
-export interface Stores {
-  runs: RunStore;
-  fleet: FleetStore;
-  work: WorkStore;
-  results: ResultStore;
-}
 
 export interface SessionOptions {
   runId: string;
@@ -69,11 +62,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const offers = new HttpOfferSender();
   const server = createMainServer({
     runId,
-    fence: lock.fence,
     clock: systemClock,
     random: systemRandom,
     log,
-    ...stores,
+    ...stores.bind({ runId, fence: lock.fence, clock: systemClock }),
     compute: cloud.compute,
     balancers: cloud.balancers,
     objects: cloud.objects,
@@ -95,12 +87,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       if (lock.lost.aborted) throw lock.lost.reason;
     },
     async stop() {
-      await core.runs.setRequest(core.runId, 'stop');
+      await stores.runs.setRequest(runId, 'stop');
       loop.wake();
     },
     async report() {
-      const report = await buildReport(core, core.runId);
-      await core.runs.setReport(core.runId, report, core.fence);
+      const report = await buildReport(core);
+      await core.run.setReport(report);
       return report;
     },
     async close() {

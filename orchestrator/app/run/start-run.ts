@@ -139,12 +139,10 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
   await createResultTable(options.database, settings.results.table, settings.mapping);
   await options.bindRun(runId);
   await stores.runs.create(newRun(options, newRunKeys(), settings), [], lock.fence, systemClock.now());
-  await stores.runs.move(runId, 'planned', 'completed', lock.fence, systemClock.now(), {
-    exitCode: EXIT.complete,
-    reason: 'no products',
-  });
-  const report = await buildReport({ ...stores, clock: systemClock, processState: newProcessState() }, runId);
-  await stores.runs.setReport(runId, report, lock.fence);
+  const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });
+  await rows.run.move('planned', 'completed', { exitCode: EXIT.complete, reason: 'no products' });
+  const report = await buildReport({ ...rows, clock: systemClock, processState: newProcessState() });
+  await rows.run.setReport(report);
   output.line('The query yields no products: nothing to crawl, nothing was launched.');
   publishReport(report, (await stores.runs.get(runId))!, config, output);
   return EXIT.complete;

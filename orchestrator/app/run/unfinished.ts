@@ -5,13 +5,12 @@ import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import type { Config } from '../config/load-config.ts';
 import { resumeRun } from './resume.ts';
 import { isUnfinished } from './find-run.ts';
 import type { RunLock } from './run-lock.ts';
-import type { Stores } from './run-session.ts';
 
 export interface UnfinishedOptions extends Caller {
   stores: Stores;

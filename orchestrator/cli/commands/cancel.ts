@@ -5,7 +5,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { reportOf } from '../../control/results/report.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunReader, RunRecord, Stores } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { confirmLoss } from '../confirm.ts';
@@ -14,7 +14,6 @@ import { getRun, storesOf } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { takeLock } from '../../app/run/run-lock.ts';
-import type { Stores } from '../../app/run/run-session.ts';
 import { resumeInTerminal } from './resume.ts';
 import type { StatusOptions } from './status.ts';
 
@@ -34,7 +33,7 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
       throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
         hint: 'What is published stays; rows can only be taken out of the result table by hand (their run_id names the run).',
       });
-    output.line(await describe(stores, run));
+    output.line(await describe(stores.of(run.id), run));
     if (!(await confirmed(options, run, output))) {
       output.line('Nothing was changed.');
       return EXIT.interrupted;
@@ -52,8 +51,8 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
   }
 }
 
-async function describe({ fleet, results }: Stores, run: RunRecord): Promise<string> {
-  const [instances, totals] = await Promise.all([fleet.instances(run.id), results.totals(run.id)]);
+async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<string> {
+  const [instances, totals] = await Promise.all([fleet.instances(), results.totals()]);
   const left = instances.filter((i) => i.phase !== 'terminated' && i.instanceId !== null).length;
   const done = totals.stored + totals.gone + totals.failed;
   const rows = `${totals.stored} stored products that are loaded are not published`;
@@ -76,20 +75,20 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
  * another process publishes instead.
  */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
-  const { runs, results } = stores;
-  const lock = await takeLock(runs, systemClock);
+  const lock = await takeLock(stores.runs, systemClock);
   try {
     lock.setRun(run.id);
+    const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
     const reason = 'cancelled while its rows were held';
     const exitCode = EXIT.interrupted;
     const detail = { reason, exitCode, request: 'cancel' as const };
-    if (!(await runs.move(run.id, 'held', 'cancelled', lock.fence, systemClock.now(), detail)))
+    if (!(await rows.run.move('held', 'cancelled', detail)))
       throw new AppError('run-ended', `run ${run.id} is not held any more`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
-    await results.dropStaging(run.id);
-    const report = reportOf((await runs.get(run.id))!);
-    if (report) await runs.setReport(run.id, report, lock.fence);
+    await rows.results.dropStaging();
+    const report = reportOf((await rows.run.get())!);
+    if (report) await rows.run.setReport(report);
     output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
     output.document({ run: run.id, state: 'cancelled', reason, exitCode });
     return EXIT.complete;

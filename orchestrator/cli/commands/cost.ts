@@ -7,7 +7,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { RunCost } from '../../control/results/cost-of-run.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
@@ -16,7 +16,6 @@ import { loadConfig } from '../../app/config/load-config.ts';
 import { getRun, storesOf } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
-import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 const LAST = 10;
@@ -45,8 +44,8 @@ export async function costCommand(options: StatusOptions, output: Output): Promi
 }
 
 async function read(stores: Stores, run: RunRecord): Promise<RunCost> {
-  const instances = await stores.fleet.instances(run.id);
-  const stored = run.report?.products.stored ?? (await stores.results.totals(run.id)).stored;
+  const instances = await stores.of(run.id).fleet.instances();
+  const stored = run.report?.products.stored ?? (await stores.of(run.id).results.totals()).stored;
   return costOfRun(run, instances, stored, systemClock.now());
 }
 

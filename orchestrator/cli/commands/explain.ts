@@ -29,11 +29,12 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
   try {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'known', () => true);
+    const rows = stores.of(run.id);
     const [events, instances, incidents, outcomes] = await Promise.all([
-      stores.runs.events(run.id, MAX_EVENTS),
-      stores.fleet.instances(run.id),
-      stores.fleet.incidents(run.id),
-      stores.work.outcomes(run.id),
+      rows.run.events(MAX_EVENTS),
+      rows.fleet.instances(),
+      rows.fleet.incidents(),
+      rows.work.outcomes(),
     ]);
     const timeline = timelineOf(run, events);
     const left = NOT_CRAWLED.reduce((sum, reason) => sum + (outcomes.reasons[reason] ?? 0), 0);

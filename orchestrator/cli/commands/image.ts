@@ -175,8 +175,7 @@ async function neededImages(config: Config): Promise<string[]> {
   const { image } = config.values.aws;
   const database = await openDatabase(config.values.database.url);
   try {
-    const { runs, fleet } = createStores(database);
-    const used = (await isMigrated(database)) ? await imagesInUse(runs, fleet) : [];
+    const used = (await isMigrated(database)) ? await imagesInUse(createStores(database)) : [];
     return image === null ? used : [image, ...used];
   } finally {
     await database.close();

@@ -25,12 +25,12 @@ export async function publishCommand(options: StatusOptions & { force: boolean }
       lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
       // Another process may have published or discarded it while we waited for the lock.
-      const { rows } = await publishHeld(core, (await stores.runs.get(run.id))!, options.force);
-      const report = { ...(await buildReport(core, run.id)), ...measured(run.report) };
-      await stores.runs.setReport(run.id, report, lock.fence);
+      const { rows } = await publishHeld(core, (await core.run.get())!, options.force);
+      const report = { ...(await buildReport(core)), ...measured(run.report) };
+      await core.run.setReport(report);
       output.line(`Published ${rows} rows of run ${run.id}.`);
       output.line();
-      publishReport(report, (await stores.runs.get(run.id))!, config, output);
+      publishReport(report, (await core.run.get())!, config, output);
       return EXIT.complete;
     } finally {
       await lock.release();

@@ -11,7 +11,7 @@ import type { EndForecast } from '../../control/model/forecast.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { drainAtMs, limitsOf } from '../../control/model/run-deadlines.ts';
-import type { InstanceRecord, RunRecord, WorkStore } from '../../control/model/stores.ts';
+import type { InstanceRecord, RunRecord, WorkReader } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
@@ -41,11 +41,12 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
       return EXIT.complete;
     }
     const run = await getRun((await storesOf(database)).runs, options.runId);
-    if (options.failed === true) return await showFailed(run, stores.work, output);
-    const instances = await stores.fleet.instances(run.id);
-    const totals = await stores.results.totals(run.id);
+    const { fleet, results, work } = stores.of(run.id);
+    if (options.failed === true) return await showFailed(run, work, output);
+    const instances = await fleet.instances();
+    const totals = await results.totals();
     output.line(renderRuns([run]));
-    const end = await projectedEnd(run, instances, stores.work);
+    const end = await projectedEnd(run, instances, work);
     if (end !== null && end.p50Ms !== null) output.line(`\n${renderEnd(end, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
     const projection = end && {
@@ -73,10 +74,14 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
 }
 
 /** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
-async function projectedEnd(run: RunRecord, instances: InstanceRecord[], work: WorkStore): Promise<EndForecast | null> {
+async function projectedEnd(
+  run: RunRecord,
+  instances: InstanceRecord[],
+  work: WorkReader,
+): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   const limits = limitsOf(run);
-  const counts = await work.counts(run.id);
+  const counts = await work.counts();
   return forecastEnd({
     nowMs: systemClock.now(),
     run,
@@ -99,10 +104,10 @@ function renderEnd({ p50Ms, p95Ms }: EndForecast, run: RunRecord): string {
 const MAX_CHARS = 10_000;
 
 /** Every failed product with its reason: as text one per line, as they are read. */
-async function showFailed(run: RunRecord, work: WorkStore, output: Output): Promise<ExitCode> {
+async function showFailed(run: RunRecord, work: WorkReader, output: Output): Promise<ExitCode> {
   const failed: (Pick<FailedProduct, 'id' | 'reason' | 'detail'> & { url: string })[] = [];
   let count = 0;
-  for await (const { id, reason, detail } of listFailed(work, run.id)) {
+  for await (const { id, reason, detail } of listFailed(work)) {
     count++;
     const url = productUrl(run.settings.site.productUrl, id);
     if (output.json) failed.push({ id, reason, detail, url });

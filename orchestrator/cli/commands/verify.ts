@@ -17,12 +17,12 @@ export async function verifyCommand(options: StatusOptions, output: Output): Pro
   const config = loadConfig(options.configPath, options.environment);
   const database = await openDatabase(config.values.database.url);
   try {
-    const { runs, fleet, results } = await storesOf(database);
-    const run = await findRun(runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
+    const stores = await storesOf(database);
+    const run = await findRun(stores.runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
     const [facts, instances, parts] = await Promise.all([
       readVerifyFacts(database, run.id),
-      fleet.instances(run.id),
-      results.parts(run.id),
+      stores.of(run.id).fleet.instances(),
+      stores.of(run.id).results.parts(),
     ]);
     const verdict = await withRunBucket(run, (objects) => verifyRun({ run, facts, instances, parts, objects }));
     output.line(renderVerdict(verdict));

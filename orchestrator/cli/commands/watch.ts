@@ -2,6 +2,7 @@
  * `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends only the
  * watcher.
  */
+import type { RunReader, Stores } from '../../control/model/stores.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -16,7 +17,6 @@ import type { Output } from '../output.ts';
 import type { ProgressFacts } from '../progress.ts';
 import { createProgressPrinter } from '../progress.ts';
 import { lookAtHolder } from '../../app/run/run-lock.ts';
-import type { Stores } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;
@@ -29,9 +29,10 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
   try {
     const stores = await storesOf(database);
     const { id } = await findRun(stores.runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
+    const rows = stores.of(id);
     let alone = false;
     for (;;) {
-      const facts = await readFacts(stores, id);
+      const facts = await readFacts(rows);
       const ended = isRunEnd(facts.run.phase);
       progress.show(facts);
       if (ended || interrupts.leave.aborted) {
@@ -58,13 +59,9 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
   }
 }
 
-async function readFacts(stores: Stores, runId: string): Promise<ProgressFacts> {
-  const [run, instances, work] = await Promise.all([
-    stores.runs.get(runId),
-    stores.fleet.instances(runId),
-    stores.work.counts(runId),
-  ]);
-  return { nowMs: systemClock.now(), run: run!, fleet: new FleetSnapshot(instances), work, robots: null };
+async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {
+  const [row, instances, counts] = await Promise.all([run.get(), fleet.instances(), work.counts()]);
+  return { nowMs: systemClock.now(), run: row!, fleet: new FleetSnapshot(instances), work: counts, robots: null };
 }
 
 async function isWorkedOn({ runs }: Stores, runId: string): Promise<boolean> {

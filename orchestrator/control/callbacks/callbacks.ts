@@ -117,7 +117,7 @@ export class Callbacks {
     }
     const hello = parseBody(helloSchema, body);
     if (!hello.ok) return refuse(400, hello.error);
-    const record = await core.fleet.get(core.runId, slot, epoch);
+    const record = await core.fleet.get({ slot, epoch });
     if (!record) return refuse(404, 'no such slot and epoch');
     // The instance may be up before the reply of RunInstances arrives.
     if (record.instanceId === null) return refuse(425, 'this instance is not known yet; send hello again');
@@ -129,14 +129,7 @@ export class Callbacks {
     }
     const address = await this.#addressOf(callback, record, hello.value.address);
     const skewMs = Date.parse(hello.value.clock) - core.clock.now();
-    const result = await core.fleet.hello(
-      core.runId,
-      callback.slot,
-      callback.epoch,
-      { ...hello.value, address },
-      core.fence,
-      core.clock.now(),
-    );
+    const result = await core.fleet.hello(callback, { ...hello.value, address });
     if (result === 'accepted' || result === 'repeated') this.#callers.bound(callback, publicKey);
     switch (result) {
       case 'accepted':
@@ -191,14 +184,12 @@ export class Callbacks {
   async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
     // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
     if (record.publicKey !== null) return record.address ?? own;
-    const { fleet, runId, fence } = this.#core;
     const { address, corrected } = this.#sources.hello(callback, {
       source: callback.source,
       ec2: record.address,
       own,
     });
-    for (const { slot, epoch, address: better } of corrected)
-      await fleet.patch(runId, slot, epoch, { address: better }, fence);
+    for (const at of corrected) await this.#core.fleet.patch(at, { address: at.address });
     return address;
   }
 
@@ -235,7 +226,7 @@ export class Callbacks {
     const { slot, epoch } = record;
     const { progress, problem } = heartbeat;
     const beat = { counter, progress, problem };
-    if (!(await core.fleet.heartbeat(core.runId, slot, epoch, beat, core.fence, core.clock.now()))) return null;
+    if (!(await core.fleet.heartbeat({ slot, epoch }, beat))) return null;
     if (problem !== null && problem !== record.problem) await core.alarm(`slot ${slot}: ${problem}`, { slot, epoch });
     return { ...record, ...(await recordIncident(core, record, heartbeat)) };
   }
@@ -259,7 +250,7 @@ export class Callbacks {
     const { slot, epoch } = record;
     const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, record, p));
     const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
-    await core.results.register(core.runId, slot, epoch, own, core.fence);
+    await core.results.register({ slot, epoch }, own);
     // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
     return Math.max(-1, ...own.map((p) => p.seq));
   }
@@ -269,7 +260,7 @@ export class Callbacks {
     const core = this.#core;
     const { slot, epoch } = record;
     const serving = isServing(record.phase);
-    const work = serving && !routine ? await core.work.counts(core.runId) : world.work;
+    const work = serving && !routine ? await core.work.counts() : world.work;
     // A routine heartbeat changes nothing that depends on the rest of the fleet.
     const fleet = routine ? world.fleet : world.fleet.with(record);
     const current = { ...world, fleet, work, nowMs: core.clock.now() };
@@ -284,8 +275,7 @@ export class Callbacks {
       maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(slot) === true,
     });
-    if (serving && !record.sealed && isShardComplete(input))
-      await core.fleet.patch(core.runId, slot, epoch, { sealed: true }, core.fence);
+    if (serving && !record.sealed && isShardComplete(input)) await core.fleet.patch({ slot, epoch }, { sealed: true });
     return ordersFor(input);
   }
 
@@ -295,13 +285,13 @@ export class Callbacks {
    */
   async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
-    this.#canaryPage ??= await this.#core.work.anyStored(this.#core.runId);
+    this.#canaryPage ??= await this.#core.work.anyStored();
     return this.#canaryPage;
   }
 
   /** The current row of the run, with the tail that only the loop measures. */
   async #freshRun(world: World | null): Promise<World['run'] | null> {
-    const run = await this.#core.runs.get(this.#core.runId);
+    const run = await this.#core.run.get();
     return run === null || world === null ? null : { ...run, measuredTailMs: world.run.measuredTailMs };
   }
 
@@ -315,17 +305,16 @@ export class Callbacks {
       return refuse(400, 'manifestKey is not the key of this epoch');
     if (isServing(record.phase) && record.manifestKey === null) {
       // If it has been given up since, only `close` may close the epoch.
-      await core.fleet.noteManifest(core.runId, slot, epoch, message, core.fence);
+      await core.fleet.noteManifest({ slot, epoch }, message);
       this.#loop.wake();
     }
     return this.#answer(COMPLETION_PATH, callback, { ok: true });
   }
 
-  async #grant({ slot, epoch }: EpochId, offered: readonly string[], world: World): Promise<string[]> {
+  async #grant(at: EpochId, offered: readonly string[], world: World): Promise<string[]> {
     const core = this.#core;
     if (offered.length === 0) return [];
-    const limit = slotLimit(this.#limits(world), slot);
-    const granted = await core.work.grant(core.runId, slot, epoch, offered, limit, core.fence, core.clock.now());
+    const granted = await core.work.grant(at, offered, slotLimit(this.#limits(world), at.slot));
     if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
     return granted;
   }
@@ -352,7 +341,7 @@ export class Callbacks {
       return refuse(401, NOT_PROVED);
     }
     // Only for an authenticated caller: this queries the database.
-    const record = await this.#core.fleet.get(this.#core.runId, callback.slot, callback.epoch);
+    const record = await this.#core.fleet.get(callback);
     if (!record) return refuse(404, 'no such slot and epoch');
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
     const parsed = parseBody(schema, body);

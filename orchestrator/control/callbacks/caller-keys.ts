@@ -55,7 +55,7 @@ export class CallerKeys {
     if (!this.#mayLookUp()) return null;
     this.#underWay++;
     try {
-      const record = await this.#core.fleet.get(place.run, place.slot, place.epoch);
+      const record = await this.#core.fleet.get(place);
       return record ? this.#remember(record) : null;
     } finally {
       this.#underWay--;

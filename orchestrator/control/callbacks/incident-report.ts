@@ -22,21 +22,14 @@ export async function recordIncident(
   const open = openIncident(record);
   const { incident } = heartbeat;
   if ((open?.verdict ?? null) === (incident?.verdict ?? null)) return heard;
-  await core.fleet.recordIncident(
-    core.runId,
-    record.slot,
-    record.epoch,
-    incident === null ? null : toReport(incident, nowMs),
-    core.fence,
-    nowMs,
-  );
+  await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, nowMs));
   if (incident?.verdict === 'suspect')
     await core.alarm(
       `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
         'the other addresses will show whether it is banned or the site has changed',
       record,
     );
-  const after = await core.fleet.get(core.runId, record.slot, record.epoch);
+  const after = await core.fleet.get(record);
   return { ...heard, incident: after?.incident ?? null };
 }
 

@@ -67,7 +67,7 @@ export async function claim(
       [TAG.expiresAt]: settings.powerOffAt,
     },
   };
-  await core.fleet.claim(run.id, { slot, epoch, request, token }, core.fence, core.clock.now());
+  await core.fleet.claim({ slot, epoch, request, token });
 }
 
 /** What an instance needs to know about its run. */
@@ -154,10 +154,10 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   // Another slot was refused while this one waited for its turn: `decide` schedules the retry.
   if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
   if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
-  const record = await core.fleet.get(run.id, slot, epoch);
+  const record = await core.fleet.get({ slot, epoch });
   if (!record || record.phase !== 'claimed') return;
   const now = core.clock.now();
-  await core.fleet.patch(run.id, slot, epoch, { attempts: record.attempts + 1, launchedAtMs: now }, core.fence);
+  await core.fleet.patch({ slot, epoch }, { attempts: record.attempts + 1, launchedAtMs: now });
   core.processState.firstLaunchMs ??= now;
   const result = await core.compute.launch(record.request);
   if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled?.();
@@ -165,7 +165,7 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   switch (result.kind) {
     case 'launched':
       core.processState.rights.launch = null;
-      return adopt(core, run, slot, epoch, result.instance);
+      return adopt(core, { slot, epoch }, result.instance);
     case 'refused': {
       const { cause, message } = result;
       const nowMs = core.clock.now();
@@ -173,12 +173,12 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
       if (cause === 'credentials' || cause === 'denied')
         noteRefused(core.processState.rights, 'launch', { cause, message, nowMs });
       const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
-      await core.fleet.patch(run.id, slot, epoch, { answer }, core.fence);
+      await core.fleet.patch({ slot, epoch }, { answer });
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
       return tellRefusal(core, run, record, result);
     }
     case 'unknown': {
-      await core.fleet.patch(run.id, slot, epoch, { answer: result }, core.fence);
+      await core.fleet.patch({ slot, epoch }, { answer: result });
       core.log.warn(
         { slot, epoch, message: result.message },
         'no conclusive answer to RunInstances; looking the instance up by its tags',
@@ -244,7 +244,7 @@ function tellRights(
 async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Promise<string> {
   const { vcpus } = describeInstanceType(instanceType);
   const code = quotaCodeOf(instanceType);
-  const instances = await core.fleet.instances(run.id);
+  const instances = await core.fleet.instances();
   const has = instances.filter((r) => r.instanceId !== null && r.phase !== 'terminated').length;
   const planned = run.plan.instances;
   return (
@@ -255,20 +255,12 @@ async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Pr
 }
 
 /** Records an instance that EC2 launched or shows for this claim, or its new state. */
-export async function adopt(
-  core: Core,
-  run: RunRecord,
-  slot: number,
-  epoch: number,
-  instance: CloudInstance,
-): Promise<void> {
-  const record = await core.fleet.get(run.id, slot, epoch);
+export async function adopt(core: Core, { slot, epoch }: EpochId, instance: CloudInstance): Promise<void> {
+  const record = await core.fleet.get({ slot, epoch });
   // The address known from its hello is more reliable.
   const greeted = record !== null && record.publicKey !== null;
   await core.fleet.patch(
-    run.id,
-    slot,
-    epoch,
+    { slot, epoch },
     {
       instanceId: instance.id,
       cloudState: instance.state,
@@ -280,10 +272,8 @@ export async function adopt(
         ? { stateReason: instance.stateReason }
         : {}),
     },
-    core.fence,
   );
-  if (await core.fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, core.clock.now()))
-    core.processState.lastLaunchMs = core.clock.now();
+  if (await core.fleet.move({ slot, epoch }, 'claimed', 'pending')) core.processState.lastLaunchMs = core.clock.now();
 }
 
 const isEnded = ({ state }: CloudInstance): boolean => state !== 'pending' && state !== 'running';

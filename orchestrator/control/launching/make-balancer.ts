@@ -36,7 +36,7 @@ export async function makeBalancer(core: Core, world: World): Promise<void> {
   processState.balancerRefused = false;
   processState.rights.balancer = null;
   processState.balancerFailingMs = null;
-  await core.runs.setBalancer(run.id, balancer, core.fence);
+  await core.run.setBalancer(balancer);
 }
 
 async function ensure(core: Core, world: World, request: BalancerRequest): Promise<Balancer> {

@@ -1,4 +1,4 @@
-/** What the control core works with: ports, and the number under which this main server holds the lock. */
+/** What the control core works with: the stores of its run, under the fence of this main server, and other ports. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -7,21 +7,16 @@ import type { Random } from '../../../shared/ports/random.ts';
 import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { FleetStore, ResultStore, RunStore, WorkStore } from './stores.ts';
+import type { RunStores } from './stores.ts';
 import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
-export interface Core {
+export interface Core extends RunStores {
   runId: string;
-  fence: number;
   clock: Clock;
   random: Random;
   log: Logger;
-  runs: RunStore;
-  fleet: FleetStore;
-  work: WorkStore;
-  results: ResultStore;
   compute: Compute;
   balancers: LoadBalancer;
   objects: ObjectStore;

@@ -1,12 +1,13 @@
 /**
  * The database ports of the control core, one per table family. The adapters are in db/, one set for MySQL, MariaDB and
- * SQLite. Every method is one transaction. Methods that change a run's rows take the fence, the number under which the
- * caller holds the lock. A call with an old fence changes nothing and throws `lock-held`.
+ * SQLite. Every method is one transaction. The stores of a run are bound to a fence, the number under which the caller
+ * holds the lock. A write under an old fence changes nothing and throws `lock-held`.
  */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { Product } from '../../../shared/domain/product.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
@@ -103,6 +104,35 @@ export interface LockGuard {
   connection: ConnectionLock | null;
 }
 
+/** The run that stores are for, the fence under which they write, and the clock whose time they store. */
+export interface RunBinding {
+  runId: string;
+  fence: number;
+  clock: Pick<Clock, 'now'>;
+}
+
+export interface Stores {
+  runs: RunStore;
+  /** What anyone may read of a run. */
+  of(runId: string): RunReader;
+  bind(binding: RunBinding): RunStores;
+}
+
+export interface RunReader {
+  run: RunRowReader;
+  fleet: FleetReader;
+  work: WorkReader;
+  results: ResultReader;
+}
+
+export interface RunStores extends RunReader {
+  run: RunRow;
+  fleet: FleetStore;
+  work: WorkStore;
+  results: ResultStore;
+}
+
+/** Concerns several runs, or needs no fence. */
 export interface RunStore {
   /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
@@ -128,30 +158,37 @@ export interface RunStore {
   /** Ended runs over this product list, newest first, without cancelled and held ones. */
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]>;
   /**
+   * True when the run will end because of this request. False when the run has ended or is held, or a request is already
+   * stored: only `cancel` replaces any other. Idempotent.
+   */
+  setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
+  addEvent(id: string, event: RunEvent): Promise<void>;
+  /** Newest first; only events of `kind` if given. */
+  events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
+}
+
+interface RunRowReader {
+  get(): Promise<RunRecord | null>;
+  /** Newest first; only events of `kind` if given. */
+  events(limit: number, kind?: string): Promise<RunEvent[]>;
+}
+
+export interface RunRow extends RunRowReader {
+  /**
    * Moves the run if it is in `from`, and writes an event; false when it was in another phase, and for `held` when a
    * cancel request is stored. The only way a phase changes. A run that was held keeps its end time. `request` is
    * written with the phase.
    */
   move(
-    id: string,
     from: RunPhase,
     to: RunPhase,
-    fence: number,
-    nowMs: number,
     detail?: { reason?: string; exitCode?: ExitCode; request?: StopRequest },
   ): Promise<boolean>;
-  setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void>;
-  /**
-   * Another process may write `stop` and `cancel` without a fence; the main server writes its own requests under its
-   * fence. True when the run will end because of this request. False when the run has ended or is held, or a request is
-   * already stored: only `cancel` replaces any other. Idempotent.
-   */
-  setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
-  setRequest(id: string, request: StopRequest, fence: number): Promise<boolean>;
-  setReport(id: string, report: RunReport, fence: number): Promise<void>;
-  addEvent(id: string, event: RunEvent): Promise<void>;
-  /** Newest first; only events of `kind` if given. */
-  events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
+  setBalancer(balancer: Balancer | null): Promise<void>;
+  /** As RunStore does, for the requests of the main server too. */
+  setRequest(request: StopRequest): Promise<boolean>;
+  setReport(report: RunReport): Promise<void>;
+  addEvent(event: RunEvent): Promise<void>;
 }
 
 export interface InstanceRecord {
@@ -250,70 +287,51 @@ export type InstancePatch = Partial<
   >
 >;
 
-export interface FleetStore {
-  /** Writes the claim (phase `claimed`); false when (run, slot, epoch) is claimed already. */
-  claim(
-    runId: string,
-    claim: EpochId & { request: LaunchRequest; token: string },
-    fence: number,
-    nowMs: number,
-  ): Promise<boolean>;
+/** The claim of a slot and epoch. */
+export interface NewClaim extends EpochId {
+  request: LaunchRequest;
+  token: string;
+  /** Now, unless given. */
+  claimedAtMs?: number;
+}
+
+export interface MoveReason {
+  reason?: string | null | undefined;
+  /** For the event only; the reason unless given. */
+  detail?: string | null;
+}
+
+interface FleetReader {
   /** Every claim of the run, all epochs, ordered by slot and epoch. */
-  instances(runId: string): Promise<InstanceRecord[]>;
-  get(runId: string, slot: number, epoch: number): Promise<InstanceRecord | null>;
-  patch(runId: string, slot: number, epoch: number, patch: InstancePatch, fence: number): Promise<void>;
+  instances(): Promise<InstanceRecord[]>;
+  get(at: EpochId): Promise<InstanceRecord | null>;
+  /** Every incident of the run, ordered by start. */
+  incidents(): Promise<IncidentRecord[]>;
+}
+
+export interface FleetStore extends FleetReader {
+  /** Writes the claim (phase `claimed`); false when (run, slot, epoch) is claimed already. */
+  claim(claim: NewClaim): Promise<boolean>;
+  patch(at: EpochId, patch: InstancePatch): Promise<void>;
   /**
    * Records the reported manifest of an instance, unless one is recorded or the instance no longer serves; true when
    * recorded.
    */
-  noteManifest(
-    runId: string,
-    slot: number,
-    epoch: number,
-    manifest: { manifestKey: string; manifestSha256: string | null },
-    fence: number,
-  ): Promise<boolean>;
+  noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean>;
   /**
    * Moves the instance if it is in `from`, and writes an event; false when it was in another phase. The only way a
    * phase changes. A move to `lost` drops the manifest, because an unchecked manifest closes nothing. A move to
    * `terminated` sets the end time unless it is already known.
    */
-  move(
-    runId: string,
-    slot: number,
-    epoch: number,
-    from: InstancePhase,
-    to: InstancePhase,
-    fence: number,
-    nowMs: number,
-    reason?: string,
-    /** For the event only; defaults to the reason. */
-    detail?: string,
-  ): Promise<boolean>;
+  move(at: EpochId, from: InstancePhase, to: InstancePhase, why?: MoveReason): Promise<boolean>;
   /** Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one EC2 gave; `too-late` when the phase is past `ready` or given up. */
-  hello(runId: string, slot: number, epoch: number, hello: Hello, fence: number, nowMs: number): Promise<HelloResult>;
+  hello(at: EpochId, hello: Hello): Promise<HelloResult>;
   /** Records a heartbeat whose counter is higher than any before; false for a replay. */
-  heartbeat(
-    runId: string,
-    slot: number,
-    epoch: number,
-    beat: { counter: number; progress: Progress; problem: string | null },
-    fence: number,
-    nowMs: number,
-  ): Promise<boolean>;
+  heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean>;
   /** Records an incident, updates the open one, or with null ends it. Idempotent. */
-  recordIncident(
-    runId: string,
-    slot: number,
-    epoch: number,
-    incident: IncidentReport | null,
-    fence: number,
-    nowMs: number,
-  ): Promise<void>;
+  recordIncident(at: EpochId, incident: IncidentReport | null): Promise<void>;
   /** Records that the instance's products were reassigned after its last incident. */
-  recordReturned(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<void>;
-  /** Every incident of the run, ordered by start. */
-  incidents(runId: string): Promise<IncidentRecord[]>;
+  recordReturned(at: EpochId): Promise<void>;
 }
 
 /** A chunk with its products still to crawl. */
@@ -346,70 +364,56 @@ export interface WorkCounts {
   bySlot: (EpochId & { chunks: number; products: number })[];
 }
 
-export interface WorkStore {
-  counts(runId: string): Promise<WorkCounts>;
+export interface WorkReader {
+  counts(): Promise<WorkCounts>;
   /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
-  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
-  /**
-   * Grants each chunk to (slot, epoch) unless it has an owner or its generation is past. Returns the ids that are now
-   * (or were already) its own; `limitChunks` is the maximum it may own in total.
-   */
-  grant(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    limitChunks: number,
-    fence: number,
-    nowMs: number,
-  ): Promise<string[]>;
-  /**
-   * Takes back every chunk of (slot, epoch) that has open products, as its next generation; returns the number of
-   * products.
-   */
-  returnChunks(runId: string, slot: number, epoch: number, fence: number, nowMs: number): Promise<number>;
+  waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
   /**
    * Chunks of (slot, epoch) with open products and their number, the last granted first (the highest index first among
    * those granted together).
    */
-  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]>;
-  /**
-   * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
-   * returns the number of products. Idempotent. A chunk without open products stays where it is.
-   */
-  transferChunks(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    fence: number,
-    nowMs: number,
-  ): Promise<number>;
+  chunksOf(at: EpochId): Promise<OwnedChunk[]>;
   /** The id of any stored product; null while there is none. */
-  anyStored(runId: string): Promise<string | null>;
+  anyStored(): Promise<string | null>;
   /**
    * Failed products in order of number, from `after` on (exclusive); at most `limit`, only those with `reasons` if
    * given.
    */
-  failedProducts(
-    runId: string,
-    after: number,
-    limit: number,
-    reasons?: readonly FailureReason[],
-  ): Promise<FailedProduct[]>;
-  /** Sets every open product to failed(reason); returns their number. */
-  failRest(runId: string, reason: FailureReason, fence: number, nowMs: number): Promise<number>;
+  failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]>;
   /** Exact counts over all items: slow on millions, for the report and `verify`. */
-  outcomes(
-    runId: string,
-  ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }>;
+  outcomes(): Promise<
+    OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }
+  >;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */
-  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]>;
+  outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]>;
 }
 
-export interface PartRecord extends PartRef {
-  slot: number;
-  epoch: number;
+export interface WorkStore extends WorkReader {
+  /**
+   * Grants each chunk to (slot, epoch) unless it has an owner or its generation is past. Returns the ids that are now
+   * (or were already) its own; `limitChunks` is the maximum it may own in total.
+   */
+  grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
+  /**
+   * Takes back every chunk of (slot, epoch) that has open products, as its next generation; returns the number of
+   * products.
+   */
+  returnChunks(at: EpochId): Promise<number>;
+  /**
+   * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
+   * returns the number of products. Idempotent. A chunk without open products stays where it is.
+   */
+  transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number>;
+  /** Sets every open product to failed(reason); returns their number. */
+  failRest(reason: FailureReason): Promise<number>;
+}
+
+/** A part: the results of one instance under this sequence number. */
+export interface PartId extends EpochId {
+  seq: number;
+}
+
+export interface PartRecord extends PartRef, EpochId {
   state: 'seen' | 'loaded' | 'failed';
   stored: number;
   gone: number;
@@ -423,27 +427,35 @@ export interface PublishEnd {
   overNewer?: boolean;
 }
 
-export interface ResultStore {
-  /** Adds parts to the ledger as `seen`; known ones do not change. */
-  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void>;
+interface ResultReader {
   /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
-  parts(runId: string, only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
+  parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
+  /** Sums over loaded parts: quick. */
+  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }>;
+  /** Runs that began after this one and have published into its result table, newest first. */
+  newerRuns(): Promise<string[]>;
+  /**
+   * Share of staged rows with a value, by field (empty texts, empty lists and undecided numbers are no values); no
+   * entry without rows.
+   */
+  fillOfFields(): Promise<FillRates['fields']>;
+  /** Fill rates of the newest completed runs of the same result table that began before this one. */
+  earlierFills(limit: number): Promise<FillRates[]>;
+  /** Number of rows of the result table with this run_id, and the first few for the report. */
+  resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }>;
+}
+
+export interface ResultStore extends ResultReader {
+  /** Adds parts to the ledger as `seen`; known ones do not change. */
+  register(at: EpochId, parts: readonly PartRef[]): Promise<void>;
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
    * the ledger row to `loaded`. Loading it again changes nothing. A product is loaded with all its rows or none: one
    * row that the database rejects makes it failed(load).
    */
-  load(
-    runId: string,
-    part: EpochId & { seq: number },
-    results: readonly ItemResult[],
-    fence: number,
-    nowMs: number,
-  ): Promise<OutcomeCounts>;
+  load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts>;
   /** Marks an unreadable part as `failed`; its products stay open. */
-  failPart(runId: string, part: EpochId & { seq: number }, detail: string, fence: number): Promise<void>;
-  /** Sums over loaded parts: quick. */
-  totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }>;
+  failPart(part: PartId, detail: string): Promise<void>;
   /**
    * Copies staging into the result table by one INSERT … SELECT upsert and moves the run from `loading` to the given
    * end, in one transaction. A run with a cancel request ends `cancelled`, whatever the given end, and publishes no
@@ -452,29 +464,12 @@ export interface ResultStore {
    * later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    */
-  publish(
-    runId: string,
-    to: 'completed' | 'banned' | 'failed' | 'cancelled',
-    end: PublishEnd,
-    fence: number,
-    nowMs: number,
-  ): Promise<{ rows: number }>;
-  /** Runs that began after this one and have published into its result table, newest first. */
-  newerRuns(runId: string): Promise<string[]>;
-  /**
-   * Share of staged rows with a value, by field (empty texts, empty lists and undecided numbers are no values); no
-   * entry without rows.
-   */
-  fillOfFields(runId: string): Promise<FillRates['fields']>;
+  publish(to: 'completed' | 'banned' | 'failed' | 'cancelled', end: PublishEnd): Promise<{ rows: number }>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
-  noteNumbers(runId: string, fence: number): Promise<void>;
-  /** Fill rates of the newest completed runs of the same result table that began before this one. */
-  earlierFills(runId: string, limit: number): Promise<FillRates[]>;
-  setFill(runId: string, fill: FillRates, fence: number): Promise<void>;
+  noteNumbers(): Promise<void>;
+  setFill(fill: FillRates): Promise<void>;
   /** Drops the staging table once the run is published. */
-  dropStaging(runId: string): Promise<void>;
-  /** Number of rows of the result table with this run_id, and the first few for the report. */
-  resultRows(runId: string, sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }>;
+  dropStaging(): Promise<void>;
 }
 
 /** The user's product query, read once, as text, in order. Throws `products-query` and `product-id-invalid`. */

@@ -95,9 +95,9 @@ export class ManifestPoll {
   }
 
   async #poll(due: readonly InstanceRecord[]): Promise<void> {
-    const { results, runId, log } = this.#core;
+    const { results, log } = this.#core;
     try {
-      const known = new Set((await results.parts(runId)).map((p) => p.key));
+      const known = new Set((await results.parts()).map((p) => p.key));
       for (const record of due) await this.#pollOne(record, known);
     } catch (error) {
       log.warn({ error: describeError(error) }, 'the bucket cannot be polled for silent instances');
@@ -123,12 +123,12 @@ export class ManifestPoll {
       const products = await this.#countProducts({ key: partKey, sha256: part.sha256, sizeBytes });
       if (products !== null) parts.push({ seq: part.seq, key: partKey, sha256: part.sha256, sizeBytes, products });
     }
-    await core.results.register(core.runId, slot, epoch, parts, core.fence);
+    await core.results.register({ slot, epoch }, parts);
     if (parts.length > 0) core.log.info({ slot, epoch, parts: parts.length }, 'parts of a silent instance are found');
     if (!hasManifest || this.#found.has(name)) return;
     this.#found.add(name);
     // It may have been given up since the bucket was listed: then `close` looks for the manifest itself.
-    if (await core.fleet.noteManifest(core.runId, slot, epoch, { manifestKey: key, manifestSha256: null }, core.fence))
+    if (await core.fleet.noteManifest({ slot, epoch }, { manifestKey: key, manifestSha256: null }))
       core.log.info({ slot, epoch }, 'the manifest of a silent instance is found');
   }
 

@@ -67,9 +67,9 @@ export class Observer {
 
   async observe(): Promise<World> {
     const core = this.#core;
-    const [run, instances] = await Promise.all([core.runs.get(core.runId), core.fleet.instances(core.runId)]);
+    const [run, instances] = await Promise.all([core.run.get(), core.fleet.instances()]);
     // After the instances: products of an epoch that is closed by then count as waiting.
-    const [work, totals] = await Promise.all([core.work.counts(core.runId), core.results.totals(core.runId)]);
+    const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
     await this.#watchClock(limits.heartbeatMs);

@@ -19,35 +19,30 @@ import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 const MAX_MANIFEST_BYTES = 16_000_000;
 
 /** Checks the manifest that an instance has reported; if it is valid, the instance is done. */
-export async function confirmManifest(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
-  const record = await core.fleet.get(run.id, slot, epoch);
+export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch }: EpochId): Promise<void> {
+  const record = await core.fleet.get({ slot, epoch });
   if (!record || record.manifestKey === null || record.publicKey === null || !isServing(record.phase)) return;
   const read = await readOwnManifest(core, run, record);
   if (typeof read === 'string') {
-    await core.fleet.patch(run.id, slot, epoch, { manifestKey: null, manifestSha256: null }, core.fence);
+    await core.fleet.patch({ slot, epoch }, { manifestKey: null, manifestSha256: null });
     await core.alarm(`the manifest of slot ${slot} epoch ${epoch} is refused: ${read}`, { slot, epoch });
     return;
   }
   const { manifest, sha256 } = read;
   // Found in the bucket, not reported: its hash is not stored yet.
-  if (record.manifestSha256 === null)
-    await core.fleet.patch(run.id, slot, epoch, { manifestSha256: sha256 }, core.fence);
-  await core.results.register(run.id, slot, epoch, manifest.parts, core.fence);
+  if (record.manifestSha256 === null) await core.fleet.patch({ slot, epoch }, { manifestSha256: sha256 });
+  await core.results.register({ slot, epoch }, manifest.parts);
   // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they would
   // go out again too.
   await loadParts(core, { slot, epoch });
-  await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
+  await core.work.returnChunks({ slot, epoch });
   // The reason lets the slot be filled again if chunks wait, whether or not this call has released them: an earlier try
   // may have released them and then failed.
   const replaced = openIncident(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
-  const unreadable = await hasUnreadable(core, run.id, slot, epoch);
+  const unreadable = (await core.results.parts({ slot, epoch, state: 'failed' })).length > 0;
   const rotated = record.rotateAtMs !== null;
   const reason = replaced ? LOSS.banned : unreadable ? LOSS.unreadable : rotated ? LOSS.rotated : undefined;
-  await core.fleet.move(run.id, slot, epoch, record.phase, 'done', core.fence, core.clock.now(), reason);
-}
-
-async function hasUnreadable(core: Core, runId: string, slot: number, epoch: number): Promise<boolean> {
-  return (await core.results.parts(runId, { slot, epoch, state: 'failed' })).length > 0;
+  await core.fleet.move({ slot, epoch }, record.phase, 'done', { reason });
 }
 
 async function readOwnManifest(
@@ -106,8 +101,8 @@ export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
  * that arrived before count and are loaded, and only then products without a result are taken back to be crawled again.
  * Every step is idempotent.
  */
-export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
-  const record = await core.fleet.get(run.id, slot, epoch);
+export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: EpochId): Promise<void> {
+  const record = await core.fleet.get({ slot, epoch });
   if (!record || record.manifestKey !== null) return;
   const found: FoundParts = new Map();
   const manifest: Manifest = {
@@ -130,11 +125,11 @@ export async function closeEpoch(core: Core, run: RunRecord, slot: number, epoch
   const stored = read === null || typeof read === 'string' ? bytes : read;
   // The instance may be alive, and may have uploaded its last parts and its own manifest since the bucket was listed.
   const own = ownManifest(stored, run, record);
-  if (typeof own !== 'string') await core.results.register(run.id, slot, epoch, own.parts, core.fence);
-  await core.results.register(run.id, slot, epoch, await findParts(core, record, found), core.fence);
+  if (typeof own !== 'string') await core.results.register({ slot, epoch }, own.parts);
+  await core.results.register({ slot, epoch }, await findParts(core, record, found));
   await loadParts(core, { slot, epoch });
-  const returned = await core.work.returnChunks(run.id, slot, epoch, core.fence, core.clock.now());
-  await core.fleet.patch(run.id, slot, epoch, { manifestKey: key, manifestSha256: sha256Hex(stored) }, core.fence);
+  const returned = await core.work.returnChunks({ slot, epoch });
+  await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
 }
 

@@ -15,32 +15,32 @@ import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';
 import { hadBalancer } from './cost-of-run.ts';
 import { billingTerms } from '../model/run-settings.ts';
-import type { InstanceRecord, RunEvent, RunRecord, WorkStore } from '../model/stores.ts';
+import type { InstanceRecord, RunEvent, RunReader, RunRecord, RunStores, WorkReader } from '../model/stores.ts';
 
 /** Maximum number of alarms copied into a report. */
 const MAX_ALARMS = 200;
 
 /** What ending a run needs: no EC2, no balancer, no callbacks. */
-export type FinishCore = Pick<Core, 'runs' | 'fleet' | 'work' | 'results' | 'clock' | 'log' | 'processState' | 'fence'>;
+export type FinishCore = RunStores & Pick<Core, 'clock' | 'log' | 'processState'>;
 
 /**
  * Settles open products, publishes, and moves the run to its end, in that order; a replay changes nothing. Suspicious
  * rows stay in staging, and the run is `held`.
  */
-export async function publishRun(core: FinishCore, seen: RunRecord): Promise<void> {
+export async function publishRun(core: FinishCore): Promise<void> {
   const startedMs = core.clock.now();
-  const run = await core.runs.get(seen.id);
+  const run = await core.run.get();
   // Requested again by an observation from before the end.
   if (run?.phase !== 'loading') return;
   core.processState.crawlEndMs ??= startedMs;
   const rest = uncrawledReason(run);
-  const instances = await core.fleet.instances(run.id);
-  const before = await core.work.outcomes(run.id);
+  const instances = await core.fleet.instances();
+  const before = await core.work.outcomes();
   const { open } = before;
-  const reason = open > 0 ? openReason(rest, open, instances, await core.work.outcomesBySlot(run.id)) : rest;
-  const failed = await core.work.failRest(run.id, reason, core.fence, startedMs);
+  const reason = open > 0 ? openReason(rest, open, instances, await core.work.outcomesBySlot()) : rest;
+  const failed = await core.work.failRest(reason);
   // An outcome never changes, and each count reads every product of the run.
-  const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes(run.id);
+  const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes();
   const end = endOf({
     ...outcomes,
     request: run.request,
@@ -52,57 +52,50 @@ export async function publishRun(core: FinishCore, seen: RunRecord): Promise<voi
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {
-    await core.results.noteNumbers(run.id, core.fence);
+    await core.results.noteNumbers();
     const { exitCode, reason } = end;
     const detail = { exitCode, ...(reason === null ? {} : { reason }) };
-    const held = await core.runs.move(run.id, 'loading', 'held', core.fence, core.clock.now(), detail);
+    const held = await core.run.move('loading', 'held', detail);
     if (held) core.log.warn({ reason }, 'the rows are held');
     // A cancel request arrived after the run was read: end the run by it.
-    else await publishRun(core, run);
+    else await publishRun(core);
     return;
   }
-  const published = await core.results.publish(
-    run.id,
-    end.state,
-    { exitCode: end.exitCode, reason: end.reason },
-    core.fence,
-    core.clock.now(),
-  );
+  const published = await core.results.publish(end.state, { exitCode: end.exitCode, reason: end.reason });
   core.processState.publishMs = core.clock.now() - startedMs;
   core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
   // Staging is a second copy of every row; the parts in the bucket remain the source.
-  await core.results.dropStaging(run.id);
+  await core.results.dropStaging();
 }
 
 /** Stores the fill rates of the staged rows for later runs, and compares them with those of earlier runs. */
 async function judge(
   core: FinishCore,
   run: RunRecord,
-  outcomes: Awaited<ReturnType<WorkStore['outcomes']>>,
+  outcomes: Awaited<ReturnType<WorkReader['outcomes']>>,
 ): Promise<string | null> {
   const stored = storedShare(outcomes);
   if (stored === null || run.request === 'cancel') return null;
-  const fill = { stored, fields: await core.results.fillOfFields(run.id) };
-  await core.results.setFill(run.id, fill, core.fence);
+  const fill = { stored, fields: await core.results.fillOfFields() };
+  await core.results.setFill(fill);
   const { guard } = run.settings.results;
   if (!guard) return null;
-  return findSuspicion(fill, await core.results.earlierFills(run.id, GUARD_RUNS), guard.minFill, run.parentId !== null);
+  return findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, run.parentId !== null);
 }
 
 /** The document of `run --json`, from the database. */
 export async function buildReport(
-  core: Pick<Core, 'runs' | 'fleet' | 'work' | 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
-  runId: string,
+  core: RunReader & Pick<Core, 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
 ): Promise<RunReport> {
-  const run = (await core.runs.get(runId))!;
+  const run = (await core.run.get())!;
   const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents] = await Promise.all([
-    core.fleet.instances(runId),
-    core.work.outcomes(runId),
-    core.work.outcomesBySlot(runId),
-    core.work.counts(runId),
-    core.runs.events(runId, MAX_ALARMS + 1, 'alarm'),
-    core.runs.events(runId, 1, 'chunk'),
-    core.fleet.incidents(runId),
+    core.fleet.instances(),
+    core.work.outcomes(),
+    core.work.outcomesBySlot(),
+    core.work.counts(),
+    core.run.events(MAX_ALARMS + 1, 'alarm'),
+    core.run.events(1, 'chunk'),
+    core.fleet.incidents(),
   ]);
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
   const shards = instances.map((record): ShardReport => {

@@ -36,11 +36,11 @@ export function loadParts(core: Core, only?: EpochId): Promise<void> {
 async function loadSeen(core: Core, only?: EpochId): Promise<void> {
   const startedMs = core.clock.now();
   const limit = new ConcurrencyLimit(LANES);
-  const parts = await core.results.parts(core.runId, { ...only, state: 'seen' });
+  const parts = await core.results.parts({ ...only, state: 'seen' });
   for await (const [part, read] of readAhead(parts, (p) => readPart(core.objects, p))) {
     if ('error' in read) {
       if (!(read.error instanceof AppError)) throw read.error;
-      await core.results.failPart(core.runId, part, read.error.message, core.fence);
+      await core.results.failPart(part, read.error.message);
       await core.alarm(`${read.error.message}; its products count as not crawled`, part);
       continue;
     }
@@ -52,6 +52,6 @@ async function loadSeen(core: Core, only?: EpochId): Promise<void> {
 
 async function loadOne(core: Core, part: PartRecord, results: readonly ItemResult[]): Promise<void> {
   const startedMs = core.clock.monotonic();
-  await core.results.load(core.runId, part, results, core.fence, core.clock.now());
+  await core.results.load(part, results);
   noteLoad(core.processState, core.clock.monotonic() - startedMs);
 }

@@ -18,7 +18,7 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
       hint: 'Look at it with: orchestrator status ' + run.id,
     });
   }
-  const [newer] = overNewer ? [] : await core.results.newerRuns(run.id);
+  const [newer] = overNewer ? [] : await core.results.newerRuns();
   if (newer !== undefined) {
     throw new AppError('run-overtaken', `run ${newer} began after ${run.id} and has published its rows since`, {
       hint:
@@ -26,8 +26,8 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
         `Or write them over the newer ones all the same: orchestrator publish ${run.id} --force`,
     });
   }
-  const outcomes = await core.work.outcomes(run.id);
-  const noted = await noteOfEnd(core, run.id);
+  const outcomes = await core.work.outcomes();
+  const noted = await noteOfEnd(core);
   const { exitCode, reason } = endOf({
     ...outcomes,
     request: run.request,
@@ -39,9 +39,9 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
     noInstances: null,
   });
   const end = { exitCode, reason, held: true, overNewer };
-  const published = await core.results.publish(run.id, 'completed', end, core.fence, core.clock.now());
+  const published = await core.results.publish('completed', end);
   core.log.info({ rows: published.rows }, 'held rows are published');
-  await core.results.dropStaging(run.id);
+  await core.results.dropStaging();
   return published;
 }
 
@@ -49,7 +49,7 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
  * The note from the end of crawling: the reason of `held` has replaced it in the run's row, but the event of the move
  * to `releasing` has it.
  */
-async function noteOfEnd(core: FinishCore, runId: string): Promise<{ reason: string | null }> {
-  const moves = await core.runs.events(runId, MAX_MOVES, 'run');
+async function noteOfEnd(core: FinishCore): Promise<{ reason: string | null }> {
+  const moves = await core.run.events(MAX_MOVES, 'run');
   return { reason: moves.find((e) => e.to === 'releasing')?.detail ?? null };
 }

@@ -2,6 +2,7 @@
  * Loads results from the bucket into a database that lacks them: missing parts of a known run, and whole lost runs.
  * Every step is idempotent; existing rows do not change.
  */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
@@ -111,7 +112,7 @@ export async function loadEpochs(
   epochs: readonly BucketEpoch[],
 ): Promise<{ parts: number; stored: number; gone: number; failed: number }> {
   const sums = { parts: 0, stored: 0, gone: 0, failed: 0 };
-  const settled = new Set((await core.results.parts(core.runId)).filter((p) => p.state !== 'seen').map((p) => p.key));
+  const settled = new Set((await core.results.parts()).filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
   for (const { slot, epoch, parts } of epochs) {
     for (const part of parts) {
@@ -129,16 +130,15 @@ export async function loadEpochs(
 }
 
 async function loadOne(core: RecoverCore, slot: number, epoch: number, part: BucketEpoch['parts'][number]) {
-  const register = (products: number): Promise<void> =>
-    core.results.register(core.runId, slot, epoch, [{ ...part, products }], core.fence);
+  const register = (products: number): Promise<void> => core.results.register({ slot, epoch }, [{ ...part, products }]);
   try {
     const results = await readPart(core.objects, part);
     await register(results.length);
-    return await core.results.load(core.runId, { slot, epoch, seq: part.seq }, results, core.fence, core.clock.now());
+    return await core.results.load({ slot, epoch, seq: part.seq }, results);
   } catch (error) {
     if (!isDamaged(error)) throw error;
     await register(0);
-    await core.results.failPart(core.runId, { slot, epoch, seq: part.seq }, error.message, core.fence);
+    await core.results.failPart({ slot, epoch, seq: part.seq }, error.message);
     await core.alarm(`${error.message}; its products count as not crawled`, { slot, epoch });
     return null;
   }
@@ -154,13 +154,13 @@ export async function noteUnknownEpochs(
   epochs: readonly BucketEpoch[],
 ): Promise<void> {
   for (const { slot, epoch } of epochs) {
-    if (await core.fleet.get(run.id, slot, epoch)) continue;
-    await claimRebuilt(core, run, slot, epoch);
-    await core.fleet.move(run.id, slot, epoch, 'claimed', 'lost', core.fence, core.clock.now(), REBUILT);
+    if (await core.fleet.get({ slot, epoch })) continue;
+    await claimRebuilt(core, run, { slot, epoch });
+    await core.fleet.move({ slot, epoch }, 'claimed', 'lost', { reason: REBUILT });
   }
 }
 
-function claimRebuilt(core: RecoverCore, run: RunRecord, slot: number, epoch: number): Promise<boolean> {
+function claimRebuilt(core: RecoverCore, run: RunRecord, { slot, epoch }: EpochId): Promise<boolean> {
   const request: LaunchRequest = {
     clientToken: '',
     instanceType: run.plan.instanceType,
@@ -171,7 +171,7 @@ function claimRebuilt(core: RecoverCore, run: RunRecord, slot: number, epoch: nu
     userData: '',
     tags: {},
   };
-  return core.fleet.claim(run.id, { slot, epoch, request, token: '' }, core.fence, run.startedAtMs);
+  return core.fleet.claim({ slot, epoch, request, token: '', claimedAtMs: run.startedAtMs });
 }
 
 /**
@@ -195,7 +195,7 @@ export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: re
   const moves = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
   for (let i = 0; i + 1 < moves.length; i++) {
     const detail = moves[i + 1] === 'releasing' ? { reason: 'lost-instance' } : {};
-    await core.runs.move(run.id, moves[i]!, moves[i + 1]!, core.fence, core.clock.now(), detail);
+    await core.run.move(moves[i]!, moves[i + 1]!, detail);
   }
 }
 
@@ -254,7 +254,7 @@ async function manifestOf(
 }
 
 async function ownManifest(core: RecoverCore, run: RunRecord, { slot, epoch }: BucketEpoch): Promise<Manifest> {
-  const parts = await core.results.parts(run.id, { slot, epoch });
+  const parts = await core.results.parts({ slot, epoch });
   return {
     version: 1,
     run: run.id,
@@ -289,28 +289,26 @@ async function enterEpoch(
   found: FoundManifest | null,
 ): Promise<void> {
   const { slot, epoch } = at;
-  const { fleet, fence } = core;
-  await claimRebuilt(core, run, slot, epoch);
-  if (found === null) await fleet.patch(run.id, slot, epoch, { terminatedAtMs: powerOffAtMs(run) }, fence);
+  const { fleet } = core;
+  await claimRebuilt(core, run, { slot, epoch });
+  if (found === null) await fleet.patch({ slot, epoch }, { terminatedAtMs: powerOffAtMs(run) });
   else await enterManifest(core, run, at, found);
-  for (const [from, to] of TO_THE_END)
-    await fleet.move(run.id, slot, epoch, from, to, fence, core.clock.now(), REBUILT);
+  for (const [from, to] of TO_THE_END) await fleet.move({ slot, epoch }, from, to, { reason: REBUILT });
 }
 
 async function enterManifest(core: RecoverCore, run: RunRecord, at: BucketEpoch, found: FoundManifest): Promise<void> {
   const { slot, epoch } = at;
-  const { fleet, fence } = core;
-  const now = core.clock.now();
+  const { fleet } = core;
   const { instanceId, progress, closedAt } = found.manifest;
-  if (instanceId !== '') await fleet.patch(run.id, slot, epoch, { instanceId }, fence);
-  await fleet.heartbeat(run.id, slot, epoch, { counter: 1, progress, problem: null }, fence, now);
+  if (instanceId !== '') await fleet.patch({ slot, epoch }, { instanceId });
+  await fleet.heartbeat({ slot, epoch }, { counter: 1, progress, problem: null });
   const terminatedAtMs = Math.min(Date.parse(closedAt), powerOffAtMs(run));
   const manifest = { manifestKey: manifestKey(run.id, slot, epoch), manifestSha256: found.sha256 };
-  await fleet.patch(run.id, slot, epoch, { ...manifest, terminatedAtMs }, fence);
+  await fleet.patch({ slot, epoch }, { ...manifest, terminatedAtMs });
   if (found.publicKey !== null) {
     // `hello` is the only way to bind a key to an epoch; the machine's id no longer matters.
-    if (instanceId === '') await fleet.patch(run.id, slot, epoch, { instanceId: REBUILT }, fence);
-    await fleet.move(run.id, slot, epoch, 'claimed', 'pending', fence, now);
+    if (instanceId === '') await fleet.patch({ slot, epoch }, { instanceId: REBUILT });
+    await fleet.move({ slot, epoch }, 'claimed', 'pending');
     const hello = {
       instanceId: instanceId || REBUILT,
       address: '-',
@@ -318,6 +316,6 @@ async function enterManifest(core: RecoverCore, run: RunRecord, at: BucketEpoch,
       bundleSha256: '',
       clock: closedAt,
     };
-    await fleet.hello(run.id, slot, epoch, hello, fence, now);
+    await fleet.hello({ slot, epoch }, hello);
   }
 }

@@ -68,7 +68,7 @@ export class Dispatcher {
     const taken = new Set<string>();
     this.#forgetOld();
     while (!signal.aborted) {
-      const chunks = await core.work.waiting(run.id, BATCH, this.#offeredUntil);
+      const chunks = await core.work.waiting(BATCH, this.#offeredUntil);
       if (chunks.length === 0) return false;
       const queue = [...chunks];
       const offerNext = async (): Promise<void> => {

@@ -2,6 +2,7 @@
  * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone decides who owns a
  * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/0018-rebalancing.md).
  */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
@@ -28,14 +29,14 @@ export class Transfers {
     if (transferred.length === 0) return;
     const core = this.#core;
     const { slot, epoch } = record;
-    const products = await core.work.transferChunks(core.runId, slot, epoch, transferred, core.fence, core.clock.now());
+    const products = await core.work.transferChunks({ slot, epoch }, transferred);
     this.#gaveAtMs.set(epochKey({ slot, epoch }), core.clock.now());
     this.#askedSinceMs.delete(epochKey({ slot, epoch }));
     if (products === 0) return;
     core.processState.lastTransferMs = core.clock.now();
     const detail = `slot ${slot} has given back ${products} products that others can crawl sooner`;
     core.log.info({ slot, epoch, products }, detail);
-    await core.runs.addEvent(core.runId, {
+    await core.run.addEvent({
       atMs: core.clock.now(),
       kind: 'chunk',
       slot,
@@ -65,7 +66,7 @@ export class Transfers {
     this.#askedSinceMs.set(key, sinceMs);
     if (core.clock.monotonic() - sinceMs > PATIENCE_HEARTBEATS * limits.heartbeatMs)
       core.processState.nothingToGive.add(key);
-    const chunks = await core.work.chunksOf(core.runId, slot, epoch);
+    const chunks = await core.work.chunksOf({ slot, epoch });
     return chunks.slice(0, count).map((c) => c.id);
   }
 }
@@ -74,16 +75,16 @@ export class Transfers {
  * Its parts are loaded first, so that only products without a result go out again, each chunk as its next generation.
  * The instance keeps its epoch: once its ban is over it takes new chunks. Every step is idempotent.
  */
-export async function reassignProducts(core: Core, world: World, slot: number, epoch: number): Promise<void> {
-  const record = await core.fleet.get(world.run.id, slot, epoch);
+export async function reassignProducts(core: Core, { limits }: World, { slot, epoch }: EpochId): Promise<void> {
+  const record = await core.fleet.get({ slot, epoch });
   if (!record?.incident || record.incident.returnedAtMs !== null) return;
   // A product whose result is still on its way would be crawled twice. That costs a page; waiting for ever would cost
   // the run.
-  const patienceMs = record.incident.atMs + world.limits.uploadMs;
+  const patienceMs = record.incident.atMs + limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, { slot, epoch });
-  const returned = await core.work.returnChunks(world.run.id, slot, epoch, core.fence, core.clock.now());
-  await core.fleet.recordReturned(world.run.id, slot, epoch, core.fence, core.clock.now());
+  const returned = await core.work.returnChunks({ slot, epoch });
+  await core.fleet.recordReturned({ slot, epoch });
   core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');
 }
 
@@ -91,6 +92,6 @@ export async function reassignProducts(core: Core, world: World, slot: number, e
 async function isAllUploaded(core: Core, record: InstanceRecord): Promise<boolean> {
   const { stored, gone, failed } = record.progress ?? { stored: 0, gone: 0, failed: 0 };
   const { slot, epoch } = record;
-  const parts = await core.results.parts(core.runId, { slot, epoch });
+  const parts = await core.results.parts({ slot, epoch });
   return parts.reduce((sum, p) => sum + p.products, 0) >= stored + gone + failed;
 }

@@ -1,23 +1,20 @@
 /** The stores of the control core on one database in memory. */
-import type { FleetStore, ResultStore, RunStore, WorkStore } from '../../control/model/stores.ts';
-import { MemoryDatabase } from './memory-database.ts';
+import type { RunBinding, RunStores, Stores } from '../../control/model/stores.ts';
+import { BoundMemory, MemoryDatabase } from './memory-database.ts';
 import { MemoryFleetStore } from './memory-fleet-store.ts';
 import { MemoryResultStore } from './memory-result-store.ts';
-import { MemoryRunStore } from './memory-run-store.ts';
+import { MemoryRunRow, MemoryRunStore } from './memory-run-store.ts';
 import { MemoryWorkStore } from './memory-work-store.ts';
 
-export interface MemoryStores {
-  runs: RunStore;
-  fleet: FleetStore;
-  work: WorkStore;
-  results: ResultStore;
-}
-
-export function createMemoryStores(db = new MemoryDatabase()): MemoryStores {
-  return {
-    runs: new MemoryRunStore(db),
-    fleet: new MemoryFleetStore(db),
-    work: new MemoryWorkStore(db),
-    results: new MemoryResultStore(db),
+export function createMemoryStores(db = new MemoryDatabase()): Stores {
+  const bind = (binding: RunBinding): RunStores => {
+    const run = new BoundMemory(db, binding);
+    return {
+      run: new MemoryRunRow(run),
+      fleet: new MemoryFleetStore(run),
+      work: new MemoryWorkStore(run),
+      results: new MemoryResultStore(run),
+    };
   };
+  return { runs: new MemoryRunStore(db), of: (runId) => bind({ runId, fence: NaN, clock: { now: () => NaN } }), bind };
 }

@@ -2,13 +2,14 @@
  * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
  * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
  */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type {
   InstanceRecord,
   LockHolder,
+  PartId,
   PartRecord,
+  RunBinding,
   RunEvent,
   RunRecord,
   AddressIncident,
@@ -88,7 +89,7 @@ export interface MemoryRun {
 
 export const NO_TOTALS: MemoryRun['totals'] = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 
-export const partPlace = (part: EpochId & { seq: number }): string => `${part.slot}/${part.epoch}/${part.seq}`;
+export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;
 
 export class MemoryDatabase {
   readonly runs = new Map<string, MemoryRun>();
@@ -136,5 +137,32 @@ export class MemoryDatabase {
       this.tables.set(name, table);
     }
     return table;
+  }
+}
+
+/** One run of the database as its stores see it, and the fence under which they write. */
+export class BoundMemory {
+  readonly db: MemoryDatabase;
+  readonly #binding: RunBinding;
+
+  constructor(db: MemoryDatabase, binding: RunBinding) {
+    this.db = db;
+    this.#binding = binding;
+  }
+
+  now(): number {
+    return this.#binding.clock.now();
+  }
+
+  /** What is found in the run, or `none` when there is no such run. */
+  read<T>(method: string, none: T, look: (run: MemoryRun) => T): Promise<T> {
+    return this.db.call(method, () => {
+      const run = this.db.runs.get(this.#binding.runId);
+      return run ? look(run) : none;
+    });
+  }
+
+  write<T>(method: string, body: (run: MemoryRun) => T): Promise<T> {
+    return this.db.write(method, this.#binding.fence, () => body(this.db.run(this.#binding.runId)));
   }
 }

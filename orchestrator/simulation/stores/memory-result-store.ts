@@ -1,4 +1,5 @@
 /** ResultStore in memory: the contract of db/result-store.ts without SQL. Rows are kept as given in the part. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -6,8 +7,8 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type { PartRecord, PublishEnd, ResultStore } from '../../control/model/stores.ts';
-import type { MemoryItem, MemoryPart, MemoryRow, MemoryRun, MemoryDatabase } from './memory-database.ts';
+import type { PartId, PartRecord, PublishEnd, ResultStore } from '../../control/model/stores.ts';
+import type { BoundMemory, MemoryItem, MemoryPart, MemoryRow, MemoryRun } from './memory-database.ts';
 import { NO_TOTALS, partPlace } from './memory-database.ts';
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
 import { noteNumbers, settledRows } from './memory-numbers.ts';
@@ -15,23 +16,16 @@ import { moveRun } from './memory-run-store.ts';
 import { countMarks } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
-interface Place {
-  slot: number;
-  epoch: number;
-  seq: number;
-}
-
 export class MemoryResultStore implements ResultStore {
-  readonly #db: MemoryDatabase;
+  readonly #run: BoundMemory;
 
-  constructor(db: MemoryDatabase) {
-    this.#db = db;
+  constructor(run: BoundMemory) {
+    this.#run = run;
   }
 
-  register(runId: string, slot: number, epoch: number, parts: readonly PartRef[], fence: number): Promise<void> {
+  register({ slot, epoch }: EpochId, parts: readonly PartRef[]): Promise<void> {
     if (parts.length === 0) return Promise.resolve();
-    return this.#db.write('results.register', fence, () => {
-      const run = this.#db.run(runId);
+    return this.#run.write('results.register', (run) => {
       for (const part of parts) {
         const place = partPlace({ slot, epoch, seq: part.seq });
         if (run.parts.has(place)) continue;
@@ -45,29 +39,19 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  parts(runId: string, { slot, epoch, state }: Parameters<ResultStore['parts']>[1] = {}): Promise<PartRecord[]> {
+  parts({ slot, epoch, state }: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
     const isWanted = (part: MemoryPart): boolean =>
       (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
-    return this.#db.call('results.parts', () =>
-      [
-        ...(this.#db.runs.get(runId)?.[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values() ??
-          []),
-      ]
+    return this.#run.read<PartRecord[]>('results.parts', [], (run) =>
+      [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
         .map(({ rows: _rows, detail: _detail, marks: _marks, ...part }) => part),
     );
   }
 
-  load(
-    runId: string,
-    part: Place,
-    results: readonly ItemResult[],
-    fence: number,
-    _nowMs: number,
-  ): Promise<OutcomeCounts> {
-    return this.#db.write('results.load', fence, () => {
-      const run = this.#db.run(runId);
+  load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
+    return this.#run.write('results.load', (run) => {
       const known = run.parts.get(partPlace(part));
       if (!known)
         throw new AppError(
@@ -92,9 +76,8 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  failPart(runId: string, part: Place, detail: string, fence: number): Promise<void> {
-    return this.#db.write('results.failPart', fence, () => {
-      const run = this.#db.run(runId);
+  failPart(part: PartId, detail: string): Promise<void> {
+    return this.#run.write('results.failPart', (run) => {
       const known = run.parts.get(partPlace(part));
       if (known?.state !== 'seen') return;
       Object.assign(known, { state: 'failed', detail });
@@ -102,83 +85,72 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  totals(runId: string): Promise<OutcomeCounts & { seen: number; loaded: number }> {
-    return this.#db.call('results.totals', () => {
-      return this.#db.runs.get(runId)?.totals ?? NO_TOTALS;
-    });
+  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+    return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
   }
 
-  publish(
-    runId: string,
-    to: 'completed' | 'banned' | 'failed' | 'cancelled',
-    end: PublishEnd,
-    fence: number,
-    nowMs: number,
-  ): Promise<{ rows: number }> {
-    return this.#db.write('results.publish', fence, () => {
-      const run = this.#db.run(runId);
-      const { phase, request } = run.record;
+  publish(to: 'completed' | 'banned' | 'failed' | 'cancelled', end: PublishEnd): Promise<{ rows: number }> {
+    return this.#run.write('results.publish', (run) => {
+      const { id, phase, request } = run.record;
       if (phase !== (end.held === true ? 'held' : 'loading')) {
-        if (isRunEnd(phase)) return { rows: this.#countRows(run) };
-        throw new AppError('internal', `the run ${runId} is ${phase}, so it cannot be published`);
+        if (isRunEnd(phase)) return { rows: this.#rowsOf(run).length };
+        throw new AppError('internal', `the run ${id} is ${phase}, so it cannot be published`);
       }
-      if (request !== 'cancel') this.#upsert(run, end.overNewer === true ? [] : newerThan(this.#db, run));
+      if (request !== 'cancel') this.#upsert(run, end.overNewer === true ? [] : newerThan(this.#run.db, run));
       const { exitCode, reason } = end;
+      const nowMs = this.#run.now();
       if (request === 'cancel') moveRun(run, 'cancelled', nowMs, CANCELLED);
       else moveRun(run, to, nowMs, { exitCode, reason });
-      return { rows: request === 'cancel' ? 0 : this.#countRows(run) };
+      return { rows: request === 'cancel' ? 0 : this.#rowsOf(run).length };
     });
   }
 
-  newerRuns(runId: string): Promise<string[]> {
-    return this.#db.call('results.newerRuns', () => newerThan(this.#db, this.#db.run(runId)).map((r) => r.record.id));
+  newerRuns(): Promise<string[]> {
+    return this.#run.read<string[]>('results.newerRuns', [], (run) =>
+      newerThan(this.#run.db, run).map((r) => r.record.id),
+    );
   }
 
-  fillOfFields(runId: string): Promise<FillRates['fields']> {
-    return this.#db.call('results.fillOfFields', () => fillOf(this.#db.run(runId)));
+  fillOfFields(): Promise<FillRates['fields']> {
+    return this.#run.read('results.fillOfFields', {}, fillOf);
   }
 
-  noteNumbers(runId: string, fence: number): Promise<void> {
-    return this.#db.write('results.noteNumbers', fence, () => noteNumbers(this.#db.run(runId)));
+  noteNumbers(): Promise<void> {
+    return this.#run.write('results.noteNumbers', noteNumbers);
   }
 
-  earlierFills(runId: string, limit: number): Promise<FillRates[]> {
-    return this.#db.call('results.earlierFills', () => earlierFills(this.#db, this.#db.run(runId), limit));
+  earlierFills(limit: number): Promise<FillRates[]> {
+    return this.#run.read<FillRates[]>('results.earlierFills', [], (run) => earlierFills(this.#run.db, run, limit));
   }
 
-  setFill(runId: string, fill: FillRates, fence: number): Promise<void> {
-    return this.#db.write('results.setFill', fence, () => {
-      this.#db.run(runId).fill = fill;
+  setFill(fill: FillRates): Promise<void> {
+    return this.#run.write('results.setFill', (run) => {
+      run.fill = fill;
     });
   }
 
-  dropStaging(runId: string): Promise<void> {
-    return this.#db.call('results.dropStaging', () => {
-      const run = this.#db.runs.get(runId);
-      if (run) run.staging = null;
+  dropStaging(): Promise<void> {
+    return this.#run.read('results.dropStaging', undefined, (run) => {
+      run.staging = null;
     });
   }
 
-  resultRows(runId: string, sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
-    return this.#db.call('results.resultRows', () => {
-      const run = this.#db.run(runId);
+  resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
+    const none: { rows: number; sample: Record<string, unknown>[] } = { rows: 0, sample: [] };
+    return this.#run.read('results.resultRows', none, (run) => {
       const rows = this.#rowsOf(run).sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
       return { rows: rows.length, sample: rows.slice(0, sample).map((row) => ({ ...row })) };
     });
   }
 
   #rowsOf(run: MemoryRun): MemoryRow[] {
-    const table = this.#db.table(run.record.settings.results.table);
+    const table = this.#run.db.table(run.record.settings.results.table);
     return [...table.values()].filter((row) => row.run_id === run.record.id);
-  }
-
-  #countRows(run: MemoryRun): number {
-    return this.#rowsOf(run).length;
   }
 
   #upsert(run: MemoryRun, newer: readonly MemoryRun[]): void {
     const { id, settings } = run.record;
-    const table = this.#db.table(settings.results.table);
+    const table = this.#run.db.table(settings.results.table);
     const theirs = settledBy(newer);
     const ofOutcome = (outcome: string): Set<string> =>
       new Set(run.items.filter((i) => i.outcome === outcome && !theirs.has(i.id)).map((i) => i.id));
@@ -196,7 +168,7 @@ export class MemoryResultStore implements ResultStore {
 /** Counts only outcomes of this load: products that already had one are left unchanged. */
 function loadResults(
   run: MemoryRun,
-  place: Place,
+  place: PartId,
   results: readonly ItemResult[],
 ): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows' | 'marks'> {
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };

@@ -7,9 +7,17 @@ import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { ListedRun } from '../../control/model/report.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { LockHolder, NewRun, RunEvent, RunRecord, StopRequest, RunStore } from '../../control/model/stores.ts';
+import type {
+  LockHolder,
+  NewRun,
+  RunEvent,
+  RunRecord,
+  RunRow,
+  RunStore,
+  StopRequest,
+} from '../../control/model/stores.ts';
 import { PUBLISHED } from '../../db/newer-runs.ts';
-import type { MemoryRun, MemoryDatabase } from './memory-database.ts';
+import type { BoundMemory, MemoryRun, MemoryDatabase } from './memory-database.ts';
 import { NO_TOTALS } from './memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
@@ -80,39 +88,8 @@ export class MemoryRunStore implements RunStore {
     );
   }
 
-  async move(
-    id: string,
-    from: RunPhase,
-    to: RunPhase,
-    fence: number,
-    nowMs: number,
-    detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
-  ): Promise<boolean> {
-    if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
-    return this.#db.write('runs.move', fence, () => {
-      const run = this.#db.runs.get(id);
-      if (run?.record.phase !== from || (to === 'held' && run.record.request === 'cancel')) return false;
-      moveRun(run, to, nowMs, detail);
-      return true;
-    });
-  }
-
-  setBalancer(id: string, balancer: Balancer | null, fence: number): Promise<void> {
-    return this.#change('runs.setBalancer', id, { balancer }, fence);
-  }
-
-  setReport(id: string, report: RunReport, fence: number): Promise<void> {
-    return this.#change('runs.setReport', id, { report }, fence);
-  }
-
-  setRequest(id: string, request: StopRequest, fence?: number): Promise<boolean> {
-    const set = (): boolean => {
-      const run = this.#db.runs.get(id);
-      if (!run || isRunEnd(run.record.phase) || !mayReplace(run.record.request, request)) return false;
-      run.record = { ...run.record, request };
-      return true;
-    };
-    return fence === undefined ? this.#db.call('runs.setRequest', set) : this.#db.write('runs.setRequest', fence, set);
+  setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
+    return this.#db.call('runs.setRequest', () => setRequest(this.#db.runs.get(id), request));
   }
 
   addEvent(id: string, event: RunEvent): Promise<void> {
@@ -120,10 +97,7 @@ export class MemoryRunStore implements RunStore {
   }
 
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#db.call('runs.events', () => {
-      const events = this.#db.runs.get(id)?.events ?? [];
-      return (kind === undefined ? events : events.filter((e) => e.kind === kind)).slice(-limit).reverse();
-    });
+    return this.#db.call('runs.events', () => newestEvents(this.#db.runs.get(id), limit, kind));
   }
 
   #newestFirst(): RunRecord[] {
@@ -131,13 +105,69 @@ export class MemoryRunStore implements RunStore {
       .map((run) => run.record)
       .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.id < b.id ? 1 : -1));
   }
+}
 
-  #change(method: string, id: string, change: Partial<RunRecord>, fence: number): Promise<void> {
-    return this.#db.write(method, fence, () => {
-      const run = this.#db.runs.get(id);
-      if (run) run.record = { ...run.record, ...change };
+/** RunRow in memory. */
+export class MemoryRunRow implements RunRow {
+  readonly #run: BoundMemory;
+
+  constructor(run: BoundMemory) {
+    this.#run = run;
+  }
+
+  get(): Promise<RunRecord | null> {
+    return this.#run.read<RunRecord | null>('runs.get', null, (run) => run.record);
+  }
+
+  async move(
+    from: RunPhase,
+    to: RunPhase,
+    detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
+  ): Promise<boolean> {
+    if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
+    return this.#run.write('runs.move', (run) => {
+      if (run.record.phase !== from || (to === 'held' && run.record.request === 'cancel')) return false;
+      moveRun(run, to, this.#run.now(), detail);
+      return true;
     });
   }
+
+  setBalancer(balancer: Balancer | null): Promise<void> {
+    return this.#change('runs.setBalancer', { balancer });
+  }
+
+  setReport(report: RunReport): Promise<void> {
+    return this.#change('runs.setReport', { report });
+  }
+
+  setRequest(request: StopRequest): Promise<boolean> {
+    return this.#run.write('runs.setRequest', (run) => setRequest(run, request));
+  }
+
+  addEvent(event: RunEvent): Promise<void> {
+    return this.#run.read('runs.addEvent', undefined, (run) => void run.events.push(event));
+  }
+
+  events(limit: number, kind?: string): Promise<RunEvent[]> {
+    return this.#run.read('runs.events', [], (run) => newestEvents(run, limit, kind));
+  }
+
+  #change(method: string, change: Partial<RunRecord>): Promise<void> {
+    return this.#run.write(method, (run) => {
+      run.record = { ...run.record, ...change };
+    });
+  }
+}
+
+function newestEvents(run: MemoryRun | undefined, limit: number, kind?: string): RunEvent[] {
+  const events = run?.events ?? [];
+  return (kind === undefined ? events : events.filter((e) => e.kind === kind)).slice(-limit).reverse();
+}
+
+function setRequest(run: MemoryRun | undefined, request: StopRequest): boolean {
+  if (!run || isRunEnd(run.record.phase) || !mayReplace(run.record.request, request)) return false;
+  run.record = { ...run.record, request };
+  return true;
 }
 
 /** The first stop request stays, whatever its origin; only `cancel` replaces it. */

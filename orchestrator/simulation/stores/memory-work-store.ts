@@ -7,29 +7,23 @@ import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcom
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
 import { parseChunkId } from '../../db/chunk-rows.ts';
-import type { MemoryChunk, MemoryDatabase, MemoryItem, MemoryRun } from './memory-database.ts';
+import type { BoundMemory, MemoryChunk, MemoryItem, MemoryRun } from './memory-database.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryWorkStore implements WorkStore {
-  readonly #db: MemoryDatabase;
+  readonly #run: BoundMemory;
 
-  constructor(db: MemoryDatabase) {
-    this.#db = db;
+  constructor(run: BoundMemory) {
+    this.#run = run;
   }
 
-  counts(runId: string): Promise<WorkCounts> {
-    return this.#db.call('work.counts', () => {
-      const run = this.#db.runs.get(runId);
-      if (!run) return { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-      run.counts ??= count(run.chunks);
-      return run.counts;
-    });
+  counts(): Promise<WorkCounts> {
+    const none = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+    return this.#run.read<WorkCounts>('work.counts', none, (run) => (run.counts ??= count(run.chunks)));
   }
 
-  waiting(runId: string, limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
-    return this.#db.call('work.waiting', () => {
-      const run = this.#db.runs.get(runId);
-      if (!run) return [];
+  waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
+    return this.#run.read<OpenChunk[]>('work.waiting', [], (run) => {
       const found: OpenChunk[] = [];
       let seen = 0;
       for (let i = run.firstWaiting; i < run.chunks.length && seen < limit; i++) {
@@ -48,89 +42,63 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  grant(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    limitChunks: number,
-    fence: number,
-    nowMs: number,
-  ): Promise<string[]> {
+  grant({ slot, epoch }: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {
     const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
     if (asked.length === 0) return Promise.resolve([]);
-    return this.#db.write('work.grant', fence, () => {
-      const run = this.#db.run(runId);
+    return this.#run.write('work.grant', (run) => {
       const holder = run.instances.get(epochKey({ slot, epoch }));
       const mayTake = holder !== undefined && isServing(holder.phase);
-      let room = mayTake ? limitChunks - owned(run, slot, epoch).length : 0;
+      let room = mayTake ? limitChunks - owned(run, { slot, epoch }).length : 0;
       const granted: string[] = [];
       const taken = new Set<number>();
       for (const { index, generation } of asked) {
         const chunk = run.chunks[index - 1];
         if (!chunk || chunk.generation !== generation || taken.has(index)) continue;
-        if (isOwn(chunk, slot, epoch)) granted.push(chunkId(chunk));
+        if (isOwn(chunk, { slot, epoch })) granted.push(chunkId(chunk));
         if (chunk.state !== 'waiting' || room <= 0) continue;
         room--;
         taken.add(index);
         granted.push(chunkId(chunk));
-        Object.assign(chunk, { state: 'granted', slot, epoch, grantedAtMs: nowMs });
+        Object.assign(chunk, { state: 'granted', slot, epoch, grantedAtMs: this.#run.now() });
         run.counts = null;
       }
       return granted;
     });
   }
 
-  returnChunks(runId: string, slot: number, epoch: number, fence: number, _nowMs: number): Promise<number> {
-    return this.#db.write('work.returnChunks', fence, () => {
-      const run = this.#db.run(runId);
-      return owned(run, slot, epoch).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
-    });
-  }
-
-  chunksOf(runId: string, slot: number, epoch: number): Promise<OwnedChunk[]> {
-    return this.#db.call('work.chunksOf', () => {
-      const run = this.#db.runs.get(runId);
-      if (!run) return [];
-      return owned(run, slot, epoch)
-        .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
-        .map((chunk) => ({ id: chunkId(chunk), open: openItems(run, chunk).length }))
-        .filter((chunk) => chunk.open > 0);
-    });
-  }
-
-  transferChunks(
-    runId: string,
-    slot: number,
-    epoch: number,
-    chunkIds: readonly string[],
-    fence: number,
-    _nowMs: number,
-  ): Promise<number> {
-    const asked = new Set(chunkIds);
-    if (asked.size === 0) return Promise.resolve(0);
-    return this.#db.write('work.transferChunks', fence, () => {
-      const run = this.#db.run(runId);
-      const own = owned(run, slot, epoch).filter((chunk) => asked.has(chunkId(chunk)));
-      return own.reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
-    });
-  }
-
-  anyStored(runId: string): Promise<string | null> {
-    return this.#db.call(
-      'work.anyStored',
-      () => this.#db.runs.get(runId)?.items.find(({ outcome }) => outcome === 'stored')?.id ?? null,
+  returnChunks(at: EpochId): Promise<number> {
+    return this.#run.write('work.returnChunks', (run) =>
+      owned(run, at).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
     );
   }
 
-  failedProducts(
-    runId: string,
-    after: number,
-    limit: number,
-    reasons?: readonly FailureReason[],
-  ): Promise<FailedProduct[]> {
-    return this.#db.call('work.failedProducts', () =>
-      (this.#db.runs.get(runId)?.items ?? [])
+  chunksOf(at: EpochId): Promise<OwnedChunk[]> {
+    return this.#run.read('work.chunksOf', [], (run) =>
+      owned(run, at)
+        .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
+        .map((chunk) => ({ id: chunkId(chunk), open: openItems(run, chunk).length }))
+        .filter((chunk) => chunk.open > 0),
+    );
+  }
+
+  transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number> {
+    const asked = new Set(chunkIds);
+    if (asked.size === 0) return Promise.resolve(0);
+    return this.#run.write('work.transferChunks', (run) =>
+      owned(run, at)
+        .filter((chunk) => asked.has(chunkId(chunk)))
+        .reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
+    );
+  }
+
+  anyStored(): Promise<string | null> {
+    const find = ({ items }: MemoryRun): string | null => items.find(({ outcome }) => outcome === 'stored')?.id ?? null;
+    return this.#run.read('work.anyStored', null, find);
+  }
+
+  failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
+    return this.#run.read<FailedProduct[]>('work.failedProducts', [], (run) =>
+      run.items
         .flatMap(({ n, id, outcome, reason, detail }) =>
           outcome === 'failed' && reason !== null && n > after && (reasons?.includes(reason) ?? true)
             ? [{ n, id, reason, detail }]
@@ -140,9 +108,8 @@ export class MemoryWorkStore implements WorkStore {
     );
   }
 
-  failRest(runId: string, reason: FailureReason, fence: number, _nowMs: number): Promise<number> {
-    return this.#db.write('work.failRest', fence, () => {
-      const run = this.#db.run(runId);
+  failRest(reason: FailureReason): Promise<number> {
+    return this.#run.write('work.failRest', (run) => {
       const open = run.items.filter((item) => item.outcome === null);
       for (const item of open) Object.assign(item, { outcome: 'failed', reason });
       for (const chunk of run.chunks) if (chunk.state === 'waiting') close(run, chunk);
@@ -150,25 +117,22 @@ export class MemoryWorkStore implements WorkStore {
     });
   }
 
-  outcomes(
-    runId: string,
-  ): Promise<OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }> {
-    return this.#db.call('work.outcomes', () => {
-      const items = this.#db.runs.get(runId)?.items ?? [];
-      const counts = { planned: items.length, open: 0, stored: 0, gone: 0, failed: 0 };
-      const reasons: Partial<Record<FailureReason, number>> = {};
+  outcomes(): ReturnType<WorkStore['outcomes']> {
+    const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
+    const reasons: Partial<Record<FailureReason, number>> = {};
+    return this.#run.read('work.outcomes', { ...counts, reasons }, ({ items }) => {
       for (const { outcome, reason } of items) {
         counts[outcome ?? 'open']++;
         if (outcome === 'failed' && reason) reasons[reason] = (reasons[reason] ?? 0) + 1;
       }
-      return { ...counts, reasons };
+      return { ...counts, planned: items.length, reasons };
     });
   }
 
-  outcomesBySlot(runId: string): Promise<(EpochId & OutcomeCounts)[]> {
-    return this.#db.call('work.outcomesBySlot', () => {
+  outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
+    return this.#run.read<(EpochId & OutcomeCounts)[]>('work.outcomesBySlot', [], ({ items }) => {
       const bySlot = new Map<string, EpochId & OutcomeCounts>();
-      for (const { slot, epoch, outcome } of this.#db.runs.get(runId)?.items ?? []) {
+      for (const { slot, epoch, outcome } of items) {
         if (slot === null || epoch === null || outcome === null) continue;
         const key = epochKey({ slot, epoch });
         const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
@@ -195,11 +159,10 @@ function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
   return run.items.slice(chunk.first - 1, chunk.last).filter((item) => item.outcome === null);
 }
 
-const isOwn = (chunk: MemoryChunk, slot: number, epoch: number): boolean =>
+const isOwn = (chunk: MemoryChunk, { slot, epoch }: EpochId): boolean =>
   chunk.state === 'granted' && chunk.slot === slot && chunk.epoch === epoch;
 
-const owned = (run: MemoryRun, slot: number, epoch: number): MemoryChunk[] =>
-  run.chunks.filter((chunk) => isOwn(chunk, slot, epoch));
+const owned = (run: MemoryRun, at: EpochId): MemoryChunk[] => run.chunks.filter((chunk) => isOwn(chunk, at));
 
 function close(run: MemoryRun, chunk: MemoryChunk): void {
   chunk.state = 'closed';

@@ -31,7 +31,7 @@ import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import type { Bench } from '../db/harness.ts';
-import { createInstance, createRun, load, NOW, openBench, settings, stored } from '../db/harness.ts';
+import { NOW, at, bound, createInstance, createRun, load, openBench, settings, stored } from '../db/harness.ts';
 
 let folder: ReturnType<typeof tempDir>;
 let test: TestDatabase;
@@ -104,7 +104,7 @@ describe('cancel', () => {
 
   it('discards the rows of a held run', async () => {
     const { id, table } = await aRun('held');
-    await bench.stores.runs.setReport(id, { run: id, state: 'held', notes: [] } as never, bench.fence);
+    await bound(bench, id).run.setReport({ run: id, state: 'held', notes: [] } as never);
     await bench.db
       .knex('crawlfleet_runs')
       .where({ id })
@@ -191,7 +191,7 @@ describe('a stop request that comes too late', () => {
   it('changes nothing, and reports that the run has ended since', async () => {
     const { id } = await aRun('loading');
     const run = (await bench.stores.runs.get(id))!;
-    await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
+    await bound(bench, id).results.publish('completed', { exitCode: 0, reason: null });
     const end = { run, request: 'cancel' as const, promise: '', takeOver };
     const late = endEarly(bench.stores.runs, end, output);
     await expect(late).rejects.toMatchObject({ code: 'run-ended', message: expect.stringContaining('completed') });
@@ -219,9 +219,9 @@ describe('status', () => {
   it('shows how a held run ended although its report was never written', async () => {
     const { id } = await aRun('held');
     const report = { run: id, state: 'held', notes: ['nothing was published: x', 'other'], products: { stored: 2 } };
-    await bench.stores.runs.setReport(id, report as never, bench.fence);
+    await bound(bench, id).run.setReport(report as never);
     const end = { exitCode: 0, reason: null, held: true } as const;
-    await bench.stores.results.publish(id, 'completed', end, bench.fence, NOW);
+    await bound(bench, id).results.publish('completed', end);
     expect(await statusCommand({ ...base(), runId: id }, output)).toBe(0);
     expect(documents).toMatchObject([{ report: { state: 'completed', exitCode: 0, reason: null, notes: ['other'] } }]);
   });
@@ -234,7 +234,7 @@ describe('leaving a run that has ended', () => {
     await createInstance(bench, id, 0);
     await bench.db.knex('crawlfleet_instances').where({ run_id: id }).update({ phase });
     const report = vi.fn(() =>
-      buildReport({ ...bench.stores, clock: systemClock, processState: newProcessState() }, id),
+      buildReport({ ...bench.stores.of(id), clock: systemClock, processState: newProcessState() }),
     );
     const session = { run: () => Promise.resolve(), report } as unknown as Session;
     const leave = new AbortController();
@@ -254,13 +254,13 @@ describe('leaving a run that has ended', () => {
     expect(lines.join('\n')).toContain(`orchestrator resume ${id}`);
     const run = (await bench.stores.runs.get(id))!;
     expect(isUnfinished(run)).toBe(true);
-    expect(await hasLeftovers(bench.stores.fleet, { ...run, report: {} as never })).toBe(true);
+    expect(await hasLeftovers(bench.stores, { ...run, report: {} as never })).toBe(true);
   });
 
   it('writes the report when nothing is left', async () => {
     const { id, report } = await leaveWith('terminated');
     expect(report).toHaveBeenCalledOnce();
-    expect(await hasLeftovers(bench.stores.fleet, (await bench.stores.runs.get(id))!)).toBe(false);
+    expect(await hasLeftovers(bench.stores, (await bench.stores.runs.get(id))!)).toBe(false);
   });
 });
 
@@ -272,7 +272,7 @@ describe('retry', () => {
   async function ended(table: string, productUrl: string): Promise<string> {
     const own = { ...settings(table), site: { productUrl } };
     const { id } = await createRun(bench, 1, { settings: own as never });
-    await bench.stores.runs.setReport(id, {} as never, bench.fence);
+    await bound(bench, id).run.setReport({} as never);
     await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed' });
     return id;
   }
@@ -310,8 +310,8 @@ describe('cost', () => {
     const { id } = await aRun('crawling');
     await bench.db.knex('crawlfleet_instances').delete();
     const claim = { slot: 0, epoch: 1, request: { instanceType: 't4g.nano', userData: '' } as never, token: 't' };
-    await bench.stores.fleet.claim(id, claim, bench.fence, NOW);
-    await bench.stores.fleet.patch(id, 0, 1, { instanceId: 'i-1', launchedAtMs: NOW }, bench.fence);
+    await bound(bench, id).fleet.claim(claim);
+    await bound(bench, id).fleet.patch(at(0), { instanceId: 'i-1', launchedAtMs: NOW });
     await bench.db
       .knex('crawlfleet_instances')
       .update({ phase: 'terminated', terminated_at: NOW + 3_600_000, cloud_state: 'terminated' });

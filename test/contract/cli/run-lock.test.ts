@@ -87,8 +87,8 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     expect(lock.fence).toBeGreaterThan(fence);
     first.kill('SIGCONT');
     await says(first, 'lost');
-    const { runs } = createStores(db);
-    await expect(runs.setBalancer('any', null, fence)).rejects.toMatchObject({ code: 'lock-held' });
+    const { run } = createStores(db).bind({ runId: 'any', fence, clock: systemClock });
+    await expect(run.setBalancer(null)).rejects.toMatchObject({ code: 'lock-held' });
     expect(lock.lost.aborted).toBe(false);
     await lock.release();
   });

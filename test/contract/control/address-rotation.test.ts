@@ -41,10 +41,8 @@ describe('a run whose addresses are rotated', () => {
       expect(whole.machines().filter((place) => place.startsWith(`${slot}.`)).length).toBeGreaterThan(1);
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
     expect(whole.server!.alarms).toEqual([]);
-    const report = await buildReport(
-      { ...whole.stores, clock: whole.clock, processState: newProcessState() },
-      whole.run.id,
-    );
+    const rows = whole.stores.of(whole.run.id);
+    const report = await buildReport({ ...rows, clock: whole.clock, processState: newProcessState() });
     const rotated = epochs().filter((epoch) => epoch > 1).length;
     expect(report.notes).toContain(`addresses rotated, as aws.recycle_every asks: ${rotated}`);
     expect(report.notes.join()).not.toContain('was given up');
@@ -57,7 +55,9 @@ describe('a run whose addresses are rotated', () => {
     whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.until('a rotation', async () =>
-      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.rotateAtMs !== null && i.phase === 'crawling'),
+      (await whole.stores.of(whole.run.id).fleet.instances()).some(
+        (i) => i.rotateAtMs !== null && i.phase === 'crawling',
+      ),
     );
     whole.server!.kill();
     await whole.start();

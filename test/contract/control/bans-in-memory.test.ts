@@ -35,7 +35,7 @@ async function expectStopped(reason: string, phase: string, exitCode: number): P
   expect(whole.record()).toMatchObject({ phase, exitCode, balancer: null });
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
-  const outcomes = await whole.stores.work.outcomes(whole.run.id);
+  const outcomes = await whole.stores.of(whole.run.id).work.outcomes();
   expect(outcomes.open).toBe(0);
   expect(outcomes.reasons[reason as 'banned']).toBeGreaterThan(0);
   const right = [...whole.fetches.keys()].filter((id) => outcomeOf(id) === 'stored').sort();
@@ -60,7 +60,7 @@ const refuse = (...slots: number[]) => {
   whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
 const report = () =>
-  buildReport({ ...whole.stores, clock: whole.clock, processState: newProcessState() }, whole.run.id);
+  buildReport({ ...whole.stores.of(whole.run.id), clock: whole.clock, processState: newProcessState() });
 
 describe('one banned address of three', () => {
   it('stops at once; other instances crawl its products, each once, and everything is stored', async () => {
@@ -157,7 +157,7 @@ describe('on_ban: replace', () => {
     await expectAllStored();
     expect(most).toBe(3);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [first] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [first] = (await whole.stores.of(whole.run.id).fleet.instances()).filter((i) => i.slot === 1);
     expect(first).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'banned' });
     expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
   });
@@ -236,7 +236,7 @@ describe('the circuit', () => {
     refuse(0, 1, 2);
     await whole.untilEnd();
     await expectStopped('cancelled', 'cancelled', 11);
-    const instances = await whole.stores.fleet.instances(whole.run.id);
+    const instances = await whole.stores.of(whole.run.id).fleet.instances();
     expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
   });
 });
@@ -289,7 +289,7 @@ describe('robots.txt in a run', () => {
     expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 17, request: 'site-down' });
     expect(whole.clock.now()).toBeLessThan(whole.record().startedAtMs + 180_000);
     expect(whole.server!.alarms.at(-1)).toContain('HTTP 503');
-    expect((await whole.stores.work.outcomes(whole.run.id)).reasons).toEqual({ robots: 60 });
+    expect((await whole.stores.of(whole.run.id).work.outcomes()).reasons).toEqual({ robots: 60 });
     expect(whole.fetches.size).toBe(0);
   });
 

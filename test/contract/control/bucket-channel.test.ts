@@ -14,7 +14,7 @@ async function expectComplete(): Promise<void> {
   expect(verdict.differences).toEqual([]);
   expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
-  const instances = await whole.stores.fleet.instances(whole.run.id);
+  const instances = await whole.stores.of(whole.run.id).fleet.instances();
   expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
   expect(instances.every((i) => i.manifestSha256 !== null)).toBe(true);
 }
@@ -41,7 +41,7 @@ describe('F39: manifests are polled', () => {
     whole = await WholeRun.open(shape);
     await whole.start();
     await whole.until('all products granted', async () => {
-      const counts = await whole.stores.work.counts(whole.run.id);
+      const counts = await whole.stores.of(whole.run.id).work.counts();
       return counts.granted === counts.chunks;
     });
     const cutMs = whole.clock.now();

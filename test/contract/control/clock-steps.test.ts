@@ -43,7 +43,7 @@ describe('a wall clock that is set', () => {
     whole.serverClock.skewMs = -1_200_000;
     const sinceMs = whole.clock.now();
     await whole.until('the loss', async () => {
-      const record = await whole.stores.fleet.get(whole.run.id, 1, 1);
+      const record = await whole.stores.of(whole.run.id).fleet.get({ slot: 1, epoch: 1 });
       return record?.reason === 'heartbeat-lost';
     });
     expect(whole.clock.now() - sinceMs).toBeLessThan(120_000);

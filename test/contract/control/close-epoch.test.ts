@@ -28,7 +28,7 @@ beforeEach(async () => {
   stage = await openCallbackStage(base);
   objects = new MemoryObjectStore();
   stage.core.objects = objects;
-  run = (await stage.core.runs.get(stage.run.id))!;
+  run = (await stage.core.run.get())!;
 });
 afterEach(() => stage.close());
 
@@ -59,19 +59,19 @@ function bound(of: object, key: string | symbol): unknown {
   return typeof value === 'function' ? (value.bind(of) as unknown) : value;
 }
 
-const outcomes = () => stage.core.work.outcomes(run.id);
+const outcomes = () => stage.core.work.outcomes();
 
 describe('confirmManifest', () => {
   it('loads the parts, returns what was not crawled and makes the instance done', async () => {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
     await report(caller, [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3])]);
-    await confirmManifest(stage.core, run, 0, 1);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'done', manifestKey: manifestKey(run.id, 0, 1) });
     expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
-    const waiting = await stage.core.work.waiting(run.id, 20, new Set());
+    const waiting = await stage.core.work.waiting(20, new Set());
     expect(waiting.find((c) => c.id === '2-2')?.products).toEqual([{ n: 4, id: 'p4' }]);
-    await confirmManifest(stage.core, run, 0, 1);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
   });
 
@@ -96,10 +96,10 @@ describe('confirmManifest', () => {
   ])('refuses, with an alarm, a manifest that %s', async (_what, reportBadly) => {
     const caller = await stage.ready(0);
     await reportBadly(caller);
-    await confirmManifest(stage.core, run, 0, 1);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'ready', manifestKey: null, manifestSha256: null });
     expect(stage.core.alarms).toHaveLength(1);
-    expect(await stage.core.results.parts(run.id)).toEqual([]);
+    expect(await stage.core.results.parts()).toEqual([]);
   });
 
   it.each<[string, (key: string) => void]>([
@@ -119,11 +119,11 @@ describe('confirmManifest', () => {
     const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
     spoil(bad.key);
     await report(caller, [bad, good]);
-    await confirmManifest(stage.core, run, 0, 1);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'done', reason: 'results-unreadable' });
     expect(stage.core.alarms.join()).toContain(bad.key);
     expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
-    const waiting = await stage.core.work.waiting(run.id, 20, new Set());
+    const waiting = await stage.core.work.waiting(20, new Set());
     expect(waiting.find((c) => c.id === '1-2')?.products).toEqual([
       { n: 1, id: 'p1' },
       { n: 2, id: 'p2' },
@@ -140,9 +140,9 @@ describe('confirmManifest', () => {
     const broken = new Proxy(fleet, {
       get: (of, key) => (key === 'move' ? () => Promise.reject(new Error('gone')) : bound(of, key)),
     });
-    await expect(confirmManifest({ ...stage.core, fleet: broken }, run, 0, 1)).rejects.toThrow('gone');
-    expect(await stage.core.work.counts(run.id)).toMatchObject({ granted: 1 });
-    await confirmManifest(stage.core, run, 0, 1);
+    await expect(confirmManifest({ ...stage.core, fleet: broken }, run, { slot: 0, epoch: 1 })).rejects.toThrow('gone');
+    expect(await stage.core.work.counts()).toMatchObject({ granted: 1 });
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'done', reason: 'results-unreadable' });
   });
 
@@ -152,10 +152,10 @@ describe('confirmManifest', () => {
     objects.onCall = () => {
       throw new Error('SlowDown');
     };
-    await expect(confirmManifest(stage.core, run, 0, 1)).rejects.toThrow('SlowDown');
+    await expect(confirmManifest(stage.core, run, { slot: 0, epoch: 1 })).rejects.toThrow('SlowDown');
     expect((await stage.record(caller)).manifestKey).not.toBeNull();
     objects.onCall = () => undefined;
-    await confirmManifest(stage.core, run, 0, 1);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'done' });
     expect(await outcomes()).toMatchObject({ stored: 1 });
   });
@@ -166,17 +166,16 @@ describe('closeEpoch', () => {
   async function lost(): Promise<Caller> {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
-    const { fleet, fence } = stage.core;
-    await fleet.move(run.id, 0, 1, 'ready', 'lost', fence, stage.clock.now(), 'heartbeat-lost');
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
     return caller;
   }
 
   it('keeps what is in the bucket, offers the rest again and signs the manifest with the key of the run', async () => {
     const caller = await lost();
     const part = await putPart(0, 1, 0, [1, 2, 3]);
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
-    expect((await stage.core.work.waiting(run.id, 20, new Set())).map((c) => c.id)).toContain('2-2');
+    expect((await stage.core.work.waiting(20, new Set())).map((c) => c.id)).toContain('2-2');
     const bytes = objects.objects.get(manifestKey(run.id, 0, 1))!;
     const manifest = decodeManifest(bytes, importPublicKey(run.publicKey));
     expect(manifest).toMatchObject({ closedBy: 'main-server', parts: [part] });
@@ -188,7 +187,7 @@ describe('closeEpoch', () => {
     const broken = partKey(run.id, 0, 1, 0, 'd'.repeat(64));
     await objects.putIfAbsent(broken, Buffer.from('rubbish'));
     await putPart(0, 1, 1, [3]);
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(stage.core.alarms.join()).toContain(broken);
     expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
   });
@@ -199,11 +198,11 @@ describe('closeEpoch', () => {
     objects.onCall = (operation) => {
       if (operation === 'get') throw new Error('SlowDown');
     };
-    await expect(closeEpoch(stage.core, run, 0, 1)).rejects.toThrow('SlowDown');
+    await expect(closeEpoch(stage.core, run, { slot: 0, epoch: 1 })).rejects.toThrow('SlowDown');
     expect((await stage.record(caller)).manifestKey).toBeNull();
-    expect(await stage.core.work.counts(run.id)).toMatchObject({ granted: 2 });
+    expect(await stage.core.work.counts()).toMatchObject({ granted: 2 });
     objects.onCall = () => undefined;
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(await outcomes()).toMatchObject({ stored: 3 });
   });
 
@@ -211,7 +210,7 @@ describe('closeEpoch', () => {
     const caller = await lost();
     const part = await putPart(0, 1, 0, [1, 2, 3, 4]);
     await report(caller, [part]);
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     const bytes = objects.objects.get(manifestKey(run.id, 0, 1))!;
     expect(decodeManifest(bytes, caller.keys.publicKey)).toMatchObject({ closedBy: 'instance' });
     expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256Hex(bytes) });
@@ -232,8 +231,8 @@ describe('closeEpoch', () => {
   const verified = async () =>
     checkManifests({
       run,
-      instances: await stage.core.fleet.instances(run.id),
-      parts: await stage.core.results.parts(run.id),
+      instances: await stage.core.fleet.instances(),
+      parts: await stage.core.results.parts(),
       objects,
     });
 
@@ -241,13 +240,13 @@ describe('closeEpoch', () => {
     const caller = await lost();
     const first = await putPart(0, 1, 0, [1, 2]);
     beforeManifest(async () => report(caller, [first, await putPart(0, 1, 1, [3, 4])]));
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     const bytes = objects.objects.get(manifestKey(run.id, 0, 1))!;
     expect(decodeManifest(bytes, caller.keys.publicKey)).toMatchObject({ closedBy: 'instance' });
     expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
     expect(await verified()).toEqual({ count: 1, differences: [] });
     // Both chunks are settled: no instance crawls them again.
-    const waiting = await stage.core.work.waiting(run.id, 20, new Set());
+    const waiting = await stage.core.work.waiting(20, new Set());
     expect(waiting.flatMap((c) => c.products.map((p) => p.n)).filter((n) => n <= 4)).toEqual([]);
   });
 
@@ -255,7 +254,7 @@ describe('closeEpoch', () => {
     await lost();
     await putPart(0, 1, 0, [1, 2]);
     beforeManifest(() => putPart(0, 1, 1, [3]));
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
     expect(await verified()).toEqual({ count: 1, differences: [] });
   });
@@ -265,7 +264,7 @@ describe('closeEpoch', () => {
     const parts = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3, 4])];
     objects.objects.delete(parts[0]!.key);
     beforeManifest(() => report(caller, parts));
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(stage.core.alarms.join()).toContain(parts[0]!.key);
     expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
     expect(await verified()).toEqual({ count: 1, differences: [] });
@@ -277,8 +276,8 @@ describe('closeEpoch', () => {
   ])('takes nothing from a manifest that %s', async (_what, reportBadly) => {
     const caller = await lost();
     beforeManifest(() => reportBadly(caller));
-    await closeEpoch(stage.core, run, 0, 1);
-    expect(await stage.core.results.parts(run.id)).toEqual([]);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.core.results.parts()).toEqual([]);
   });
 
   it('closes once when the main server dies between the manifest and the release', async () => {
@@ -288,12 +287,12 @@ describe('closeEpoch', () => {
     stage.core.work = Object.assign(Object.create(work) as typeof work, {
       returnChunks: () => Promise.reject(new Error('killed')),
     });
-    await expect(closeEpoch(stage.core, run, 0, 1)).rejects.toThrow('killed');
+    await expect(closeEpoch(stage.core, run, { slot: 0, epoch: 1 })).rejects.toThrow('killed');
     stage.core.work = work;
     const sha256 = sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!);
     // The instance continues until the successor starts: it does not know that its epoch is closed.
     await putPart(0, 1, 1, [4]);
-    await closeEpoch(stage.core, run, 0, 1);
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
     expect(sha256Hex(objects.objects.get(manifestKey(run.id, 0, 1))!)).toBe(sha256);
     expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256 });
     expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });

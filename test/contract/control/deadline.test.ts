@@ -32,7 +32,7 @@ describe('a run that has more to do than time', () => {
     expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
     expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThanOrEqual(0);
     expect((await eventsOf('forecast')).toReversed()).toEqual(['late 50%', 'late 75%', 'late 90%']);
-    const left = await whole.stores.work.failedProducts(whole.run.id, 0, 1_000, ['deadline']);
+    const left = await whole.stores.of(whole.run.id).work.failedProducts(0, 1_000, ['deadline']);
     expect(left.length).toBeGreaterThan(100);
     expect((await whole.verdict()).products.open).toBe(0);
   });
@@ -62,7 +62,7 @@ describe('a run that has more to do than time', () => {
     compute.kill(whole.fleet.of(1).id);
     compute.launchFaults.push(...Array.from({ length: 20 }, () => 'reply-lost' as const));
     const isCalled = async (): Promise<boolean> =>
-      ((await whole.stores.fleet.get(whole.run.id, 1, 2))?.attempts ?? 0) > 0;
+      ((await whole.stores.of(whole.run.id).fleet.get({ slot: 1, epoch: 2 }))?.attempts ?? 0) > 0;
     await whole.until('a call without an answer', isCalled);
     compute.throttle.allUntilMs = whole.run.deadlineAtMs + 120_000;
     await whole.untilEnd();

@@ -3,7 +3,7 @@ import { buildReport, publishRun } from '../../../orchestrator/control/results/f
 import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { REQUEST, onBothEngines } from '../db/harness.ts';
+import { REQUEST, at, bound, onBothEngines } from '../db/harness.ts';
 import { ResultsStage, aNewRun, titled, unreadable } from './results-stage.ts';
 
 onBothEngines('A suspicious crawl', (bench, engine) => {
@@ -28,7 +28,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
   }
 
   async function finish(stage: ResultsStage, run: NewRun): Promise<void> {
-    await publishRun(stage.core(run.id), (await bench().stores.runs.get(run.id))!);
+    await publishRun(stage.core(run.id));
   }
 
   const record = async (run: NewRun) => (await bench().stores.runs.get(run.id))!;
@@ -39,10 +39,10 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await record(bad)).toMatchObject({ phase: 'held', exitCode: 13 });
     expect((await record(bad)).reason).toContain('field title filled 0 % (before: 100 %)');
     expect(await stage.rows(bad)).toEqual([1, 2, 3, 4].map((n) => [`p${n}`, 'good', good.id]));
-    const report = await buildReport(stage.core(bad.id), bad.id);
+    const report = await buildReport(stage.core(bad.id));
     expect(report).toMatchObject({ state: 'held', exitCode: 13, onTime: false });
     expect(report.notes[0]).toContain(`orchestrator publish ${bad.id}`);
-    // Publishing again from an outdated snapshot changes nothing.
+    // Publishing again changes nothing.
     await finish(stage, bad);
     expect(await record(bad)).toMatchObject({ phase: 'held' });
   });
@@ -71,9 +71,8 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     const next = aNewRun(good.settings.results.table, 4);
     await stage.create(next);
     await stage.load(next, blank);
-    const seen = await record(next);
     await bench().stores.runs.setRequest(next.id, 'cancel');
-    await publishRun(stage.core(next.id), seen);
+    await publishRun(stage.core(next.id));
     expect(await record(next)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
     expect((await stage.rows(next)).map((r) => r[1])).toEqual(Array(4).fill('good'));
   });
@@ -98,7 +97,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
         return typeof value === 'function' ? (value.bind(target) as unknown) : value;
       },
     });
-    await publishRun({ ...core, results: wishful }, await record(next));
+    await publishRun({ ...core, results: wishful });
     expect(await record(next)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
     expect((await stage.rows(next)).map((r) => r[1])).toEqual(Array(4).fill('good'));
   });
@@ -127,7 +126,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     const event = { atMs: 1, slot: null, epoch: null, from: null, to: null };
     await runs.addEvent(bad.id, { ...event, kind: 'alarm', detail: 'part 0 cannot be read' });
     for (let i = 0; i < 201; i++) await runs.addEvent(bad.id, { ...event, kind: 'instance', detail: `${i}` });
-    const notes = async () => (await buildReport(stage.core(bad.id), bad.id)).notes;
+    const notes = async () => (await buildReport(stage.core(bad.id))).notes;
     expect(await notes()).toContain('part 0 cannot be read');
     for (let i = 0; i < 200; i++) await runs.addEvent(bad.id, { ...event, kind: 'alarm', detail: `alarm ${i}` });
     const many = (await notes()).filter((n) => /alarm/.test(n));
@@ -138,20 +137,19 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
 
   it('gives the true reason why shards differ: chunks were transferred, slots were lost, or neither', async () => {
     const { stage, bad } = await afterGoodRun(blank);
-    const { runs, fleet } = bench().stores;
-    const { fence } = bench();
+    const { run, fleet } = bound(bench(), bad.id, { nowMs: 1 });
     for (const slot of [0, 1]) {
-      await fleet.claim(bad.id, { slot, epoch: 1, request: REQUEST, token: 't' }, fence, 1);
+      await fleet.claim({ slot, epoch: 1, request: REQUEST, token: 't' });
       const progress = { ...NO_PROGRESS, assigned: slot === 0 ? 9 : 1 };
-      await fleet.heartbeat(bad.id, slot, 1, { counter: 1, progress, problem: null }, fence, 1);
+      await fleet.heartbeat(at(slot), { counter: 1, progress, problem: null });
     }
     const why = async () =>
-      (await buildReport(stage.core(bad.id), bad.id)).notes.find((n) => n.startsWith('shards differ by 8 products'));
+      (await buildReport(stage.core(bad.id))).notes.find((n) => n.startsWith('shards differ by 8 products'));
     expect(await why()).toMatch(/: slots were late, slower or drained$/);
     const event = { atMs: 1, slot: 0, epoch: 1, from: null, to: null };
-    await runs.addEvent(bad.id, { ...event, kind: 'chunk', detail: 'slot 0 has given back 8 products' });
+    await run.addEvent({ ...event, kind: 'chunk', detail: 'slot 0 has given back 8 products' });
     expect(await why()).toMatch(/: chunks were transferred to instances that could crawl them sooner$/);
-    await fleet.move(bad.id, 1, 1, 'claimed', 'lost', fence, 2, 'no-hello');
+    await fleet.move(at(1), 'claimed', 'lost', { reason: 'no-hello' });
     expect(await why()).toMatch(/sooner, and slots were lost or banned$/);
   });
 
@@ -178,7 +176,7 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
       const held = aNewRun(good.settings.results.table, 4);
       held.settings.run = { ...held.settings.run, maxFailed: 0.5 };
       await stage.create(held);
-      if (request !== null) await bench().stores.runs.setRequest(held.id, request, bench().fence);
+      if (request !== null) await bound(bench(), held.id).run.setRequest(request);
       await stage.load(held, blank.slice(0, 3), rest);
       await finish(stage, held);
       expect(await record(held)).toMatchObject({ phase: 'held', reason: expect.stringContaining(reason) as string });

@@ -158,7 +158,7 @@ describe('machines that die at launch', () => {
     expect(launches()).toBe(3 + 1 + 1);
     expect(elapsedMs()).toBeGreaterThan(3 * LIMITS.dryPoolMs);
     expect(report).toBeNull();
-    const instances = await whole.stores.fleet.instances(whole.run.id);
+    const instances = await whole.stores.of(whole.run.id).fleet.instances();
     expect(instances.filter((i) => i.instanceId !== null).map((i) => i.stateReason)).toEqual([KMS, KMS, KMS, KMS, KMS]);
     const story = timelineOf(whole.run, await whole.stores.runs.events(whole.run.id, 1_000));
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
@@ -173,7 +173,7 @@ describe('machines that die at launch', () => {
     await whole.start();
     await whole.until('three deaths', () => launches() === 3);
     await whole.until('the deaths to be seen', async () =>
-      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.stateReason !== null),
+      (await whole.stores.of(whole.run.id).fleet.instances()).some((i) => i.stateReason !== null),
     );
     whole.cloud.compute.deathAtLaunch = null;
     await whole.untilEnd();

@@ -37,7 +37,7 @@ async function expectSound(): Promise<void> {
   expect(new Set(whole.machines()).size).toBe(whole.machines().length);
 }
 
-const records = (): Promise<InstanceRecord[]> => whole.stores.fleet.instances(whole.run.id);
+const records = (): Promise<InstanceRecord[]> => whole.stores.of(whole.run.id).fleet.instances();
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
 const alarms = (): string => whole.server!.alarms.join('\n');
 const somePages = (): Promise<void> =>
@@ -329,7 +329,7 @@ describe('an instance that does not come into service', () => {
         const behind = callback.slot < 2 && callback.epoch === 1;
         if (behind) return hello({ ...callback, source: '::ffff:203.0.113.50' });
         // The remaining instances have the addresses that EC2 shows: no proxy is between.
-        const record = await whole.stores.fleet.get(whole.run.id, callback.slot, callback.epoch);
+        const record = await whole.stores.of(whole.run.id).fleet.get(callback);
         return hello({ ...callback, source: `::ffff:${record?.address}` });
       };
       connect(callbacks, died);
@@ -349,8 +349,7 @@ describe('an instance that does not come into service', () => {
       callbacks.hello = async (callback) => {
         const { slot, epoch } = callback;
         // EC2 has not shown this one's address yet: the source is the only evidence, also for a repeated hello.
-        if (slot === 0)
-          await whole.stores.fleet.patch(whole.run.id, slot, epoch, { address: null }, whole.server!.fence);
+        if (slot === 0) await whole.server!.core.fleet.patch({ slot, epoch }, { address: null });
         const answer = await hello({ ...callback, source: '104.16.1.1' });
         await hello({ ...callback, source: '104.16.1.1' });
         return answer;
@@ -448,7 +447,7 @@ describe('F45: run.max_cost', () => {
     await whole.untilEnd();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 14 });
     await expectSound();
-    const { reasons } = await whole.stores.work.outcomes(whole.run.id);
+    const { reasons } = await whole.stores.of(whole.run.id).work.outcomes();
     expect(reasons.budget).toBeGreaterThan(100);
     expect(whole.machines()).toEqual(['0.1']);
   });

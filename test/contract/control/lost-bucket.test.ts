@@ -8,7 +8,7 @@ let whole: WholeRun;
 it('F36: a run resumed after its bucket is gone ends with what the database has, and reports what is missing', async () => {
   whole = await WholeRun.open({ products: 60, instances: 2, chunkSize: 3, deadlineMs: 60_000 });
   await whole.start();
-  await whole.until('some rows', async () => (await whole.stores.work.outcomes(whole.run.id)).stored > 5);
+  await whole.until('some rows', async () => (await whole.stores.of(whole.run.id).work.outcomes()).stored > 5);
   whole.server!.kill();
   whole.cloud.objects.onCall = () => {
     throw new Error('NoSuchBucket');
@@ -21,7 +21,7 @@ it('F36: a run resumed after its bucket is gone ends with what the database has,
   const ended = whole.record();
   expect(ended).toMatchObject({ phase: 'completed', finishedAtMs: expect.any(Number) as number });
   expect(whole.clock.now() - takenUpMs).toBeLessThan(120_000);
-  const { stored, gone, failed, open } = await whole.stores.work.outcomes(whole.run.id);
+  const { stored, gone, failed, open } = await whole.stores.of(whole.run.id).work.outcomes();
   expect({ open, all: stored + gone + failed, some: stored > 5 && failed > 0 }).toEqual({
     open: 0,
     all: 60,

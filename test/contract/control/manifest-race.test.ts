@@ -11,7 +11,7 @@ import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-d
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { pino } from 'pino';
 import type { Bench } from '../db/harness.ts';
-import { NOW, createInstance, createRun } from '../db/harness.ts';
+import { NOW, at, bound, createInstance, createRun } from '../db/harness.ts';
 
 describe('F19 a silent instance whose manifest is found', () => {
   /** Polls the bucket; `before` runs right before the poll records what it has found. */
@@ -26,7 +26,8 @@ describe('F19 a silent instance whose manifest is found', () => {
     const objects = new MemoryObjectStore();
     await objects.putIfAbsent(manifestKey(id, 0, 1), Buffer.from('{}'));
     const clock = new VirtualClock(NOW);
-    const { fleet } = stores;
+    const own = bound(bench, id);
+    const { fleet } = own;
     const asked = Promise.withResolvers<void>();
     const noteManifest: FleetStore['noteManifest'] = async (...args) => {
       await before(bench, id);
@@ -39,14 +40,14 @@ describe('F19 a silent instance whose manifest is found', () => {
       noteManifest,
     });
     const log = pino({ level: 'silent' });
-    const core = { runId: id, fence, ...stores, fleet: slow, objects, clock, log } as unknown as Core;
+    const core = { ...own, runId: id, fleet: slow, objects, clock, log } as unknown as Core;
     const limits = limitsFor(4 * 3_600_000);
     const manifests = new ManifestPoll(core);
     await clock.advance(limits.lostMs);
-    const record = { ...(await fleet.get(id, 0, 1))!, publicKey: 'key' };
+    const record = { ...(await fleet.get(at(0)))!, publicKey: 'key' };
     manifests.look([record], limits);
     await asked.promise;
-    return fleet.get(id, 0, 1);
+    return fleet.get(at(0));
   }
 
   it('is closed by it while the instance is up', async () => {
@@ -55,8 +56,8 @@ describe('F19 a silent instance whose manifest is found', () => {
   });
 
   it('keeps no unchecked manifest when it is given up in between: its products must be offered again', async () => {
-    const record = await poll(({ stores, fence }, id) =>
-      stores.fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW, 'heartbeat-lost'),
+    const record = await poll((bench, id) =>
+      bound(bench, id).fleet.move(at(0), 'crawling', 'lost', { reason: 'heartbeat-lost' }),
     );
     expect(record).toMatchObject({ phase: 'lost', manifestKey: null, manifestSha256: null });
   });

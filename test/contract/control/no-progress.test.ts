@@ -12,7 +12,7 @@ const SLACK_MS = 45_000;
 
 let whole: WholeRun;
 
-const stored = async (): Promise<number> => (await whole.stores.work.outcomes(whole.run.id)).stored;
+const stored = async (): Promise<number> => (await whole.stores.of(whole.run.id).work.outcomes()).stored;
 const alarms = (): string => whole.server!.alarms.join('\n');
 const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 

@@ -53,7 +53,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       },
       () => loadEpochs(core, epochs),
       async () => closeRebuilt(core, (await stores.runs.get(runId))!, epochs),
-      async () => publishRun(core, (await stores.runs.get(runId))!),
+      () => publishRun(core),
     ];
     for (const step of steps.slice(0, dies)) await step();
   }
@@ -66,7 +66,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       ['p2', 'two', run.id],
       ['p4', 'four', run.id],
     ]);
-    const report = await buildReport(stage.core(run.id), run.id);
+    const report = await buildReport(stage.core(run.id));
     expect(report).toMatchObject({
       products: { planned: 6, stored: 3, gone: 0, failed: 3, reasons: { parse: 1, 'lost-instance': 2 } },
       politeness: { minGapMs: 10_050 },
@@ -119,7 +119,10 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     expect(stage.alarms.join()).toContain(`the object ${manifestKey(run.id, 0, 1)} is not a manifest`);
     expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
     expect(await bench().stores.runs.get(run.id)).toMatchObject({ phase: 'completed' });
-    expect((await bench().stores.fleet.instances(run.id)).map((i) => i.phase)).toEqual(['terminated', 'terminated']);
+    expect((await bench().stores.of(run.id).fleet.instances()).map((i) => i.phase)).toEqual([
+      'terminated',
+      'terminated',
+    ]);
   });
 
   it('F36: is described in a bucket that answers SlowDown for a while, and not in one that always does', async () => {
@@ -180,7 +183,7 @@ onBothEngines('A run that the database knows in part', (bench, engine) => {
       await noteUnknownEpochs(core, record, epochs);
       expect(await loadEpochs(core, epochs)).toMatchObject({ parts: expected, stored: expected });
     }
-    expect((await bench().stores.fleet.instances(run.id)).map((i) => [i.epoch, i.phase, i.reason])).toEqual([
+    expect((await bench().stores.of(run.id).fleet.instances()).map((i) => [i.epoch, i.phase, i.reason])).toEqual([
       [1, 'lost', 'rebuilt'],
       [2, 'lost', 'rebuilt'],
     ]);

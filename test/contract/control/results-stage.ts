@@ -21,6 +21,7 @@ import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import { START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
 import type { Bench } from '../db/harness.ts';
+import { at } from '../db/harness.ts';
 
 const HOUR_MS = 3_600_000;
 let made = 0;
@@ -63,8 +64,7 @@ export class ResultsStage {
   core(runId: string): RecoverCore {
     return {
       runId,
-      ...this.bench.stores,
-      fence: this.bench.fence,
+      ...this.bench.stores.bind({ runId, fence: this.bench.fence, clock: this.clock }),
       clock: this.clock,
       log: pino({ level: 'silent' }),
       processState: newProcessState(),
@@ -100,14 +100,14 @@ export class ResultsStage {
 
   /** Loads the results as one part, and moves the run to `loading`; `rest`: why the other products were left. */
   async load(run: NewRun, results: readonly ItemResult[], rest?: FailureReason): Promise<void> {
-    const { stores, fence } = this.bench;
+    const rows = this.core(run.id);
     const part = await this.putPart(run, 0, 0, results);
-    await stores.results.register(run.id, 0, 1, [part], fence);
-    await stores.results.load(run.id, { slot: 0, epoch: 1, seq: 0 }, results, fence, this.clock.now());
+    await rows.results.register(at(0), [part]);
+    await rows.results.load({ ...at(0), seq: 0 }, results);
     const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
     for (let i = 0; i + 1 < phases.length; i++) {
       const detail = rest !== undefined && phases[i + 1] === 'releasing' ? { reason: rest } : {};
-      await stores.runs.move(run.id, phases[i]!, phases[i + 1]!, fence, this.clock.now(), detail);
+      await rows.run.move(phases[i]!, phases[i + 1]!, detail);
     }
   }
 
@@ -120,13 +120,13 @@ export class ResultsStage {
   }
 
   async verdict(runId: string): Promise<Verdict> {
-    const { runs, fleet, results } = this.bench.stores;
+    const { run, fleet, results } = this.bench.stores.of(runId);
     const [facts, instances, parts] = await Promise.all([
       readVerifyFacts(this.bench.db, runId),
-      fleet.instances(runId),
-      results.parts(runId),
+      fleet.instances(),
+      results.parts(),
     ]);
-    return verifyRun({ run: (await runs.get(runId))!, facts, instances, parts, objects: this.objects });
+    return verifyRun({ run: (await run.get())!, facts, instances, parts, objects: this.objects });
   }
 }
 

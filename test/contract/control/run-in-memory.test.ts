@@ -137,10 +137,10 @@ describe('an instance lost in mid-crawl', () => {
     await whole.untilEnd();
     await expectComplete(whole);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [lost] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [lost] = (await whole.stores.of(whole.run.id).fleet.instances()).filter((i) => i.slot === 1);
     expect(lost).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'heartbeat-lost' });
     // It had one part in the bucket: the products in it are not fetched again.
-    const parts = (await whole.stores.results.parts(whole.run.id)).filter((p) => p.slot === 1 && p.epoch === 1);
+    const parts = (await whole.stores.of(whole.run.id).results.parts()).filter((p) => p.slot === 1 && p.epoch === 1);
     expect(parts.reduce((sum, p) => sum + p.products, 0)).toBeGreaterThan(0);
     const twice = [...whole.fetches.values()].filter((n) => n > 1).length;
     expect(twice).toBeGreaterThan(0);
@@ -163,7 +163,7 @@ describe('an instance lost in mid-crawl', () => {
     await whole.untilEnd();
     await expectComplete(whole);
     expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [lost] = (await whole.stores.fleet.instances(whole.run.id)).filter((i) => i.slot === 1);
+    const [lost] = (await whole.stores.of(whole.run.id).fleet.instances()).filter((i) => i.slot === 1);
     expect(lost).toMatchObject({ epoch: 1, reason: 'heartbeat-lost' });
   });
 
@@ -207,7 +207,7 @@ describe('an instance lost in mid-crawl', () => {
     };
     await whole.start();
     await whole.until('its loss', async () =>
-      (await whole.stores.fleet.instances(whole.run.id)).some((i) => i.reason === 'ec2-terminated'),
+      (await whole.stores.of(whole.run.id).fleet.instances()).some((i) => i.reason === 'ec2-terminated'),
     );
     away = false;
     whole.fleet.onAnswer = () => undefined;

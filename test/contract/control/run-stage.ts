@@ -12,7 +12,7 @@ import type { Core, OfferSender } from '../../../orchestrator/control/model/core
 import { createQueue } from '../../../orchestrator/control/results/concurrency-limit.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
-import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
+import type { NewRun, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
@@ -21,8 +21,6 @@ import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { ALLOW_ALL, START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
 import { ED25519 } from '../../../shared/wire/signature.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
-
-export type Stores = ReturnType<typeof createStores>;
 
 export interface Base {
   db: Database;
@@ -132,11 +130,10 @@ export function createCore(
   const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
   return {
     runId,
-    fence: base.fence,
     clock,
     random: seededRandom(1),
     log: pino({ level: 'silent' }),
-    ...base.stores,
+    ...base.stores.bind({ runId, fence: base.fence, clock }),
     ...cloud,
     objects: watchStore(cloud.objects, 'b', bucketWatcher({ processState, clock, alarm })),
     robots: { policy: ALLOW_ALL },

@@ -127,7 +127,10 @@ export class WholeRun extends SimulatedWorld {
 
   async verdict(): Promise<Verdict> {
     const { stores, run, db, cloud } = this;
-    const [instances, parts] = await Promise.all([stores.fleet.instances(run.id), stores.results.parts(run.id)]);
+    const [instances, parts] = await Promise.all([
+      stores.of(run.id).fleet.instances(),
+      stores.of(run.id).results.parts(),
+    ]);
     return verifyRun({
       run: this.record(),
       facts: readMemoryFacts(db, run.id),

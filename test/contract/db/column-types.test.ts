@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../orchestrator/db/result-table.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
-import { NOW, createRun, field, load, mappingOf, onBothEngines, settings, stored, toLoading } from './harness.ts';
+import { createRun, field, load, mappingOf, onBothEngines, settings, stored, toLoading, bound } from './harness.ts';
 
 const date = (format: string | null): Step => ({ type: 'date', format, locale: null });
 const MAPPING = mappingOf([
@@ -18,8 +18,8 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     const results = rows.map((row, i) => stored(i + 1, `p${i + 1}`, row));
     const counts = await load(bench(), id, { slot: 0, seq: 0 }, results);
     await toLoading(bench(), id);
-    await bench().stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench().fence, NOW);
-    const { sample } = await bench().stores.results.resultRows(id, 10);
+    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
+    const { sample } = await bound(bench(), id).results.resultRows(10);
     return { id, counts, sample: sample.map((r) => [r.product_id, r.in_stock, r.released, r.updated]) };
   }
 
@@ -93,7 +93,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     const results = [stored(1, 'p1', { Name: 'a' }), stored(2, 'p2', { NAME: 'b', constructor: 'c' })];
     expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toMatchObject({ stored: 2 });
     await toLoading(bench(), id);
-    await bench().stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench().fence, NOW);
+    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
     const rows = await bench().db.knex(table).orderBy('product_id').select('product_id', 'Name', 'constructor');
     expect(rows).toEqual([
       { product_id: 'p1', Name: 'a', constructor: null },

@@ -21,6 +21,7 @@ import {
   stored,
   storedRows,
   toLoading,
+  bound,
 } from './harness.ts';
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
@@ -64,13 +65,13 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     const { id } = await createRun(bench, 300);
     const results = [gone(1), ...Array.from({ length: 299 }, (_, i) => stored(i + 2))];
     const part = partRef(id, 0, 1, 0, 300);
-    await bench.stores.results.register(id, 0, 1, [part], bench.fence);
+    await bound(bench, id).results.register({ slot: 0, epoch: 1 }, [part]);
     const place = { slot: 0, epoch: 1, seq: 0 };
-    const counts = await cutting(() => hurt.stores.results.load(id, place, results, bench.fence, NOW));
+    const counts = await cutting(() => bound(hurt, id).results.load(place, results));
     expect(counts).toEqual({ stored: 299, gone: 1, failed: 0 });
     expect(await allRows(bench, `crawlfleet_staging_${id}`)).toHaveLength(299);
-    expect(await bench.stores.results.totals(id)).toEqual({ stored: 299, gone: 1, failed: 0, seen: 1, loaded: 1 });
-    expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: 299, gone: 1, open: 0 });
+    expect(await bound(bench, id).results.totals()).toEqual({ stored: 299, gone: 1, failed: 0, seen: 1, loaded: 1 });
+    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 299, gone: 1, open: 0 });
   });
 
   it('of a publish: it is published, its move is recorded once, and open numbers are decided as without it', async () => {
@@ -84,7 +85,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     await toLoading(bench, id);
     const before = (await events(id)).length;
     const end = { exitCode: 0, reason: 'complete' } as const;
-    const published = await cutting(() => hurt.stores.results.publish(id, 'completed', end, bench.fence, NOW));
+    const published = await cutting(() => bound(hurt, id).results.publish('completed', end));
     expect(published).toEqual({ rows: 20 });
     const rows = await allRows(bench, table);
     expect(rows).toHaveLength(20);
@@ -96,17 +97,18 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
 
   it('of a new run: it exists once, with all of its products', async () => {
     const { id } = await cutting(() => createRun(hurt, 50));
-    expect(await bench.stores.work.outcomes(id)).toMatchObject({ open: 50 });
+    expect(await bound(bench, id).work.outcomes()).toMatchObject({ open: 50 });
     expect(await events(id)).toHaveLength(1);
   });
 
   it('of a claim and of a move: they succeed, and are recorded once', async () => {
     const { id } = await createRun(bench, 5);
-    const { fleet } = hurt.stores;
     const claim = { slot: 0, epoch: 1, request: REQUEST, token: 'token' };
-    expect(await cutting(() => fleet.claim(id, claim, bench.fence, NOW))).toBe(true);
-    expect(await cutting(() => fleet.move(id, 0, 1, 'claimed', 'pending', bench.fence, NOW + 1))).toBe(true);
-    expect(await bench.stores.fleet.instances(id)).toMatchObject([{ phase: 'pending', token: 'token' }]);
+    expect(await cutting(() => bound(hurt, id).fleet.claim(claim))).toBe(true);
+    expect(
+      await cutting(() => bound(hurt, id, { nowMs: NOW + 1 }).fleet.move({ slot: 0, epoch: 1 }, 'claimed', 'pending')),
+    ).toBe(true);
+    expect(await bound(bench, id).fleet.instances()).toMatchObject([{ phase: 'pending', token: 'token' }]);
     // One each for the run, the claim and the move.
     expect(await events(id)).toHaveLength(3);
   });
@@ -114,10 +116,9 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   it('of a grant: the chunks are granted once, and the answer names them', async () => {
     const { id } = await createRun(bench, 20);
     await createInstance(bench, id, 0);
-    const { work } = hurt.stores;
-    const granted = await cutting(() => work.grant(id, 0, 1, ['1-1', '2-1'], 10, bench.fence, NOW));
+    const granted = await cutting(() => bound(hurt, id).work.grant({ slot: 0, epoch: 1 }, ['1-1', '2-1'], 10));
     expect(granted).toEqual(['1-1', '2-1']);
-    expect(await bench.stores.work.counts(id)).toMatchObject({ waiting: 2 });
+    expect(await bound(bench, id).work.counts()).toMatchObject({ waiting: 2 });
   });
 
   it('of taking the lock: it is taken, and the fence has been raised once', async () => {

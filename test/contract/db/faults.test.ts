@@ -6,7 +6,7 @@ import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { administer, createTestDatabase } from '../../support/mariadb/database.ts';
 import { waitFor } from '../../support/processes.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, load, onBothEngines, openBench, partRef, stored } from './harness.ts';
+import { NOW, createRun, load, onBothEngines, openBench, partRef, stored, at, bound } from './harness.ts';
 
 describe('A transaction on a faulty MySQL', () => {
   let database: TestDatabase;
@@ -120,14 +120,14 @@ describe('A transaction on a faulty MySQL', () => {
     killing = false;
     await killer;
     expect(counts.stored).toBe(3_000);
-    expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: 3_000, open: 0 });
+    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 3_000, open: 0 });
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(3_000);
   });
 
   it('F46: loads a part once after three deadlocks', async () => {
     const { id } = await createRun(bench, 50);
-    const { results, work } = bench.stores;
-    await results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench.fence);
+    const { results } = bound(bench, id);
+    await results.register(at(0), [partRef(id, 0, 1, 0, 50)]);
     const other = await createConnection({ uri: database.url });
     try {
       // In a deadlock InnoDB ends the transaction that has changed less.
@@ -137,11 +137,8 @@ describe('A transaction on a faulty MySQL', () => {
       await other.query(`select * from crawlfleet_items where run_id = ? and n = 50 for update`, [id]);
       const place = { slot: 0, epoch: 1, seq: 0 };
       const load = results.load(
-        id,
         place,
         Array.from({ length: 50 }, (_, i) => stored(i + 1)),
-        bench.fence,
-        NOW,
       );
       load.catch(() => undefined);
       const victims = new Set<string>();
@@ -161,14 +158,14 @@ describe('A transaction on a faulty MySQL', () => {
     } finally {
       other.destroy();
     }
-    expect(await work.outcomes(id)).toMatchObject({ stored: 50, open: 0 });
+    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 50, open: 0 });
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
   });
 
   it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
     const { id } = await createRun(bench, 2_000);
-    const { results } = bench.stores;
-    await results.register(id, 0, 1, [partRef(id, 0, 1, 0, 2_000)], bench.fence);
+    const { results } = bound(bench, id);
+    await results.register(at(0), [partRef(id, 0, 1, 0, 2_000)]);
     const other = await createConnection({ uri: database.url });
     try {
       await other.query('begin');
@@ -177,11 +174,8 @@ describe('A transaction on a faulty MySQL', () => {
       await other.query(row);
       const place = { slot: 0, epoch: 1, seq: 0 };
       const load = results.load(
-        id,
         place,
         Array.from({ length: 2_000 }, (_, i) => stored(i + 1)),
-        bench.fence,
-        NOW,
       );
       load.catch(() => undefined);
       const first = await waitingTransaction(new Set());

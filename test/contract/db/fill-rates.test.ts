@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import {
-  NOW,
   ROWS_MAPPING,
   createRun,
   failed,
@@ -12,42 +11,42 @@ import {
   stored,
   storedRows,
   toLoading,
+  bound,
 } from './harness.ts';
 
 const COMPLETE = { exitCode: 0, reason: null } as const;
 
 onEveryEngine('Fill rates', (bench, engine) => {
   it('are the shares of rows with a value; zero counts as a value, an empty text or list does not', async () => {
-    const { results } = bench().stores;
     const { id } = await createRun(bench(), 4);
-    expect(await results.fillOfFields(id)).toEqual({});
+    const { results } = bound(bench(), id);
+    expect(await results.fillOfFields()).toEqual({});
     await load(bench(), id, { slot: 0, seq: 0 }, [
       stored(1, 'p1', { title: '', price: 0, weight: null, tags: [] }),
       stored(2, 'p2', { title: null, price: null, weight: 0, tags: ['a'] }),
       stored(3, 'p3', { price: null }),
       stored(4, 'p4', { price: 7, weight: null }),
     ]);
-    expect(await results.fillOfFields(id)).toEqual({ title: 0.5, price: 0.5, weight: 0.5, tags: 0.75 });
+    expect(await results.fillOfFields()).toEqual({ title: 0.5, price: 0.5, weight: 0.5, tags: 0.75 });
   });
 
   it('count rows where a product has many', async () => {
-    const { results } = bench().stores;
     const { id } = await createRun(bench(), 2, { settings: settings(`fill_rows_${engine}`, {}, ROWS_MAPPING) });
     await load(bench(), id, { slot: 0, seq: 0 }, [
       storedRows(1, [keyed('a', { price: null }), keyed('b', { price: 1 }), keyed('c', { price: 2 })]),
       storedRows(2, [keyed('a', { price: null })]),
     ]);
-    expect((await results.fillOfFields(id)).price).toBe(0.5);
+    expect((await bound(bench(), id).results.fillOfFields()).price).toBe(0.5);
   });
 
   it('of earlier runs are those of the newest completed ones of the same table that began before', async () => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const own = settings(`fill_${engine}`);
     const ended = async (to: 'completed' | 'cancelled', title: number) => {
       const { id } = await createRun(bench(), 1, { settings: own });
-      await results.setFill(id, { stored: 1, fields: { title } }, bench().fence);
+      await bound(bench(), id).results.setFill({ stored: 1, fields: { title } });
       await toLoading(bench(), id);
-      await results.publish(id, to, COMPLETE, bench().fence, NOW);
+      await bound(bench(), id).results.publish(to, COMPLETE);
     };
     await ended('completed', 0.1);
     await ended('completed', 0.2);
@@ -57,10 +56,12 @@ onEveryEngine('Fill rates', (bench, engine) => {
     await createRun(bench(), 1, { settings: settings(`fill_other_${engine}`) });
     await ended('completed', 0.5);
     const titles = async (limit: number) =>
-      (await results.earlierFills(now.id, limit)).map((earlier) => earlier.fields.title);
+      (await bound(bench(), now.id).results.earlierFills(limit)).map((earlier) => earlier.fields.title);
     expect(await titles(5)).toEqual([0.4, 0.2, 0.1]);
     expect(await titles(2)).toEqual([0.4, 0.2]);
-    await expect(results.setFill(now.id, { stored: 1, fields: {} }, bench().fence - 1)).rejects.toMatchObject({
+    await expect(
+      bound(bench(), now.id, { fence: bench().fence - 1 }).results.setFill({ stored: 1, fields: {} }),
+    ).rejects.toMatchObject({
       code: 'lock-held',
     });
     expect(await runs.get(now.id)).toMatchObject({ phase: 'planned' });
@@ -69,28 +70,28 @@ onEveryEngine('Fill rates', (bench, engine) => {
 
 onEveryEngine('A canary page', (bench) => {
   it('is any product that is stored; there is none before the first', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 4);
+    const { work } = bound(bench(), id);
     await load(bench(), id, { slot: 0, seq: 0 }, [failed(1), gone(2)]);
-    expect(await work.anyStored(id)).toBeNull();
+    expect(await work.anyStored()).toBeNull();
     await load(bench(), id, { slot: 0, seq: 1 }, [stored(3)]);
-    expect(await work.anyStored(id)).toBe('p3');
+    expect(await work.anyStored()).toBe('p3');
   });
 });
 
 onEveryEngine('Failed products', (bench) => {
   it('are listed in order, in pages, by reason', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 6);
+    const { work } = bound(bench(), id);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), failed(2), gone(3), failed(4, 'HTTP 503')]);
-    await work.failRest(id, 'deadline', bench().fence, NOW);
-    expect(await work.failedProducts(id, 0, 10)).toEqual([
+    await work.failRest('deadline');
+    expect(await work.failedProducts(0, 10)).toEqual([
       { n: 2, id: 'p2', reason: 'http-status', detail: 'HTTP 500' },
       { n: 4, id: 'p4', reason: 'http-status', detail: 'HTTP 503' },
       { n: 5, id: 'p5', reason: 'deadline', detail: null },
       { n: 6, id: 'p6', reason: 'deadline', detail: null },
     ]);
-    expect((await work.failedProducts(id, 4, 1)).map((p) => p.n)).toEqual([5]);
-    expect((await work.failedProducts(id, 0, 10, ['deadline'])).map((p) => p.n)).toEqual([5, 6]);
+    expect((await work.failedProducts(4, 1)).map((p) => p.n)).toEqual([5]);
+    expect((await work.failedProducts(0, 10, ['deadline'])).map((p) => p.n)).toEqual([5, 6]);
   });
 });

@@ -5,7 +5,8 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
-import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
+import type { NewRun, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
@@ -25,7 +26,7 @@ export const AT = '2026-11-21T02:15:30.123Z';
 
 export interface Bench {
   db: Database;
-  stores: ReturnType<typeof createStores>;
+  stores: Stores;
   /** The fence for the tests' writes. */
   fence: number;
   url: string;
@@ -91,6 +92,17 @@ export async function openBench(database: TestDatabase): Promise<Bench> {
   const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   return { db, stores, fence: lock.fence, url: database.url, memory: null };
+}
+
+export const at = (slot: number, epoch = 1): EpochId => ({ slot, epoch });
+
+/** The stores of a run, under the fence of the tests at `NOW` unless told otherwise. */
+export function bound(
+  { stores, fence: own }: Pick<Bench, 'stores' | 'fence'>,
+  runId: string,
+  { fence = own, nowMs = NOW }: { fence?: number; nowMs?: number } = {},
+): RunStores {
+  return stores.bind({ runId, fence, clock: { now: () => nowMs } });
 }
 
 export function field(name: string, ...steps: Step[]): Field {
@@ -160,12 +172,12 @@ export const REQUEST: LaunchRequest = {
 
 /** An instance in `crawling`, so that it may be granted chunks. */
 export async function createInstance(bench: Bench, runId: string, slot: number, epoch = 1): Promise<void> {
-  const { fleet } = bench.stores;
-  await fleet.claim(runId, { slot, epoch, request: REQUEST, token: `token-${slot}-${epoch}` }, bench.fence, NOW);
-  await fleet.patch(runId, slot, epoch, { instanceId: `i-${slot}-${epoch}` }, bench.fence);
-  await fleet.move(runId, slot, epoch, 'claimed', 'pending', bench.fence, NOW);
-  await fleet.move(runId, slot, epoch, 'pending', 'ready', bench.fence, NOW);
-  await fleet.move(runId, slot, epoch, 'ready', 'crawling', bench.fence, NOW);
+  const { fleet } = bound(bench, runId);
+  await fleet.claim({ slot, epoch, request: REQUEST, token: `token-${slot}-${epoch}` });
+  await fleet.patch({ slot, epoch }, { instanceId: `i-${slot}-${epoch}` });
+  await fleet.move({ slot, epoch }, 'claimed', 'pending');
+  await fleet.move({ slot, epoch }, 'pending', 'ready');
+  await fleet.move({ slot, epoch }, 'ready', 'crawling');
 }
 
 export function stored(n: number, id = `p${n}`, row: Row = {}): ItemResult {
@@ -208,17 +220,16 @@ export async function load(
   place: { slot: number; epoch?: number; seq: number },
   results: readonly ItemResult[],
 ) {
-  const at = { slot: place.slot, epoch: place.epoch ?? 1, seq: place.seq };
-  const ref = partRef(runId, at.slot, at.epoch, at.seq, results.length);
-  await bench.stores.results.register(runId, at.slot, at.epoch, [ref], bench.fence);
-  return bench.stores.results.load(runId, at, results, bench.fence, NOW);
+  const part = { slot: place.slot, epoch: place.epoch ?? 1, seq: place.seq };
+  const { results: store } = bound(bench, runId);
+  await store.register(part, [partRef(runId, part.slot, part.epoch, part.seq, results.length)]);
+  return store.load(part, results);
 }
 
 /** Moves a run to `loading`, where it may be published. */
 export async function toLoading(bench: Bench, runId: string): Promise<void> {
   const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
-  for (let i = 0; i + 1 < phases.length; i++)
-    await bench.stores.runs.move(runId, phases[i]!, phases[i + 1]!, bench.fence, NOW);
+  for (let i = 0; i + 1 < phases.length; i++) await bound(bench, runId).run.move(phases[i]!, phases[i + 1]!);
 }
 
 /** The facts that `verify` gets about the run. */

@@ -6,7 +6,6 @@ import { createTestDatabase } from '../../support/mariadb/database.ts';
 import type { Bench } from './harness.ts';
 import {
   AT,
-  NOW,
   allRows,
   createRun,
   failed,
@@ -19,6 +18,7 @@ import {
   settings,
   stored,
   toLoading,
+  bound,
 } from './harness.ts';
 
 onEveryEngine('Loading a part', (bench, engine) => {
@@ -35,9 +35,9 @@ onEveryEngine('Loading a part', (bench, engine) => {
     ]);
     const at = rows[0]!.crawled_at;
     expect(at instanceof Date ? at.toISOString() : at).toBe(AT);
-    const [part] = await bench().stores.results.parts(id);
+    const [part] = await bound(bench(), id).results.parts();
     expect(part).toMatchObject({ slot: 1, epoch: 1, seq: 0, state: 'loaded', stored: 2, gone: 1, failed: 1 });
-    expect(await bench().stores.results.totals(id)).toEqual({ stored: 2, gone: 1, failed: 1, seen: 1, loaded: 1 });
+    expect(await bound(bench(), id).results.totals()).toEqual({ stored: 2, gone: 1, failed: 1, seen: 1, loaded: 1 });
     const items = await bench().db.knex('crawlfleet_items').where({ run_id: id }).orderBy('n');
     expect(items.map((i) => i.detail)).toEqual(['HTTP 500 日本語', null, 'HTTP 404', null]);
   });
@@ -75,18 +75,18 @@ onEveryEngine('Loading a part', (bench, engine) => {
     const changed = [stored(1, 'p1', { title: 'other' }), stored(2), stored(3)];
     expect(await load(bench(), id, { slot: 0, seq: 0 }, changed)).toEqual(first);
     expect((await staged(id)).map((r) => r.title)).toEqual(['Title 1']);
-    expect(await bench().stores.work.outcomes(id)).toMatchObject({ stored: 1, failed: 1, open: 1 });
+    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ stored: 1, failed: 1, open: 1 });
   });
 
   itWithSql(engine)('F50: loads a part once when two loaders start on it at the same time', async () => {
     const { id } = await createRun(bench(), 50);
     const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
-    await bench().stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, 50)], bench().fence);
+    await bound(bench(), id).results.register({ slot: 0, epoch: 1 }, [partRef(id, 0, 1, 0, 50)]);
     const second = await openDatabase(bench().url);
     try {
       const at = { slot: 0, epoch: 1, seq: 0 };
-      const loads = [bench().stores, createStores(second)].map((s) =>
-        s.results.load(id, at, results, bench().fence, NOW),
+      const loads = [bench().stores, createStores(second)].map((stores) =>
+        bound({ ...bench(), stores }, id).results.load(at, results),
       );
       expect(await Promise.all(loads)).toEqual([
         { stored: 50, gone: 0, failed: 0 },
@@ -104,7 +104,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     const late = [stored(1, 'p1', { title: 'late' }), stored(2), stored(3)];
     expect(await load(bench(), id, { slot: 0, epoch: 2, seq: 0 }, late)).toEqual({ stored: 1, gone: 0, failed: 0 });
     expect((await staged(id)).map((r) => r.title)).toEqual(['Title 1', 'Title 3']);
-    expect(await bench().stores.work.outcomesBySlot(id)).toEqual([
+    expect(await bound(bench(), id).work.outcomesBySlot()).toEqual([
       { slot: 0, epoch: 1, stored: 1, gone: 0, failed: 1 },
       { slot: 0, epoch: 2, stored: 1, gone: 0, failed: 0 },
     ]);
@@ -118,7 +118,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     );
     expect(counts.reduce((sum, c) => sum + c.stored, 0)).toBe(200);
     expect(await staged(id)).toHaveLength(200);
-    expect(await bench().stores.results.totals(id)).toMatchObject({ stored: 200, seen: 4, loaded: 4 });
+    expect(await bound(bench(), id).results.totals()).toMatchObject({ stored: 200, seen: 4, loaded: 4 });
   });
 
   it('ignores results for products that are not in the plan under that number', async () => {
@@ -138,7 +138,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
       stored(5, 'p5', { price: 2 ** 53 }),
     ];
     expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 1, gone: 0, failed: 4 });
-    expect((await bench().stores.work.outcomes(id)).reasons).toEqual({ load: 4 });
+    expect((await bound(bench(), id).work.outcomes()).reasons).toEqual({ load: 4 });
     const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, reason: 'load' }).orderBy('n');
     expect(items[0]?.detail).toBe('not a whole number in column price');
   });
@@ -212,15 +212,14 @@ onEveryEngine('Loading a part', (bench, engine) => {
   });
 
   it('registers parts once, whatever their order', async () => {
-    const { results } = bench().stores;
     const { id } = await createRun(bench(), 2);
-    const { fence } = bench();
+    const { results } = bound(bench(), id);
     const ref = (seq: number) => partRef(id, 3, 1, seq);
-    await results.register(id, 3, 1, [], fence);
-    await results.register(id, 3, 1, [ref(1), ref(2)], fence);
-    await results.register(id, 3, 1, [ref(0)], fence);
-    await results.register(id, 3, 1, [{ ...ref(1), products: 77 }, ref(4)], fence);
-    expect((await results.parts(id)).map((p) => [p.seq, p.products, p.state])).toEqual([
+    await results.register({ slot: 3, epoch: 1 }, []);
+    await results.register({ slot: 3, epoch: 1 }, [ref(1), ref(2)]);
+    await results.register({ slot: 3, epoch: 1 }, [ref(0)]);
+    await results.register({ slot: 3, epoch: 1 }, [{ ...ref(1), products: 77 }, ref(4)]);
+    expect((await results.parts()).map((p) => [p.seq, p.products, p.state])).toEqual([
       [0, 1, 'seen'],
       [1, 1, 'seen'],
       [2, 1, 'seen'],
@@ -229,19 +228,18 @@ onEveryEngine('Loading a part', (bench, engine) => {
   });
 
   it('sets an unreadable part aside, so that nothing waits for it', async () => {
-    const { results, work } = bench().stores;
     const { id } = await createRun(bench(), 2);
-    const { fence } = bench();
-    await results.register(id, 0, 1, [partRef(id, 0, 1, 0), partRef(id, 0, 1, 1)], fence);
-    await results.failPart(id, { slot: 0, epoch: 1, seq: 0 }, 'the hash is wrong', fence);
-    expect(await results.totals(id)).toMatchObject({ seen: 1, loaded: 0 });
-    expect((await results.parts(id)).map((p) => p.state)).toEqual(['failed', 'seen']);
-    expect(await work.outcomes(id)).toMatchObject({ open: 2 });
+    const { results } = bound(bench(), id);
+    await results.register({ slot: 0, epoch: 1 }, [partRef(id, 0, 1, 0), partRef(id, 0, 1, 1)]);
+    await results.failPart({ slot: 0, epoch: 1, seq: 0 }, 'the hash is wrong');
+    expect(await results.totals()).toMatchObject({ seen: 1, loaded: 0 });
+    expect((await results.parts()).map((p) => p.state)).toEqual(['failed', 'seen']);
+    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ open: 2 });
   });
 
   it('refuses a part that is not in the ledger', async () => {
     const { id } = await createRun(bench(), 1);
-    const loading = bench().stores.results.load(id, { slot: 0, epoch: 1, seq: 5 }, [stored(1)], bench().fence, NOW);
+    const loading = bound(bench(), id).results.load({ slot: 0, epoch: 1, seq: 5 }, [stored(1)]);
     await expect(loading).rejects.toMatchObject({ code: 'internal' });
   });
 });
@@ -274,6 +272,6 @@ describe('F49: a user’s table that is narrower than the values found', () => {
     expect(items).toMatchObject([{ product_id: 'p17', reason: 'load', detail: `${code} in column title` }]);
     await toLoading(bench, id);
     const end = { exitCode: 0, reason: 'complete' } as const;
-    expect(await bench.stores.results.publish(id, 'completed', end, bench.fence, NOW)).toEqual({ rows: 39 });
+    expect(await bound(bench, id).results.publish('completed', end)).toEqual({ rows: 39 });
   });
 });

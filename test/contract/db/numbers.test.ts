@@ -8,7 +8,6 @@ import type { Field } from '../../../shared/domain/mapping.ts';
 import { noRoomForNumbers } from '../../../orchestrator/db/no-room-for-numbers.ts';
 import type { Bench } from './harness.ts';
 import {
-  NOW,
   ROWS_MAPPING,
   allRows,
   createRun,
@@ -22,6 +21,7 @@ import {
   settings,
   storedRows,
   toLoading,
+  bound,
 } from './harness.ts';
 
 const COMPLETE = { exitCode: 0, reason: null } as const;
@@ -38,7 +38,7 @@ function weighs(n: number, weight: number | UnreadNumber | null, mark?: DecimalM
 
 async function publish(bench: Bench, id: string): Promise<void> {
   await toLoading(bench, id);
-  await bench.stores.results.publish(id, 'completed', COMPLETE, bench.fence, NOW);
+  await bound(bench, id).results.publish('completed', COMPLETE);
 }
 
 async function weights(bench: Bench, table: string): Promise<unknown[]> {
@@ -50,14 +50,14 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     [',', 1234],
     ['.', 1.234],
   ])('are read with the decimal mark %s when other parts of the column show it', async (mark, expected) => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 3);
     const first = [weighs(1, THOUSANDS), weighs(2, null)];
     await load(bench(), id, { slot: 0, seq: 0 }, first);
     await load(bench(), id, { slot: 1, seq: 0 }, [weighs(3, 12.5, mark)]);
     // A part that is loaded again counts once.
     await load(bench(), id, { slot: 0, seq: 0 }, first);
-    expect((await results.fillOfFields(id)).weight).toBeCloseTo(2 / 3);
+    expect((await bound(bench(), id).results.fillOfFields()).weight).toBeCloseTo(2 / 3);
     await publish(bench(), id);
     expect(await weights(bench(), table)).toEqual([expected, null, 12.5]);
     const shown = { '.': 0, ',': 0, [mark]: 1 };
@@ -71,11 +71,13 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     ['no', []],
     ['both', ['.', ',']],
   ])('stay empty where the column shows %s decimal marks, and are counted with an example', async (_, marks) => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 4);
     const others = marks.map((mark, i) => weighs(3 + i, 2.5, mark));
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 7), ...others]);
-    expect((await results.fillOfFields(id)).weight).toBeCloseTo((1 + marks.length) / (2 + marks.length));
+    expect((await bound(bench(), id).results.fillOfFields()).weight).toBeCloseTo(
+      (1 + marks.length) / (2 + marks.length),
+    );
     await publish(bench(), id);
     expect(await weights(bench(), table)).toEqual([null, 7, ...marks.map(() => 2.5)]);
     expect((await runs.get(id))?.numbers).toMatchObject([{ mark: null, decided: 0, empty: 1, example: '1.234' }]);
@@ -91,15 +93,16 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   });
 
   it('are decided when a held run is released, by all loaded rows; while it is held the run records them', async () => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 2);
+    const { results } = bound(bench(), id);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS)]);
     await toLoading(bench(), id);
-    await results.noteNumbers(id, bench().fence);
-    await runs.move(id, 'loading', 'held', bench().fence, NOW);
+    await results.noteNumbers();
+    await bound(bench(), id).run.move('loading', 'held');
     expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', empty: 1 }]);
     await load(bench(), id, { slot: 0, seq: 1 }, [weighs(2, 0.5, ',')]);
-    await results.publish(id, 'completed', { ...COMPLETE, held: true }, bench().fence, NOW);
+    await results.publish('completed', { ...COMPLETE, held: true });
     expect(await weights(bench(), table)).toEqual([1234, 0.5]);
     expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', decided: 1, empty: 0 }]);
   });
@@ -137,7 +140,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
       await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
       await publish(bench(), id);
       expect(await weights(bench(), table)).toEqual([2.5]);
-      expect((await bench().stores.work.outcomes(id)).reasons).toEqual({ load: 1 });
+      expect((await bound(bench(), id).work.outcomes()).reasons).toEqual({ load: 1 });
       const [failed] = await knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' }).select('detail');
       expect(failed).toEqual({
         detail: expect.stringMatching(/column weight, which is NOT NULL; .* name the decimal mark/) as string,
@@ -155,7 +158,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
 
   itWithSql(engine)('are decided again, with the same result, when a publish dies before its commit', async () => {
     const { knex } = bench().db;
-    const { stores, fence } = bench();
+    const { stores } = bench();
     const { id, table } = await createRun(bench(), 3);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ','), weighs(3, null)]);
     // The upsert fails, after the numbers were recorded.
@@ -166,7 +169,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     expect([undone?.phase, undone?.numbers]).toEqual(['loading', undefined]);
     await knex.schema.alterTable(table, (t) => void t.renameColumn('elsewhere', 'url'));
     for (let times = 0; times < 2; times++) {
-      const { rows } = await stores.results.publish(id, 'completed', COMPLETE, fence, NOW);
+      const { rows } = await bound(bench(), id).results.publish('completed', COMPLETE);
       expect(rows).toBe(3);
       expect(await weights(bench(), table)).toEqual([1234, 12.5, null]);
       expect((await stores.runs.get(id))?.numbers).toMatchObject([{ mark: ',', decided: 1, empty: 0 }]);
@@ -174,12 +177,12 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   });
 
   it('are not decided in a run that was cancelled', async () => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 2);
     await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ',')]);
     await runs.setRequest(id, 'cancel');
     await toLoading(bench(), id);
-    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({ rows: 0 });
+    expect(await bound(bench(), id).results.publish('completed', COMPLETE)).toEqual({ rows: 0 });
     expect(await allRows(bench(), table)).toEqual([]);
     expect((await runs.get(id))?.phase).toBe('cancelled');
   });

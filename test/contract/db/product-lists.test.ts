@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RunPhase } from '../../../shared/domain/states.ts';
-import { NOW, createRun, onEveryEngine, settings } from './harness.ts';
+import { createRun, onEveryEngine, settings, bound } from './harness.ts';
 
 onEveryEngine('Runs over a product list', (bench, engine) => {
   it('are those that have ended, newest first: not the held, the cancelled, or runs of other products', async () => {
@@ -8,7 +8,6 @@ onEveryEngine('Runs over a product list', (bench, engine) => {
     const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
       const list = key === null ? {} : { list: { key, usual: null, accepted } };
       const { id } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
-      const { fence } = bench();
       if (end === 'held') {
         for (const [from, to] of [
           ['planned', 'launching'],
@@ -16,10 +15,10 @@ onEveryEngine('Runs over a product list', (bench, engine) => {
           ['crawling', 'releasing'],
           ['releasing', 'loading'],
         ] as const)
-          await runs.move(id, from, to, fence, NOW);
-        await runs.move(id, 'loading', 'held', fence, NOW);
+          await bound(bench(), id).run.move(from, to);
+        await bound(bench(), id).run.move('loading', 'held');
       } else if (end !== null) {
-        await runs.move(id, 'planned', end, fence, NOW);
+        await bound(bench(), id).run.move('planned', end);
       }
       return id;
     };
@@ -27,10 +26,10 @@ onEveryEngine('Runs over a product list', (bench, engine) => {
     await aRun(2, 'completed', 'list', true);
     const cancelled = await aRun(3, null);
     await runs.setRequest(cancelled, 'cancel');
-    await runs.move(cancelled, 'planned', 'cancelled', bench().fence, NOW);
+    await bound(bench(), cancelled).run.move('planned', 'cancelled');
     const stopped = await aRun(4, null);
     await runs.setRequest(stopped, 'stop');
-    await runs.move(stopped, 'planned', 'cancelled', bench().fence, NOW);
+    await bound(bench(), stopped).run.move('planned', 'cancelled');
     await aRun(5, 'held');
     await aRun(6, null);
     await aRun(7, 'completed', 'another');

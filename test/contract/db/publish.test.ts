@@ -14,18 +14,20 @@ import {
   stored,
   toLoading,
   touchRow,
+  bound,
 } from './harness.ts';
 
 const COMPLETE = { exitCode: 0, reason: null } as const;
 
 onEveryEngine('Publishing', (bench, engine) => {
   it('puts all rows into the result table together with the end of the run, once', async () => {
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 4);
+    const { results } = bound(bench(), id);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(2), stored(1), gone(3), failed(4)]);
     await toLoading(bench(), id);
     expect(await allRows(bench(), table)).toEqual([]);
-    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW + 5)).toEqual({ rows: 2 });
+    expect(await bound(bench(), id, { nowMs: NOW + 5 }).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
     expect(await runs.get(id)).toMatchObject({ phase: 'completed', exitCode: 0, reason: null, finishedAtMs: NOW + 5 });
     expect((await runs.events(id, 1))[0]).toMatchObject({ from: 'loading', to: 'completed' });
     const rows = await allRows(bench(), table);
@@ -35,14 +37,16 @@ onEveryEngine('Publishing', (bench, engine) => {
     ]);
 
     await touchRow(bench(), table, 'p1', { title: 'touched by the user' });
-    expect(await results.publish(id, 'failed', { exitCode: 12, reason: 'x' }, bench().fence, NOW + 6)).toEqual({
+    expect(
+      await bound(bench(), id, { nowMs: NOW + 6 }).results.publish('failed', { exitCode: 12, reason: 'x' }),
+    ).toEqual({
       rows: 2,
     });
     expect((await allRows(bench(), table))[0]?.title).toBe('touched by the user');
     expect(await runs.get(id)).toMatchObject({ phase: 'completed', exitCode: 0 });
-    await results.dropStaging(id);
-    await results.dropStaging(id);
-    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW + 7)).toEqual({ rows: 2 });
+    await results.dropStaging();
+    await results.dropStaging();
+    expect(await bound(bench(), id, { nowMs: NOW + 7 }).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
   });
 
   it('updates rows of earlier runs and keeps products it did not store', async () => {
@@ -50,11 +54,11 @@ onEveryEngine('Publishing', (bench, engine) => {
     const first = await createRun(bench(), 3, { settings: own });
     await load(bench(), first.id, { slot: 0, seq: 0 }, [stored(1), stored(2), stored(3)]);
     await toLoading(bench(), first.id);
-    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    await bound(bench(), first.id).results.publish('completed', COMPLETE);
     const second = await createRun(bench(), 3, { settings: own });
     await load(bench(), second.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: null }), failed(2), gone(3)]);
     await toLoading(bench(), second.id);
-    expect(await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({
+    expect(await bound(bench(), second.id).results.publish('completed', COMPLETE)).toEqual({
       rows: 1,
     });
     const rows = await allRows(bench(), own.results.table);
@@ -63,7 +67,7 @@ onEveryEngine('Publishing', (bench, engine) => {
       ['p2', 'Title 2', first.id],
       ['p3', 'Title 3', first.id],
     ]);
-    expect(await bench().stores.results.resultRows(first.id, 1)).toMatchObject({
+    expect(await bound(bench(), first.id).results.resultRows(1)).toMatchObject({
       rows: 2,
       sample: [{ product_id: 'p2', crawled_at: '2026-11-21T02:15:30.123Z' }],
     });
@@ -80,11 +84,11 @@ onEveryEngine('Publishing', (bench, engine) => {
       ids.map((id, i) => stored(i + 1, id)),
     );
     await toLoading(bench(), first.id);
-    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    await bound(bench(), first.id).results.publish('completed', COMPLETE);
     const second = await createRun(bench(), ['p2'], { settings: settings(table, { onGone: 'delete' }) });
     await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, 'p2')]);
     await toLoading(bench(), second.id);
-    await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW);
+    await bound(bench(), second.id).results.publish('completed', COMPLETE);
     expect(new Set((await allRows(bench(), table)).map((r) => r.product_id))).toEqual(new Set(['p1', 'P2', 'p2 ']));
   });
 
@@ -102,11 +106,11 @@ onEveryEngine('Publishing', (bench, engine) => {
       ids.map((id, i) => stored(i + 1, id)),
     );
     await toLoading(bench(), first.id);
-    await bench().stores.results.publish(first.id, 'completed', COMPLETE, bench().fence, NOW);
+    await bound(bench(), first.id).results.publish('completed', COMPLETE);
     const second = await createRun(bench(), ids, { settings: settings(table, { onGone: 'delete' }) });
     await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, ids[0]), stored(2, ids[1])]);
     await toLoading(bench(), second.id);
-    await bench().stores.results.publish(second.id, 'completed', COMPLETE, bench().fence, NOW);
+    await bound(bench(), second.id).results.publish('completed', COMPLETE);
     const cast = engine === 'mysql' ? 'char' : 'text';
     const rows = (await bench()
       .db.knex(table)
@@ -128,7 +132,7 @@ onEveryEngine('Publishing', (bench, engine) => {
       const run = await createRun(bench(), [id], { settings: settings(table) });
       await load(bench(), run.id, { slot: 0, seq: 0 }, [stored(1, id)]);
       await toLoading(bench(), run.id);
-      await bench().stores.results.publish(run.id, 'completed', COMPLETE, bench().fence, NOW);
+      await bound(bench(), run.id).results.publish('completed', COMPLETE);
       expect((await allRows(bench(), table)).map((r) => r.product_id)).toEqual([id]);
       const facts = await readVerifyFacts(bench().db, run.id);
       expect(facts).toMatchObject({ resultRows: 1, rowsWithoutItem: { count: 0 }, storedWithoutRow: { count: 0 } });
@@ -145,18 +149,18 @@ onEveryEngine('Publishing', (bench, engine) => {
       await toLoading(bench(), id);
       await bench().stores.runs.setRequest(id, request);
       const end = { exitCode: 11, reason: request } as const;
-      expect(await bench().stores.results.publish(id, 'cancelled', end, bench().fence, NOW)).toEqual({ rows });
+      expect(await bound(bench(), id).results.publish('cancelled', end)).toEqual({ rows });
       expect(await allRows(bench(), table)).toHaveLength(rows);
     }
   });
 
   it('ends cancelled when the cancel came after the end was decided', async () => {
-    const { runs, results } = bench().stores;
+    const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 1);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
     await toLoading(bench(), id);
     await runs.setRequest(id, 'cancel');
-    expect(await results.publish(id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({ rows: 0 });
+    expect(await bound(bench(), id).results.publish('completed', COMPLETE)).toEqual({ rows: 0 });
     expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
     expect(await allRows(bench(), table)).toEqual([]);
   });
@@ -165,7 +169,6 @@ onEveryEngine('Publishing', (bench, engine) => {
     const own = settings(`later_${engine}`, { onGone: 'delete' });
     const older = await createRun(bench(), 5, { settings: own });
     const newer = await createRun(bench(), 5, { settings: own });
-    const { results } = bench().stores;
     await load(bench(), newer.id, { slot: 0, seq: 0 }, [
       stored(1, 'p1', { title: 'new' }),
       gone(2),
@@ -179,13 +182,13 @@ onEveryEngine('Publishing', (bench, engine) => {
       gone(4),
       stored(5, 'p5', { title: 'old' }),
     ]);
-    expect(await results.newerRuns(older.id)).toEqual([]);
+    expect(await bound(bench(), older.id).results.newerRuns()).toEqual([]);
     for (const run of [newer, older]) {
       await toLoading(bench(), run.id);
-      await results.publish(run.id, 'completed', COMPLETE, bench().fence, NOW + 9);
+      await bound(bench(), run.id, { nowMs: NOW + 9 }).results.publish('completed', COMPLETE);
     }
-    expect(await results.newerRuns(older.id)).toEqual([newer.id]);
-    expect(await results.newerRuns(newer.id)).toEqual([]);
+    expect(await bound(bench(), older.id).results.newerRuns()).toEqual([newer.id]);
+    expect(await bound(bench(), newer.id).results.newerRuns()).toEqual([]);
     expect((await allRows(bench(), own.results.table)).map((r) => [r.product_id, r.title])).toEqual([
       ['p1', 'new'],
       ['p3', 'old'],
@@ -198,27 +201,29 @@ onEveryEngine('Publishing', (bench, engine) => {
 
   it('publishes a held run once, with the time at which it was held, and over newer rows only with force', async () => {
     const own = settings(`held_${engine}`);
-    const { results, runs } = bench().stores;
+    const { runs } = bench().stores;
     const older = await createRun(bench(), 1, { settings: own });
     const newer = await createRun(bench(), 1, { settings: own });
     await load(bench(), older.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'old' })]);
     await load(bench(), newer.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'new' })]);
     await toLoading(bench(), older.id);
-    await runs.move(older.id, 'loading', 'held', bench().fence, NOW + 1, { exitCode: 13, reason: 'blank' });
+    await bound(bench(), older.id, { nowMs: NOW + 1 }).run.move('loading', 'held', { exitCode: 13, reason: 'blank' });
     await toLoading(bench(), newer.id);
-    await results.publish(newer.id, 'completed', COMPLETE, bench().fence, NOW + 2);
-    expect(await results.publish(older.id, 'completed', COMPLETE, bench().fence, NOW + 3)).toEqual({ rows: 0 });
+    await bound(bench(), newer.id, { nowMs: NOW + 2 }).results.publish('completed', COMPLETE);
+    expect(await bound(bench(), older.id, { nowMs: NOW + 3 }).results.publish('completed', COMPLETE)).toEqual({
+      rows: 0,
+    });
     expect(await runs.get(older.id)).toMatchObject({ phase: 'held' });
     const end = { ...COMPLETE, held: true, overNewer: true };
-    expect(await results.publish(older.id, 'completed', end, bench().fence, NOW + 4)).toEqual({ rows: 1 });
+    expect(await bound(bench(), older.id, { nowMs: NOW + 4 }).results.publish('completed', end)).toEqual({ rows: 1 });
     expect(await runs.get(older.id)).toMatchObject({ phase: 'completed', exitCode: 0, finishedAtMs: NOW + 1 });
     expect((await allRows(bench(), own.results.table)).map((r) => [r.title, r.run_id])).toEqual([['old', older.id]]);
-    expect(await results.publish(older.id, 'completed', end, bench().fence, NOW + 5)).toEqual({ rows: 1 });
+    expect(await bound(bench(), older.id, { nowMs: NOW + 5 }).results.publish('completed', end)).toEqual({ rows: 1 });
   });
 
   it('refuses a run that is still crawling', async () => {
     const { id } = await createRun(bench(), 1);
-    const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
+    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'internal' });
   });
 
@@ -228,7 +233,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     await toLoading(bench(), id);
     const column = engine === 'mysql' ? 'drop column url' : 'rename column url to other';
     await bench().db.knex.raw(`alter table ${table} ${column}`);
-    const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
+    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'database-failed' });
     expect(await allRows(bench(), table)).toEqual([]);
     expect(await bench().stores.runs.get(id)).toMatchObject({ phase: 'loading' });

@@ -14,6 +14,7 @@ import {
   settings,
   storedRows,
   toLoading,
+  bound,
 } from './harness.ts';
 
 const COMPLETE = { exitCode: 0, reason: null } as const;
@@ -35,7 +36,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     const { id } = await createRun(bench(), ids, { settings: withRows(table, onGone) });
     await load(bench(), id, { slot: 0, seq: 0 }, results);
     await toLoading(bench(), id);
-    const published = await bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW + ++tables);
+    const published = await bound(bench(), id, { nowMs: NOW + ++tables }).results.publish('completed', COMPLETE);
     return { id, ...published };
   }
 
@@ -171,9 +172,9 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     expect(rows).toBe(2);
     expect(await rowsIn(table)).toEqual(['p1/a: Title 1', 'p1/b: Title 1']);
     await bench().db.knex(table).where({ row_key: 'a' }).update({ title: 'touched by the user' });
-    expect(await bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW)).toEqual({ rows: 2 });
+    expect(await bound(bench(), id).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
     expect(await rowsIn(table)).toEqual(['p1/a: touched by the user', 'p1/b: Title 1']);
-    expect(await bench().stores.results.resultRows(id, 1)).toMatchObject({
+    expect(await bound(bench(), id).results.resultRows(1)).toMatchObject({
       rows: 2,
       sample: [{ product_id: 'p1', row_key: 'a' }],
     });
@@ -215,7 +216,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     const trigger =
       engine === 'mysql' ? `signal sqlstate '45000' set message_text = 'no'` : `select raise(abort, 'no')`;
     await knex.raw(`create trigger ${table}_no before delete on ${table} for each row begin ${trigger}; end`);
-    const publishing = bench().stores.results.publish(id, 'completed', COMPLETE, bench().fence, NOW);
+    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'database-failed' });
     expect(await rowsIn(table)).toEqual(['p1/a: 1', 'p1/b: 1']);
     expect(await bench().stores.runs.get(id)).toMatchObject({ phase: 'loading' });

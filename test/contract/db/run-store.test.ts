@@ -4,7 +4,7 @@ import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, itWithSql, onEveryEngine, toLoading } from './harness.ts';
+import { NOW, createRun, itWithSql, onEveryEngine, toLoading, at, bound } from './harness.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -39,8 +39,8 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('moves a run only from the phase it is in, with one event', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
-    expect(await runs.move(id, 'planned', 'launching', bench().fence, NOW + 1)).toBe(true);
-    expect(await runs.move(id, 'planned', 'launching', bench().fence, NOW + 2)).toBe(false);
+    expect(await bound(bench(), id, { nowMs: NOW + 1 }).run.move('planned', 'launching')).toBe(true);
+    expect(await bound(bench(), id, { nowMs: NOW + 2 }).run.move('planned', 'launching')).toBe(false);
     expect(await runs.events(id, 10)).toEqual([
       { atMs: NOW + 1, kind: 'run', slot: null, epoch: null, from: 'planned', to: 'launching', detail: null },
       { atMs: NOW, kind: 'run', slot: null, epoch: null, from: null, to: 'planned', detail: null },
@@ -48,15 +48,14 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('lets one of many concurrent movers win', async () => {
-    const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
-    const moves = Array.from({ length: 8 }, () => runs.move(id, 'planned', 'launching', bench().fence, NOW));
+    const moves = Array.from({ length: 8 }, () => bound(bench(), id).run.move('planned', 'launching'));
     expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
   });
 
   it('refuses a move that the state machine does not have', async () => {
     const { id } = await createRun(bench(), 1);
-    await expect(bench().stores.runs.move(id, 'planned', 'loading', bench().fence, NOW)).rejects.toMatchObject({
+    await expect(bound(bench(), id).run.move('planned', 'loading')).rejects.toMatchObject({
       code: 'internal',
     });
   });
@@ -64,14 +63,18 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('records the end of a run with its exit code and reason', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 0);
-    await runs.move(id, 'planned', 'completed', bench().fence, NOW + 9, { exitCode: 0, reason: 'nothing to do' });
+    await bound(bench(), id, { nowMs: NOW + 9 }).run.move('planned', 'completed', {
+      exitCode: 0,
+      reason: 'nothing to do',
+    });
     const expected = { phase: 'completed', exitCode: 0, reason: 'nothing to do', finishedAtMs: NOW + 9 };
     expect(await runs.get(id)).toMatchObject(expected);
   });
 
-  const wisher =
-    ({ stores: { runs }, fence }: Bench, id: string) =>
-    async (request: StopRequest) => [await runs.setRequest(id, request, fence), (await runs.get(id))?.request];
+  const wisher = (bench: Bench, id: string) => async (request: StopRequest) => [
+    await bound(bench, id).run.setRequest(request),
+    (await bench.stores.runs.get(id))?.request,
+  ];
 
   it('accepts a stop request only while the run is active, and none over another one but cancel', async () => {
     const { runs } = bench().stores;
@@ -98,7 +101,9 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('accepts no stop request of a main server that has lost its lock, but always one of a person', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
-    await expect(runs.setRequest(id, 'no-balancer', bench().fence - 1)).rejects.toMatchObject({ code: 'lock-held' });
+    await expect(bound(bench(), id, { fence: bench().fence - 1 }).run.setRequest('no-balancer')).rejects.toMatchObject({
+      code: 'lock-held',
+    });
     expect((await runs.get(id))?.request).toBeNull();
     expect(await runs.setRequest(id, 'stop')).toBe(true);
   });
@@ -106,13 +111,13 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('accepts no stop request for a run that has ended or is held', async () => {
     const { runs } = bench().stores;
     const ended = await createRun(bench(), 0);
-    await runs.move(ended.id, 'planned', 'completed', bench().fence, NOW, { exitCode: 0 });
+    await bound(bench(), ended.id).run.move('planned', 'completed', { exitCode: 0 });
     const held = await createRun(bench(), 1);
     await toLoading(bench(), held.id);
-    await runs.move(held.id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 });
+    await bound(bench(), held.id).run.move('loading', 'held', { exitCode: 13 });
     for (const { id } of [ended, held]) {
       for (const request of ['stop', 'cancel', 'banned'] as const)
-        expect(await runs.setRequest(id, request, bench().fence)).toBe(false);
+        expect(await bound(bench(), id).run.setRequest(request)).toBe(false);
       expect((await runs.get(id))?.request).toBeNull();
     }
   });
@@ -122,7 +127,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     const { id } = await createRun(bench(), 1);
     await toLoading(bench(), id);
     await runs.setRequest(id, 'cancel');
-    expect(await runs.move(id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 })).toBe(false);
+    expect(await bound(bench(), id).run.move('loading', 'held', { exitCode: 13 })).toBe(false);
     expect(await runs.get(id)).toMatchObject({ phase: 'loading' });
   });
 
@@ -130,9 +135,9 @@ onEveryEngine('RunStore', (bench, engine) => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     await toLoading(bench(), id);
-    await runs.move(id, 'loading', 'held', bench().fence, NOW + 7, { exitCode: 13 });
+    await bound(bench(), id, { nowMs: NOW + 7 }).run.move('loading', 'held', { exitCode: 13 });
     const detail = { exitCode: 11, request: 'cancel' } as const;
-    expect(await runs.move(id, 'held', 'cancelled', bench().fence, NOW + 9_000, detail)).toBe(true);
+    expect(await bound(bench(), id, { nowMs: NOW + 9_000 }).run.move('held', 'cancelled', detail)).toBe(true);
     expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', request: 'cancel', finishedAtMs: NOW + 7 });
   });
 
@@ -150,20 +155,20 @@ onEveryEngine('RunStore', (bench, engine) => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const balancer = { url: 'http://127.0.0.1:1', loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' };
-    await runs.setBalancer(id, balancer, bench().fence);
+    await bound(bench(), id).run.setBalancer(balancer);
     await runs.setRequest(id, 'stop');
-    await runs.setReport(id, { run: id } as never, bench().fence);
+    await bound(bench(), id).run.setReport({ run: id } as never);
     await runs.addEvent(id, { atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
     expect(await runs.get(id)).toMatchObject({ balancer, request: 'stop', report: { run: id } });
     expect((await runs.events(id, 1))[0]).toMatchObject({ kind: 'alarm', slot: 1, epoch: 2, detail: 'x' });
-    await runs.setBalancer(id, null, bench().fence);
+    await bound(bench(), id).run.setBalancer(null);
     expect((await runs.get(id))?.balancer).toBeNull();
   });
 
   itWithSql(engine)('keeps product IDs apart that differ in case, accents or trailing spaces', async () => {
     const ids = ['a', 'A', 'á', 'a ', ' a', 'ａ', '日本語', 'o\'b"\\;--', '\u00e9', 'e\u0301', '🦊', 'x'.repeat(500)];
     const { id } = await createRun(bench(), ids, { chunkSize: 100 });
-    const [chunk] = await bench().stores.work.waiting(id, 1, new Set());
+    const [chunk] = await bound(bench(), id).work.waiting(1, new Set());
     expect(chunk?.products.map((p) => p.id)).toEqual(ids);
     for (const product of ids) {
       const found = await bench().db.knex('crawlfleet_items').where({ run_id: id, product_id: product });
@@ -173,8 +178,8 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   it('accepts 30,000 products in one transaction', async () => {
     const { id } = await createRun(bench(), 30_000, { chunkSize: 75 });
-    expect(await bench().stores.work.outcomes(id)).toMatchObject({ planned: 30_000, open: 30_000 });
-    expect(await bench().stores.work.counts(id)).toMatchObject({ chunks: 400, waiting: 400 });
+    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ planned: 30_000, open: 30_000 });
+    expect(await bound(bench(), id).work.counts()).toMatchObject({ chunks: 400, waiting: 400 });
   });
 });
 
@@ -218,9 +223,10 @@ onEveryEngine('The lock', (bench, engine) => {
 
 onEveryEngine('A main server that has lost its lock', (bench) => {
   it('changes nothing and gets an error, whatever it tries to write', async () => {
-    const { runs, fleet, work, results } = bench().stores;
+    const { runs } = bench().stores;
     const { id } = await createRun(bench(), 10);
     const old = bench().fence;
+    const late = bound(bench(), id, { fence: old });
     const taken = await runs.acquireLock('other', NOW + 86_400_000, 1_000);
     expect(taken).toHaveProperty('fence');
     const claim = { slot: 0, epoch: 1, request: { userData: '' } as never, token: 't' };
@@ -229,24 +235,24 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
     const part = { seq: 0, key: 'k', sha256: 'f'.repeat(64), sizeBytes: 1, products: 1 };
     const writes: [string, () => Promise<unknown>][] = [
       ['create', () => createRun({ ...bench(), fence: old }, 1)],
-      ['move', () => runs.move(id, 'planned', 'launching', old, NOW)],
-      ['setBalancer', () => runs.setBalancer(id, null, old)],
-      ['setReport', () => runs.setReport(id, {} as never, old)],
-      ['claim', () => fleet.claim(id, claim, old, NOW)],
-      ['patch', () => fleet.patch(id, 0, 1, { attempts: 1 }, old)],
-      ['instance move', () => fleet.move(id, 0, 1, 'claimed', 'pending', old, NOW)],
-      ['hello', () => fleet.hello(id, 0, 1, hello, old, NOW)],
-      ['heartbeat', () => fleet.heartbeat(id, 0, 1, { counter: 1, progress, problem: null }, old, NOW)],
-      ['grant', () => work.grant(id, 0, 1, ['1-1'], 9, old, NOW)],
-      ['release', () => work.returnChunks(id, 0, 1, old, NOW)],
-      ['failRest', () => work.failRest(id, 'deadline', old, NOW)],
-      ['register', () => results.register(id, 0, 1, [part], old)],
-      ['load', () => results.load(id, { slot: 0, epoch: 1, seq: 0 }, [], old, NOW)],
-      ['failPart', () => results.failPart(id, { slot: 0, epoch: 1, seq: 0 }, 'x', old)],
-      ['publish', () => results.publish(id, 'completed', { exitCode: 0, reason: null }, old, NOW)],
+      ['move', () => late.run.move('planned', 'launching')],
+      ['setBalancer', () => late.run.setBalancer(null)],
+      ['setReport', () => late.run.setReport({} as never)],
+      ['claim', () => late.fleet.claim(claim)],
+      ['patch', () => late.fleet.patch(at(0), { attempts: 1 })],
+      ['instance move', () => late.fleet.move(at(0), 'claimed', 'pending')],
+      ['hello', () => late.fleet.hello(at(0), hello)],
+      ['heartbeat', () => late.fleet.heartbeat(at(0), { counter: 1, progress, problem: null })],
+      ['grant', () => late.work.grant(at(0), ['1-1'], 9)],
+      ['release', () => late.work.returnChunks(at(0))],
+      ['failRest', () => late.work.failRest('deadline')],
+      ['register', () => late.results.register(at(0), [part])],
+      ['load', () => late.results.load({ ...at(0), seq: 0 }, [])],
+      ['failPart', () => late.results.failPart({ ...at(0), seq: 0 }, 'x')],
+      ['publish', () => late.results.publish('completed', { exitCode: 0, reason: null })],
     ];
     for (const [name, write] of writes) await expect(write(), name).rejects.toMatchObject({ code: 'lock-held' });
     expect(await runs.get(id)).toMatchObject({ phase: 'planned' });
-    expect(await work.outcomes(id)).toMatchObject({ open: 10 });
+    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ open: 10 });
   });
 });

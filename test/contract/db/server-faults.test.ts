@@ -11,7 +11,7 @@ import { startDatabaseServer } from '../../chaos/database-server.ts';
 import { waitFor } from '../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, partRef, stored } from './harness.ts';
+import { NOW, createRun, partRef, stored, at, bound } from './harness.ts';
 
 const ROWS = 3_000;
 const PLACE = { slot: 0, epoch: 1, seq: 0 };
@@ -36,16 +36,16 @@ async function openPlain(server: DatabaseServer, statementMs?: number): Promise<
 /** A run of 3,000 products with its part in the ledger. */
 async function aPart(bench: Bench): Promise<string> {
   const { id } = await createRun(bench, ROWS, { chunkSize: 100 });
-  await bench.stores.results.register(id, 0, 1, [partRef(id, 0, 1, 0, ROWS)], bench.fence);
+  await bound(bench, id).results.register(at(0), [partRef(id, 0, 1, 0, ROWS)]);
   return id;
 }
 
 const RESULTS = Array.from({ length: ROWS }, (_, i) => stored(i + 1));
-const loadPart = (bench: Bench, id: string) => bench.stores.results.load(id, PLACE, RESULTS, bench.fence, NOW);
+const loadPart = (bench: Bench, id: string) => bound(bench, id).results.load(PLACE, RESULTS);
 
 async function expectLoaded(bench: Bench, id: string): Promise<void> {
-  expect(await bench.stores.work.outcomes(id)).toMatchObject({ stored: ROWS, open: 0 });
-  expect(await bench.stores.results.totals(id)).toMatchObject({ stored: ROWS, seen: 1, loaded: 1 });
+  expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: ROWS, open: 0 });
+  expect(await bound(bench, id).results.totals()).toMatchObject({ stored: ROWS, seen: 1, loaded: 1 });
   const [row] = (await bench.db.knex(`crawlfleet_staging_${id}`).count({ rows: '*' })) as { rows: string }[];
   expect(Number(row?.rows)).toBe(ROWS);
 }
@@ -191,7 +191,7 @@ describe('a database server that fails in the middle of a load', () => {
         timeoutMs: 20_000,
       });
       expect(await stores.runs.get(id)).toMatchObject({ id });
-      expect(await stores.results.load(id, PLACE, RESULTS, bench.fence, NOW)).toMatchObject({ stored: ROWS });
+      expect(await bound({ ...bench, stores }, id).results.load(PLACE, RESULTS)).toMatchObject({ stored: ROWS });
     } finally {
       await server.query('', 'set global wait_timeout = 28800');
       await late.close();
@@ -213,7 +213,7 @@ describe('a database server whose disk is full', () => {
         const refused = refusals(bench);
         // More than the server's existing files have room for.
         const big = RESULTS.map((result) => stored(result.n, result.id, { title: 'x'.repeat(5_000) }));
-        const load = bench.stores.results.load(id, PLACE, big, bench.fence, NOW);
+        const load = bound(bench, id).results.load(PLACE, big);
         load.catch(() => undefined);
         await waitFor(async () => refused.count > 0, { what: 'a write to be refused' });
         empty();

@@ -14,6 +14,7 @@ import {
   stored,
   toLoading,
   touchRow,
+  bound,
 } from './harness.ts';
 
 async function published(bench: Bench, table: string): Promise<string> {
@@ -23,7 +24,7 @@ async function published(bench: Bench, table: string): Promise<string> {
   await load(bench, id, { slot: 1, seq: 0 }, [gone(4, 'p4 ')]);
   await load(bench, id, { slot: 1, seq: 1 }, [failed(5, 'x', '日本語')]);
   await toLoading(bench, id);
-  await bench.stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench.fence, NOW);
+  await bound(bench, id).results.publish('completed', { exitCode: 0, reason: null });
   return id;
 }
 
@@ -88,10 +89,10 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     const { id } = await createRun(bench(), 1, { settings: settings(table) });
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
     await toLoading(bench(), id);
-    await bench().stores.runs.move(id, 'loading', 'held', bench().fence, NOW, { exitCode: 13 });
+    await bound(bench(), id).run.move('loading', 'held', { exitCode: 13 });
     const newer = await published(bench(), table);
     const end = { exitCode: 0, reason: null, held: true, overNewer: true } as const;
-    await bench().stores.results.publish(id, 'completed', end, bench().fence, NOW + 1);
+    await bound(bench(), id, { nowMs: NOW + 1 }).results.publish('completed', end);
     const expected = { storedWithoutRow: EMPTY, overwritten: { count: 1, examples: ['p1'] } };
     expect(await readFacts(bench(), newer)).toMatchObject(expected);
   });
@@ -121,7 +122,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
       ids.map((name, i) => stored(i + 1, name)),
     );
     await toLoading(bench(), id);
-    await bench().stores.results.publish(id, 'completed', { exitCode: 0, reason: null }, bench().fence, NOW);
+    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
     const { db } = bench();
     const whole = await readVerifyFacts(db, id, 7);
     expect(whole).toEqual(await readVerifyFacts(db, id));

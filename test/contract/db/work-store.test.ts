@@ -1,14 +1,26 @@
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import { NOW, createInstance, createRun, failed, gone, load, itWithSql, onEveryEngine, stored } from './harness.ts';
+import {
+  NOW,
+  createInstance,
+  createRun,
+  failed,
+  gone,
+  load,
+  itWithSql,
+  onEveryEngine,
+  stored,
+  at,
+  bound,
+} from './harness.ts';
 
 const none: ReadonlySet<string> = new Set();
 
 onEveryEngine('WorkStore', (bench, engine) => {
   it('offers waiting chunks in order, except the excluded ones', async () => {
     const { id } = await createRun(bench(), 12, { chunkSize: 5 });
-    const chunks = await bench().stores.work.waiting(id, 10, none);
+    const chunks = await bound(bench(), id).work.waiting(10, none);
     expect(chunks.map((c) => [c.id, c.products.length])).toEqual([
       ['1-1', 5],
       ['2-1', 5],
@@ -18,23 +30,19 @@ onEveryEngine('WorkStore', (bench, engine) => {
       { n: 11, id: 'p11' },
       { n: 12, id: 'p12' },
     ]);
-    const rest = await bench().stores.work.waiting(id, 1, new Set(['1-1']));
+    const rest = await bound(bench(), id).work.waiting(1, new Set(['1-1']));
     expect(rest.map((c) => c.id)).toEqual(['2-1']);
   });
 
   it('grants a chunk once, and repeats that grant in its answer', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 1);
-    const { fence } = bench();
-    expect(await work.grant(id, 0, 1, ['2-1', '1-1'], 9, fence, NOW)).toEqual(['2-1', '1-1']);
-    expect(await work.grant(id, 1, 1, ['1-1', '3-1'], 9, fence, NOW)).toEqual(['3-1']);
-    expect(await work.grant(id, 0, 1, ['1-1', '3-1', '9-1', '4-2', 'rubbish', '4-1', '4-1'], 9, fence, NOW)).toEqual([
-      '1-1',
-      '4-1',
-    ]);
-    expect(await work.counts(id)).toEqual({
+    expect(await work.grant(at(0), ['2-1', '1-1'], 9)).toEqual(['2-1', '1-1']);
+    expect(await work.grant(at(1), ['1-1', '3-1'], 9)).toEqual(['3-1']);
+    expect(await work.grant(at(0), ['1-1', '3-1', '9-1', '4-2', 'rubbish', '4-1', '4-1'], 9)).toEqual(['1-1', '4-1']);
+    expect(await work.counts()).toEqual({
       chunks: 4,
       waiting: 0,
       granted: 4,
@@ -46,22 +54,21 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('respects the maximum number of chunks an instance may own', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
-    const { fence } = bench();
-    expect(await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 2, fence, NOW)).toEqual(['1-1', '2-1']);
-    expect(await work.grant(id, 0, 1, ['3-1', '1-1'], 2, fence, NOW)).toEqual(['1-1']);
+    expect(await work.grant(at(0), ['1-1', '2-1', '3-1'], 2)).toEqual(['1-1', '2-1']);
+    expect(await work.grant(at(0), ['3-1', '1-1'], 2)).toEqual(['1-1']);
   });
 
   it('grants nothing to an instance that is given up or unknown', async () => {
-    const { work, fleet } = bench().stores;
     const { id } = await createRun(bench(), 10);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
-    await fleet.move(id, 0, 1, 'crawling', 'lost', bench().fence, NOW);
-    expect(await work.grant(id, 0, 1, ['1-1'], 9, bench().fence, NOW)).toEqual([]);
-    expect(await work.grant(id, 7, 1, ['1-1'], 9, bench().fence, NOW)).toEqual([]);
-    expect(await work.counts(id)).toMatchObject({ waiting: 2, granted: 0 });
+    await bound(bench(), id).fleet.move(at(0), 'crawling', 'lost');
+    expect(await work.grant(at(0), ['1-1'], 9)).toEqual([]);
+    expect(await work.grant(at(7), ['1-1'], 9)).toEqual([]);
+    expect(await work.counts()).toMatchObject({ waiting: 2, granted: 0 });
   });
 
   itWithSql(engine)('grants each chunk to one instance when many request it at once', async () => {
@@ -71,12 +78,12 @@ onEveryEngine('WorkStore', (bench, engine) => {
     const asked = Array.from({ length: 20 }, (_, i) => `${i + 1}-1`);
     const second = await openDatabase(bench().url);
     try {
-      const stores = [bench().stores.work, createStores(second).work];
+      const works = [bench().stores, createStores(second)].map((stores) => bound({ ...bench(), stores }, id).work);
       const answers = await Promise.all(
         slots.map((slot) => {
           // Each in a different order, which is what makes transactions deadlock.
           const order = [...asked.slice(slot * 4), ...asked.slice(0, slot * 4)];
-          return stores[slot % 2]!.grant(id, slot, 1, order, 6, bench().fence, NOW);
+          return works[slot % 2]!.grant(at(slot), order, 6);
         }),
       );
       const granted = answers.flat();
@@ -89,67 +96,64 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('takes back what an instance has not crawled, as the next generation', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 15);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 0, 2);
-    const { fence } = bench();
-    await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
+    await work.grant(at(0), ['1-1', '2-1', '3-1'], 9);
     const done = [1, 2, 3, 4, 5, 6, 8].map((n) => stored(n));
     await load(bench(), id, { slot: 0, seq: 0 }, done);
-    expect(await work.returnChunks(id, 0, 1, fence, NOW)).toBe(8);
-    expect(await work.returnChunks(id, 0, 1, fence, NOW)).toBe(0);
-    const chunks = await work.waiting(id, 10, none);
+    expect(await work.returnChunks(at(0))).toBe(8);
+    expect(await work.returnChunks(at(0))).toBe(0);
+    const chunks = await work.waiting(10, none);
     expect(chunks.map((c) => [c.id, c.products.map((p) => p.n)])).toEqual([
       ['2-2', [7, 9, 10]],
       ['3-2', [11, 12, 13, 14, 15]],
     ]);
-    expect(await work.grant(id, 0, 2, ['2-1', '2-2'], 9, fence, NOW)).toEqual(['2-2']);
-    expect((await work.counts(id)).bySlot).toEqual([
+    expect(await work.grant(at(0, 2), ['2-1', '2-2'], 9)).toEqual(['2-2']);
+    expect((await work.counts()).bySlot).toEqual([
       { slot: 0, epoch: 1, chunks: 1, products: 5 },
       { slot: 0, epoch: 2, chunks: 1, products: 3 },
     ]);
   });
 
   it('never leaves a chunk with a lost instance, in whatever order grant and release run', async () => {
-    const { work, fleet } = bench().stores;
     for (let round = 0; round < 8; round++) {
       const { id } = await createRun(bench(), 5);
       await createInstance(bench(), id, 0);
-      const { fence } = bench();
       const lose = async () => {
-        await fleet.move(id, 0, 1, 'crawling', 'lost', fence, NOW);
-        await work.returnChunks(id, 0, 1, fence, NOW);
+        await bound(bench(), id).fleet.move(at(0), 'crawling', 'lost');
+        await bound(bench(), id).work.returnChunks(at(0));
       };
-      await Promise.all([work.grant(id, 0, 1, ['1-1'], 9, fence, NOW), lose()]);
-      expect(await work.counts(id)).toMatchObject({ waiting: 1, granted: 0 });
+      await Promise.all([bound(bench(), id).work.grant(at(0), ['1-1'], 9), lose()]);
+      expect(await bound(bench(), id).work.counts()).toMatchObject({ waiting: 1, granted: 0 });
     }
   });
 
   it('lets late results of a lost instance settle products, and never offers a settled chunk again', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
-    await work.grant(id, 0, 1, ['1-1', '2-1'], 9, bench().fence, NOW);
-    await work.returnChunks(id, 0, 1, bench().fence, NOW);
+    await work.grant(at(0), ['1-1', '2-1'], 9);
+    await work.returnChunks(at(0));
     await load(
       bench(),
       id,
       { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5, 6].map((n) => stored(n)),
     );
-    expect(await work.counts(id)).toMatchObject({ waiting: 1 });
-    expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['2-2', 4]]);
+    expect(await work.counts()).toMatchObject({ waiting: 1 });
+    expect((await work.waiting(10, none)).map((c) => [c.id, c.products.length])).toEqual([['2-2', 4]]);
   });
 
   it('fails the rest with a reason and keeps what is settled', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
     await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), gone(2), failed(3)]);
-    expect(await work.failRest(id, 'deadline', bench().fence, NOW)).toBe(7);
-    expect(await work.failRest(id, 'cancelled', bench().fence, NOW)).toBe(0);
-    expect(await work.outcomes(id)).toEqual({
+    expect(await work.failRest('deadline')).toBe(7);
+    expect(await work.failRest('cancelled')).toBe(0);
+    expect(await work.outcomes()).toEqual({
       planned: 10,
       open: 0,
       stored: 1,
@@ -157,92 +161,91 @@ onEveryEngine('WorkStore', (bench, engine) => {
       failed: 8,
       reasons: { 'http-status': 1, deadline: 7 },
     });
-    expect(await work.outcomesBySlot(id)).toEqual([{ slot: 0, epoch: 1, stored: 1, gone: 1, failed: 1 }]);
-    expect(await work.waiting(id, 10, none)).toEqual([]);
-    expect(await work.counts(id)).toMatchObject({ waiting: 0 });
+    expect(await work.outcomesBySlot()).toEqual([{ slot: 0, epoch: 1, stored: 1, gone: 1, failed: 1 }]);
+    expect(await work.waiting(10, none)).toEqual([]);
+    expect(await work.counts()).toMatchObject({ waiting: 0 });
   });
 
   it('lists what an instance owns and has not settled, the last granted first', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
-    const { fence } = bench();
-    await work.grant(id, 0, 1, ['1-1', '3-1'], 9, fence, NOW);
-    await work.grant(id, 0, 1, ['2-1'], 9, fence, NOW + 1_000);
+    await work.grant(at(0), ['1-1', '3-1'], 9);
+    await bound(bench(), id, { nowMs: NOW + 1_000 }).work.grant(at(0), ['2-1'], 9);
     await load(
       bench(),
       id,
       { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5, 11].map((n) => stored(n)),
     );
-    expect(await work.chunksOf(id, 0, 1)).toEqual([
+    expect(await work.chunksOf(at(0))).toEqual([
       { id: '2-1', open: 5 },
       { id: '3-1', open: 4 },
     ]);
-    expect(await work.chunksOf(id, 0, 2)).toEqual([]);
+    expect(await work.chunksOf(at(0, 2))).toEqual([]);
   });
 
   it('takes back exactly the chunks that an instance returned, once, and only while it owns them', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 20);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 1);
-    const { fence } = bench();
-    await work.grant(id, 0, 1, ['1-1', '2-1', '3-1'], 9, fence, NOW);
-    await work.grant(id, 1, 1, ['4-1'], 9, fence, NOW);
-    expect(await work.transferChunks(id, 0, 1, ['3-1', '4-1', '2-7', 'rubbish', '9-1'], fence, NOW)).toBe(5);
-    expect(await work.transferChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
-    expect(await work.transferChunks(id, 0, 1, [], fence, NOW)).toBe(0);
-    expect((await work.waiting(id, 10, none)).map((c) => [c.id, c.products.length])).toEqual([['3-2', 5]]);
-    expect((await work.counts(id)).bySlot).toEqual([
+    await work.grant(at(0), ['1-1', '2-1', '3-1'], 9);
+    await work.grant(at(1), ['4-1'], 9);
+    expect(await work.transferChunks(at(0), ['3-1', '4-1', '2-7', 'rubbish', '9-1'])).toBe(5);
+    expect(await work.transferChunks(at(0), ['3-1', '3-2'])).toBe(0);
+    expect(await work.transferChunks(at(0), [])).toBe(0);
+    expect((await work.waiting(10, none)).map((c) => [c.id, c.products.length])).toEqual([['3-2', 5]]);
+    expect((await work.counts()).bySlot).toEqual([
       { slot: 0, epoch: 1, chunks: 2, products: 10 },
       { slot: 1, epoch: 1, chunks: 1, products: 5 },
     ]);
     // An old message of the first owner takes nothing from the next one, nor from itself under the next generation.
-    expect(await work.grant(id, 1, 1, ['3-1', '3-2'], 9, fence, NOW)).toEqual(['3-2']);
-    expect(await work.transferChunks(id, 0, 1, ['3-1', '3-2'], fence, NOW)).toBe(0);
+    expect(await work.grant(at(1), ['3-1', '3-2'], 9)).toEqual(['3-2']);
+    expect(await work.transferChunks(at(0), ['3-1', '3-2'])).toBe(0);
   });
 
   it('takes nothing under an old fence, and leaves a settled chunk with its owner', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 10);
+    const { work } = bound(bench(), id);
     await createInstance(bench(), id, 0);
     const { fence } = bench();
-    await work.grant(id, 0, 1, ['1-1', '2-1'], 9, fence, NOW);
-    await expect(work.transferChunks(id, 0, 1, ['1-1'], fence - 1, NOW)).rejects.toMatchObject({ code: 'lock-held' });
+    await work.grant(at(0), ['1-1', '2-1'], 9);
+    await expect(bound(bench(), id, { fence: fence - 1 }).work.transferChunks(at(0), ['1-1'])).rejects.toMatchObject({
+      code: 'lock-held',
+    });
     await load(
       bench(),
       id,
       { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5].map((n) => stored(n)),
     );
-    expect(await work.transferChunks(id, 0, 1, ['1-1'], fence, NOW)).toBe(0);
-    expect(await work.counts(id)).toMatchObject({ waiting: 0, granted: 2 });
+    expect(await work.transferChunks(at(0), ['1-1'])).toBe(0);
+    expect(await work.counts()).toMatchObject({ waiting: 0, granted: 2 });
   });
 
   it('leaves each chunk with one owner, in whatever order transfers, releases and grants run', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 40);
+    const { work } = bound(bench(), id);
     for (const slot of [0, 1]) await createInstance(bench(), id, slot);
-    const { fence } = bench();
     const all = Array.from({ length: 8 }, (_, i) => `${i + 1}-1`);
-    await work.grant(id, 0, 1, all, 9, fence, NOW);
+    await work.grant(at(0), all, 9);
     const next = all.map((c) => c.replace('-1', '-2'));
     const [first, second] = await Promise.all([
-      work.transferChunks(id, 0, 1, all.slice(0, 5), fence, NOW),
-      work.transferChunks(id, 0, 1, all.slice(3), fence, NOW),
-      work.grant(id, 1, 1, next, 9, fence, NOW),
+      work.transferChunks(at(0), all.slice(0, 5)),
+      work.transferChunks(at(0), all.slice(3)),
+      work.grant(at(1), next, 9),
     ]);
     expect(first + second).toBe(40);
-    await work.grant(id, 1, 1, next, 9, fence, NOW);
-    expect((await work.counts(id)).bySlot).toEqual([{ slot: 1, epoch: 1, chunks: 8, products: 40 }]);
+    await work.grant(at(1), next, 9);
+    expect((await work.counts()).bySlot).toEqual([{ slot: 1, epoch: 1, chunks: 8, products: 40 }]);
   });
 
   it('has no answers for a run without products', async () => {
-    const { work } = bench().stores;
     const { id } = await createRun(bench(), 0);
-    expect(await work.counts(id)).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });
-    expect(await work.waiting(id, 5, none)).toEqual([]);
-    expect(await work.outcomes(id)).toMatchObject({ planned: 0, stored: 0, open: 0 });
+    const { work } = bound(bench(), id);
+    expect(await work.counts()).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });
+    expect(await work.waiting(5, none)).toEqual([]);
+    expect(await work.outcomes()).toMatchObject({ planned: 0, stored: 0, open: 0 });
   });
 });

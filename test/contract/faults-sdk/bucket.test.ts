@@ -161,7 +161,7 @@ describe('the bucket', () => {
       const bytes = encodeManifest({ ...manifest, parts, progress: NO_PROGRESS }, caller.keys.privateKey);
       await objects.putIfAbsent(key, bytes, 'application/json');
       await caller.complete({ manifestKey: key, manifestSha256: sha256Hex(bytes) });
-      await confirmManifest(stage.core, (await stage.core.runs.get(stage.run.id))!, 0, 1);
+      await confirmManifest(stage.core, (await stage.core.run.get())!, { slot: 0, epoch: 1 });
     }
 
     it.each<[string, (bytes: Buffer) => Buffer | null]>([
@@ -172,8 +172,8 @@ describe('the bucket', () => {
       const caller = await stage.ready(0);
       await caller.orders({ offered: ['1-1', '2-1'] });
       await close(caller, [await part(0, [1, 2], (bytes) => bytes), await part(1, [3, 4], spoil)]);
-      expect(await stage.core.work.outcomes(stage.run.id)).toMatchObject({ stored: 2, open: 18 });
-      const waiting = await stage.core.work.waiting(stage.run.id, 20, new Set());
+      expect(await stage.core.work.outcomes()).toMatchObject({ stored: 2, open: 18 });
+      const waiting = await stage.core.work.waiting(20, new Set());
       expect(waiting.find((c) => c.id === '2-2')?.products.map((p) => p.n)).toEqual([3, 4]);
       expect(stage.core.alarms.length).toBeGreaterThan(0);
     });
@@ -185,8 +185,9 @@ describe('the bucket', () => {
       await cloud.misbehave({ what: 'error', action: 'GetObject', path: good.key, code: 'AccessDenied', count: 1 });
       await close(caller, [good]).catch(() => undefined);
       const record = await stage.record(caller);
-      if (record.phase !== 'done') await confirmManifest(stage.core, (await stage.core.runs.get(stage.run.id))!, 0, 1);
-      expect(await stage.core.work.outcomes(stage.run.id)).toMatchObject({ stored: 2, open: 18 });
+      if (record.phase !== 'done')
+        await confirmManifest(stage.core, (await stage.core.run.get())!, { slot: 0, epoch: 1 });
+      expect(await stage.core.work.outcomes()).toMatchObject({ stored: 2, open: 18 });
     });
   });
 });

@@ -56,8 +56,8 @@ describe('callbacks over HTTP', () => {
     const message = heartbeat(caller, 1, { offered: ['1-1'], parts: [caller.part(0)] });
     const answers = await Promise.all([1, 2, 3, 4, 5].map(message));
     expect(answers.filter((a) => a.status === 200)).toHaveLength(1);
-    expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 1 });
-    expect(await stage.core.results.parts(stage.run.id)).toHaveLength(1);
+    expect(await stage.core.work.counts()).toMatchObject({ granted: 1 });
+    expect(await stage.core.results.parts()).toHaveLength(1);
   });
 
   it('F39: one that arrives half an hour late changes nothing, and the next one is accepted', async () => {
@@ -72,14 +72,14 @@ describe('callbacks over HTTP', () => {
 
   it('F39: one of an epoch that is given up only fences, however late', async () => {
     const caller = await stage.ready(0);
-    await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost');
     await stage.look();
     expect((await heartbeat(caller, 1, { offered: ['1-1'], parts: [caller.part(0)] })()).body).toMatchObject({
       fenced: true,
       grants: [],
       partsAck: -1,
     });
-    expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+    expect(await stage.core.results.parts()).toEqual([]);
   });
 
   it('F39: forged ones change nothing: another key, path or slot, a changed body, a completion for another slot', async () => {
@@ -123,8 +123,8 @@ describe('callbacks over HTTP', () => {
     caller.counter = 5;
     for (let i = 0; i < 3; i++) expect((await caller.complete(completion)).status).toBe(200);
     expect(await stage.record(caller)).toMatchObject({ phase: 'ready', ...completion, progress: { pending: 0 } });
-    expect((await stage.core.results.parts(stage.run.id)).map((p) => p.seq)).toEqual([0, 1]);
-    expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 2 });
+    expect((await stage.core.results.parts()).map((p) => p.seq)).toEqual([0, 1]);
+    expect(await stage.core.work.counts()).toMatchObject({ granted: 2 });
     expect(stage.core.alarms).toEqual([]);
   });
 });

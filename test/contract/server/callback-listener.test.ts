@@ -127,12 +127,12 @@ describe('the callback listener', () => {
 
   it('answers 503 before the loop has made its first observation, and accepts the next heartbeat', async () => {
     const caller = await stage.ready(0);
-    const run = stage.core.runs;
-    stage.core.runs = new Proxy(run, {
+    const { run } = stage.core;
+    stage.core.run = new Proxy(run, {
       get: (target, name) => (name === 'get' ? () => Promise.resolve(null) : Reflect.get(target, name, target)),
     });
     expect(await caller.heartbeat({ offered: ['1-1'] })).toMatchObject({ status: 503, authentic: false });
-    stage.core.runs = run;
+    stage.core.run = run;
     expect(await caller.orders({ offered: ['1-1'] })).toMatchObject({ grants: ['1-1'] });
   });
 });

@@ -40,9 +40,9 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
   const run = await createRun(base, { products: 20, instances: 2, chunkSize: 2, ...shape });
   const clock = new VirtualClock(START_MS);
   const core = createCore(base, run.id, memoryCloud(clock), clock);
-  const { runs, fleet } = base.stores;
-  await runs.move(run.id, 'planned', 'launching', core.fence, START_MS);
-  await runs.move(run.id, 'launching', 'crawling', core.fence, START_MS);
+  const { fleet } = core;
+  await core.run.move('planned', 'launching');
+  await core.run.move('launching', 'crawling');
 
   const observer = new Observer(core);
   let world: World | null = null;
@@ -75,13 +75,13 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
         userData: '',
         tags: {},
       };
-      await fleet.claim(run.id, { slot, epoch, request, token }, core.fence, clock.now());
+      await fleet.claim({ slot, epoch, request, token });
       return new Caller({ baseUrl, run, slot, epoch, instanceId: `i-${slot}-${epoch}`, token, now: () => clock.now() });
     },
     async launched(slot, epoch = 1) {
       const caller = await stage.claim(slot, epoch);
-      await fleet.patch(run.id, slot, epoch, { instanceId: caller.options.instanceId }, core.fence);
-      await fleet.move(run.id, slot, epoch, 'claimed', 'pending', core.fence, clock.now());
+      await fleet.patch({ slot, epoch }, { instanceId: caller.options.instanceId });
+      await fleet.move({ slot, epoch }, 'claimed', 'pending');
       return caller;
     },
     async ready(slot, epoch = 1) {
@@ -92,7 +92,7 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
       return caller;
     },
     async record({ options }) {
-      const record = await fleet.get(run.id, options.slot, options.epoch);
+      const record = await fleet.get(options);
       if (!record) throw new Error('there is no such claim');
       return record;
     },

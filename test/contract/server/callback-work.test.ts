@@ -21,7 +21,7 @@ describe('callbacks', () => {
       expect(await caller.orders({ offered: ['1-1', '2-1'] })).toMatchObject({ grants: ['1-1', '2-1'], drops: [] });
       // The reply may have been lost: a repeated request gets the same answer.
       expect(await caller.orders({ offered: ['1-1', '2-1'] })).toMatchObject({ grants: ['1-1', '2-1'], drops: [] });
-      expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 2, waiting: 8 });
+      expect(await stage.core.work.counts()).toMatchObject({ granted: 2, waiting: 8 });
     });
 
     it('drops chunks beyond the even share', async () => {
@@ -48,7 +48,7 @@ describe('callbacks', () => {
           return Promise.resolve({ kind: 'taken', receipt: { chunk: offer.chunk, ...at } });
         },
       };
-      const record = { ...(await stage.core.runs.get(stage.run.id))!, balancer: aBalancer() };
+      const record = { ...(await stage.core.run.get())!, balancer: aBalancer() };
       const pump = () => stage.dispatcher.pump(record, 5, 500, 2, new AbortController().signal);
       await pump();
       expect(sent).toHaveLength(10);
@@ -82,7 +82,7 @@ describe('callbacks', () => {
       expect(await caller.orders({ parts: [caller.part(1_002), caller.part(1_003)] })).toMatchObject({
         partsAck: 1_003,
       });
-      const known = await stage.core.results.parts(stage.run.id);
+      const known = await stage.core.results.parts();
       expect(known.map((p) => [p.seq, p.key, p.state])).toEqual(
         [0, 1, 1_002, 1_003].map((seq) => [seq, caller.part(seq).key, 'seen']),
       );
@@ -100,11 +100,11 @@ describe('callbacks', () => {
         { ...own, sha256: 'f'.repeat(64) },
       ];
       for (const part of foreign) expect(await caller.orders({ parts: [part] })).toMatchObject({ partsAck: -1 });
-      expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+      expect(await stage.core.results.parts()).toEqual([]);
       // Nothing behind it either: an acknowledgement covers all up to a number.
       const parts = [own, foreign[1]!, caller.part(2)];
       expect(await caller.orders({ parts })).toMatchObject({ partsAck: 0 });
-      expect((await stage.core.results.parts(stage.run.id)).map((p) => p.seq)).toEqual([0]);
+      expect((await stage.core.results.parts()).map((p) => p.seq)).toEqual([0]);
     });
   });
 
@@ -155,7 +155,7 @@ describe('callbacks', () => {
 
     it('of a given-up epoch is answered, so that the instance can end, and changes nothing', async () => {
       const caller = await stage.ready(0);
-      await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
+      await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost');
       const before = await ledger();
       const answer = await caller.complete({ manifestKey: manifestKey(stage.run.id, 0, 1), manifestSha256: sha });
       expect(answer).toMatchObject({ status: 200, authentic: true });
@@ -165,7 +165,7 @@ describe('callbacks', () => {
 
   it('refuses a completion of an instance that is given up while the request is read', async () => {
     const caller = await stage.ready(0);
-    const { fleet, fence } = stage.core;
+    const { fleet } = stage.core;
     let looks = 0;
     stage.core.fleet = new Proxy(fleet, {
       get: (target, name) => {
@@ -173,7 +173,7 @@ describe('callbacks', () => {
         return async (...args: unknown[]) => {
           const result = await method(...args);
           if (name === 'get' && ++looks === 1)
-            await fleet.move(stage.run.id, 0, 1, 'ready', 'lost', fence, stage.clock.now(), 'heartbeat-lost');
+            await fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
           return result;
         };
       },
@@ -210,7 +210,7 @@ eachEngine('grants through callbacks', (database) => {
       expect(reply.grants).toHaveLength(4);
       expect([...reply.grants, ...reply.drops].sort()).toEqual([...all].sort());
     }
-    const { bySlot, waiting } = await stage.core.work.counts(stage.run.id);
+    const { bySlot, waiting } = await stage.core.work.counts();
     expect(waiting).toBe(0);
     expect(bySlot.map((s) => [s.slot, s.chunks])).toEqual([0, 1, 2, 3, 4].map((slot) => [slot, 4]));
   });

@@ -91,22 +91,22 @@ describe('callbacks', () => {
       const caller = await stage.claim(0);
       await expectRefused(425, () => caller.hello());
       await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
-      await stage.core.fleet.patch(stage.run.id, 0, 1, { instanceId: 'i-0-1' }, stage.core.fence);
+      await stage.core.fleet.patch({ slot: 0, epoch: 1 }, { instanceId: 'i-0-1' });
       await expectRefused(425, () => caller.hello());
-      await stage.core.fleet.move(stage.run.id, 0, 1, 'claimed', 'pending', stage.core.fence, stage.clock.now());
+      await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'claimed', 'pending');
       expect(await caller.hello()).toMatchObject({ status: 200, authentic: true });
     });
 
     it('is refused permanently once the epoch is given up', async () => {
       const caller = await stage.launched(0);
-      await stage.core.fleet.move(stage.run.id, 0, 1, 'pending', 'lost', stage.core.fence, stage.clock.now());
+      await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'pending', 'lost');
       await expectRefused(409, () => caller.hello());
     });
 
     it('is accepted from an address that EC2 does not show, with one alarm for each such address', async () => {
       const sayFrom = async (source: string, slot: number) => {
         const caller = await stage.launched(slot);
-        await stage.core.fleet.patch(stage.run.id, slot, 1, { address: `198.51.100.${slot}` }, stage.core.fence);
+        await stage.core.fleet.patch({ slot, epoch: 1 }, { address: `198.51.100.${slot}` });
         const own = caller.envelope(HELLO_PATH);
         const body = caller.helloBody();
         const signature = macMessage(caller.options.token, own, body);
@@ -235,14 +235,14 @@ describe('callbacks', () => {
 
     it('of a given-up epoch is answered with a fence, and changes nothing', async () => {
       const caller = await stage.ready(0);
-      await stage.core.fleet.move(stage.run.id, 0, 1, 'ready', 'lost', stage.core.fence, stage.clock.now());
+      await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost');
       await stage.look();
-      const before = await stage.core.fleet.get(stage.run.id, 0, 1);
+      const before = await stage.core.fleet.get({ slot: 0, epoch: 1 });
       const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)], problem: 'x', pending: 7 });
       expect(orders).toMatchObject({ fenced: true, grants: [], drops: ['1-1'], partsAck: -1 });
-      expect(await stage.core.fleet.get(stage.run.id, 0, 1)).toEqual(before);
-      expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
-      expect(await stage.core.work.counts(stage.run.id)).toMatchObject({ granted: 0 });
+      expect(await stage.core.fleet.get({ slot: 0, epoch: 1 })).toEqual(before);
+      expect(await stage.core.results.parts()).toEqual([]);
+      expect(await stage.core.work.counts()).toMatchObject({ granted: 0 });
     });
 
     it('returns transferred chunks to the queue once, however often it lists them', async () => {
@@ -251,11 +251,11 @@ describe('callbacks', () => {
       for (let i = 0; i < 2; i++) {
         const orders = await caller.orders({ transferred: ['2-1', '7-7'], pending: 1 });
         expect(orders).toMatchObject({ transferredAck: ['2-1', '7-7'], sealed: false });
-        const waiting = await stage.core.work.waiting(stage.run.id, 99, new Set());
+        const waiting = await stage.core.work.waiting(99, new Set());
         expect(waiting.map((c) => c.id)).toContain('2-2');
         expect(waiting.map((c) => c.id)).not.toContain('1-2');
       }
-      const told = await stage.core.runs.events(stage.run.id, 50);
+      const told = await stage.core.run.events(50);
       expect(told.filter((e) => e.kind === 'chunk')).toHaveLength(1);
     });
 
@@ -265,13 +265,13 @@ describe('callbacks', () => {
       await stage.look();
       const orders = await caller.orders({ offered: ['1-1'], parts: [caller.part(0)], pending: 0 });
       expect(orders).toMatchObject({ fenced: true, grants: [], partsAck: -1 });
-      expect(await stage.core.results.parts(stage.run.id)).toEqual([]);
+      expect(await stage.core.results.parts()).toEqual([]);
       expect(await stage.record(caller)).toMatchObject({ sealed: false });
     });
 
     it('orders every instance to drain when a person requests a stop', async () => {
       const caller = await stage.ready(0);
-      await stage.core.runs.setRequest(stage.run.id, 'stop');
+      await stage.core.run.setRequest('stop');
       expect(await caller.orders()).toMatchObject({ drain: true, sealed: true, fenced: false });
     });
   });

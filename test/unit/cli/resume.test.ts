@@ -31,7 +31,9 @@ describe('a resumed run on AWS', () => {
     const reached = new Error('the loop is reached');
     const said: string[] = [];
     const output = { json: false, line: (text = '') => void said.push(text), document: () => undefined };
-    const stores = new Proxy({}, { get: () => new Proxy({}, { get: () => () => Promise.reject(reached) }) });
+    const port = new Proxy({}, { get: () => () => Promise.reject(reached) });
+    const rows = { run: port, fleet: port, work: port, results: port };
+    const stores = { runs: port, of: () => rows, bind: () => rows };
     const interrupts = { leave: AbortSignal.abort(), onFirst: () => undefined, dispose: () => undefined };
     const lock = { fence: 1, lost: new AbortController().signal };
     const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };

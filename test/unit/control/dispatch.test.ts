@@ -30,7 +30,7 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
   const offers: Offer[] = [];
   const flow = { underWay: 0, most: 0 };
   const work = {
-    waiting: (_run: string, limit: number, except: ReadonlySet<string>) =>
+    waiting: (limit: number, except: ReadonlySet<string>) =>
       Promise.resolve(
         waiting
           .filter((id) => !except.has(id))

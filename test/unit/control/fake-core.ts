@@ -8,7 +8,6 @@ export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
   const alarms: string[] = [];
   const core = {
     runId: '20260101-000000-test',
-    fence: 1,
     log: pino({ level: 'silent' }),
     processState: newProcessState(),
     robots: { policy: ALLOW_ALL },

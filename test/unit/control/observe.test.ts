@@ -13,7 +13,7 @@ import type {
   FleetStore,
   InstanceRecord,
   ResultStore,
-  RunStore,
+  RunRow,
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';
@@ -57,10 +57,10 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
     objects: new MemoryObjectStore(),
     compute,
     balancers,
-    runs: {
+    run: {
       get: () => Promise.resolve(rows.vanished ? null : rows.run),
       events: () => Promise.resolve([]),
-    } as Partial<RunStore> as RunStore,
+    } as Partial<RunRow> as RunRow,
     fleet: {
       instances: async () => {
         await new Promise((resolve) => setImmediate(resolve));

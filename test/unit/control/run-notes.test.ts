@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { note, notedKeys } from '../../../orchestrator/control/run-notes.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
-import type { RunStore } from '../../../orchestrator/control/model/stores.ts';
+import type { RunRow } from '../../../orchestrator/control/model/stores.ts';
 import { aCore } from './fake-core.ts';
 
 const event = { atMs: 1, slot: 0, epoch: 1, from: null, detail: null };
@@ -14,12 +14,12 @@ describe('the notes of a run', () => {
       { ...event, kind: 'decision', to: 'slot 7' },
       ...Array.from({ length: 20_000 }, () => ({ ...event, kind: 'instance', to: 'terminated' })),
     ];
-    const events: RunStore['events'] = async (_run, limit, kind) =>
+    const events: RunRow['events'] = async (limit, kind) =>
       known
         .filter((e) => kind === undefined || e.kind === kind)
         .slice(-limit)
         .reverse();
-    const keys = await notedKeys(aCore({ runs: { events } as RunStore }));
+    const keys = await notedKeys(aCore({ run: { events } as RunRow }));
     expect(keys.toSorted()).toEqual(['late', 'slot 7']);
   });
 });
@@ -32,7 +32,7 @@ describe('a note', () => {
     const said: string[] = [];
     const core = aCore({
       clock: new VirtualClock(0),
-      runs: { addEvent: () => Promise.resolve() } as unknown as RunStore,
+      run: { addEvent: () => Promise.resolve() } as unknown as RunRow,
       log: { info: () => said.push('logged') } as unknown as Core['log'],
       alarm: () => Promise.resolve(void said.push('alarm')),
     });

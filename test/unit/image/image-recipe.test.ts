@@ -11,7 +11,7 @@ import {
 } from '../../../orchestrator/app/image/prune-images.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { InstanceRecord, RunReader } from '../../../orchestrator/control/model/stores.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';
 import { imageRecipe, packerFile, readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
@@ -112,8 +112,8 @@ describe('old images', () => {
       left: [on('ami-left', 'terminating')],
       over: [on('ami-over', 'terminated')],
     };
-    const fleet = { instances: (id: string) => Promise.resolve(instances[id]!) };
-    expect(await imagesInUse({ list: () => Promise.resolve(runs) }, fleet)).toEqual([
+    const of = (id: string) => ({ fleet: { instances: () => Promise.resolve(instances[id]!) } }) as RunReader;
+    expect(await imagesInUse({ runs: { list: () => Promise.resolve(runs) }, of })).toEqual([
       'ami-pinned',
       'ami-going',
       'ami-left',

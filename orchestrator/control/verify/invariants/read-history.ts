@@ -1,6 +1,6 @@
 /** The history of a run that is over, as far as the database has it: for runs in the sandbox and on AWS. */
 import type { Clock } from '../../../../shared/ports/clock.ts';
-import type { FleetStore, ResultStore, RunStore } from '../../model/stores.ts';
+import type { RunReader } from '../../model/stores.ts';
 import type { VerifyFacts } from '../verify-facts.ts';
 import type { History, SeenMachine } from './history.ts';
 
@@ -8,18 +8,17 @@ const EVENTS = 100_000;
 
 /** `seen` adds outside observations: machines, requests at the shop. Throws when there is no such run. */
 export async function readHistory(
-  stores: { runs: RunStore; fleet: FleetStore; results: ResultStore; clock: Pick<Clock, 'now'> },
+  rows: RunReader & { clock: Pick<Clock, 'now'> },
   facts: VerifyFacts,
-  runId: string,
   seen: Partial<History> = {},
 ): Promise<History> {
   const [run, instances, parts, events] = await Promise.all([
-    stores.runs.get(runId),
-    stores.fleet.instances(runId),
-    stores.results.parts(runId),
-    stores.runs.events(runId, EVENTS),
+    rows.run.get(),
+    rows.fleet.instances(),
+    rows.results.parts(),
+    rows.run.events(EVENTS),
   ]);
-  if (!run) throw new Error(`there is no run ${runId}`);
+  if (!run) throw new Error('there is no such run');
   const machines = instances
     .filter((i) => i.instanceId !== null)
     .map((i): SeenMachine => ({
@@ -36,7 +35,7 @@ export async function readHistory(
     instances,
     parts,
     events: events.toReversed(),
-    nowMs: stores.clock.now(),
+    nowMs: rows.clock.now(),
     outageMs: 0,
     abandoned: false,
     gcUntilMs: null,
