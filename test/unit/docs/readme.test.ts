@@ -36,6 +36,25 @@ describe('links', () => {
   });
 });
 
+describe('the walks in docs/architecture.md', () => {
+  const walks = read('docs/architecture.md').split('file by file\n').slice(1);
+  const namesIn = (walk: string): string[] =>
+    [...walk.matchAll(/^\|(?!-).*\|$/gm)].flatMap(([row]) => [...row.matchAll(/`([^`]+\.ts)`/g)].map((m) => m[1]!));
+
+  it.each([
+    ['a product', 0, 35],
+    ['an instance', 1, 22],
+  ])('lead %s through files that exist, and few of them', (_, index, most) => {
+    const names = new Set(namesIn(walks[index]!));
+    const missing = [...names].filter(
+      (name) => ![name, `orchestrator/control/${name}`].some((path) => existsSync(new URL(path, ROOT))),
+    );
+    expect(missing).toEqual([]);
+    expect(names.size).toBeGreaterThan(15);
+    expect(names.size).toBeLessThanOrEqual(most);
+  });
+});
+
 it('CHANGELOG.md begins with the version of the package', () => {
   const { version } = JSON.parse(read('package.json')) as { version: string };
   expect(/^## (.+)$/m.exec(read('CHANGELOG.md'))?.[1]).toBe(version);
