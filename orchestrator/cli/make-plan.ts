@@ -22,20 +22,21 @@ import { findingsOf } from './site-robots.ts';
 import type { Target } from './target.ts';
 import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
+/** What was found out for the plan, apart from the configuration. */
+interface PlanFacts {
+  robots: RobotsPolicy;
+  prices?: FreshPrices;
+  quota?: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
+  browser?: BrowserBoot;
+}
+
 /**
  * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
  * infeasible: no deadline or fleet would help.
  */
-export function makePlan(
-  config: Config,
-  target: Target,
-  products: ProductList,
-  robots: RobotsPolicy,
-  prices: FreshPrices = SHIPPED_PRICES,
-  quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota> = { vcpus: config.values.aws.vcpu_quota, note: null },
-  browser: BrowserBoot = 'ready',
-): Plan {
+export function makePlan(config: Config, target: Target, products: ProductList, facts: PlanFacts): Plan {
   const { site, run, aws } = config.values;
+  const { robots, prices = SHIPPED_PRICES, quota = { vcpus: aws.vcpu_quota, note: null }, browser = 'ready' } = facts;
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
   refuseShortRotation(config, target, browser);
   const plan = planRun(

@@ -100,7 +100,7 @@ export async function preflight(config: Config, target: Target, options: { migra
           quotaOf(config, target),
           browserBootOf(config, target),
         ]);
-        const plan = makePlan(config, target, products, robots, prices, quota, browser);
+        const plan = makePlan(config, target, products, { robots, prices, quota, browser });
         const open = await noRoomForNumbers(database, config.values.results.table, config.mapping);
         return { ...plan, warnings: [...plan.warnings, ...open] };
       },

@@ -108,7 +108,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
         facts.quota(),
         browserBootOf(config, target),
       ]);
-      return makePlan(config, target, products, robots, prices, quota, browser);
+      return makePlan(config, target, products, { robots, prices, quota, browser });
     }),
     identity: once(() => whoAmI(options())),
     instanceType,

@@ -30,13 +30,13 @@ const products = (count: number): ProductList => ({
 });
 
 const plan = (robots: RobotsPolicy, site = {}, count = 2_000) =>
-  makePlan(config(site), TARGET, products(count), robots);
+  makePlan(config(site), TARGET, products(count), { robots });
 
 describe('the plan and the browser', () => {
   it('counts the boot that installs Chromium, and names the remedy', () => {
     const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
     const make = (browser: 'ready' | 'installed') =>
-      makePlan(config(), target, products(2_000), ALLOW_ALL, undefined, undefined, browser);
+      makePlan(config(), target, products(2_000), { robots: ALLOW_ALL, browser });
     expect(make('ready').warnings).toEqual([]);
     expect(make('installed').warnings.join()).toContain('orchestrator image');
     expect(make('installed').bootP95Ms).toBeGreaterThan(make('ready').bootP95Ms);
@@ -97,9 +97,11 @@ describe('the plan and the site', () => {
     chained.mapping.pages[0]!.urlParsers = [
       { description: 'next page', steps: [{ type: 'css', selector: 'a.next', attribute: 'href' }] },
     ];
-    expect(makePlan(chained, TARGET, products(5), ALLOW_ALL).warnings.join()).toContain('site.pages_per_product is 1');
+    expect(makePlan(chained, TARGET, products(5), { robots: ALLOW_ALL }).warnings.join()).toContain(
+      'site.pages_per_product is 1',
+    );
     chained.values.site.pages_per_product = 2;
-    expect(makePlan(chained, TARGET, products(5), ALLOW_ALL).warnings).toEqual([]);
+    expect(makePlan(chained, TARGET, products(5), { robots: ALLOW_ALL }).warnings).toEqual([]);
   });
 
   it('takes a type with 2 GB for a browser, and warns when there is none', () => {
@@ -107,7 +109,9 @@ describe('the plan and the site', () => {
     expect(plan(ALLOW_ALL, { render: 'browser' }).instanceType).toBe('t4g.small');
     expect(plan(ALLOW_ALL, { render: 'auto' }).instanceType).toBe('t4g.small');
     const small = config({ render: 'browser' }, { aws: { instance_types: ['t4g.nano'] } });
-    expect(makePlan(small, TARGET, products(5), ALLOW_ALL).warnings.join()).toContain('t4g.nano has 0.5 GB');
+    expect(makePlan(small, TARGET, products(5), { robots: ALLOW_ALL }).warnings.join()).toContain(
+      't4g.nano has 0.5 GB',
+    );
   });
 });
 
@@ -139,7 +143,7 @@ describe('the User-Agent', () => {
     const loose = config();
     loose.mapping.pages[0]!.name = 'mapping';
     loose.mapping.pages[0]!.fields.forEach((field) => (field.required = false));
-    expect(makePlan(loose, TARGET, products(5), ALLOW_ALL).warnings.join()).toMatch(
+    expect(makePlan(loose, TARGET, products(5), { robots: ALLOW_ALL }).warnings.join()).toMatch(
       /^the mapping has no required field/,
     );
   });
@@ -154,7 +158,7 @@ describe('settingsOf', () => {
       ban: { statuses: [403], cool_down: '5m' },
       canaries: [{ id: 'P1', fields: { title: 'x' } }],
     });
-    const settings = settingsOf(full, TARGET, makePlan(full, TARGET, products(5), IGNORED_ROBOTS), '1.0.0');
+    const settings = settingsOf(full, TARGET, makePlan(full, TARGET, products(5), { robots: IGNORED_ROBOTS }), '1.0.0');
     expect(settings.site).toMatchObject({
       render: 'auto',
       robots: 'ignore',
@@ -167,7 +171,7 @@ describe('settingsOf', () => {
 
 describe('aws.recycle_every', () => {
   const rotated = (every: string, target: Target) =>
-    makePlan(config({}, { aws: { recycle_every: every } }), target, products(3_000), ALLOW_ALL);
+    makePlan(config({}, { aws: { recycle_every: every } }), target, products(3_000), { robots: ALLOW_ALL });
 
   it('is refused where a fleet could not boot so fast, with the shortest that is allowed', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
@@ -183,7 +187,7 @@ describe('aws.recycle_every', () => {
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
     const full = config({}, { aws: { recycle_every: '29m' } });
     const planned = (browser: 'ready' | 'installed') =>
-      makePlan(full, aws, products(3_000), ALLOW_ALL, undefined, undefined, browser);
+      makePlan(full, aws, products(3_000), { robots: ALLOW_ALL, browser });
     expect(planned('ready').verdict).toBe('feasible');
     expect(() => planned('installed')).toThrow(
       expect.objectContaining({ code: 'config-invalid', hint: expect.stringContaining('30m') }),
@@ -192,18 +196,18 @@ describe('aws.recycle_every', () => {
 
   it('comes into the settings of the run, and costs instances', () => {
     const full = config({}, { aws: { recycle_every: '1h' } });
-    const planned = makePlan(full, TARGET, products(5), IGNORED_ROBOTS);
+    const planned = makePlan(full, TARGET, products(5), { robots: IGNORED_ROBOTS });
     expect(settingsOf(full, TARGET, planned, '1.0.0').aws.recycleEveryMs).toBe(3_600_000);
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
-    const often = makePlan(config({}, { aws: { recycle_every: '15m' } }), aws, products(30_000), ALLOW_ALL);
-    expect(often.instances).toBeGreaterThan(makePlan(config(), aws, products(30_000), ALLOW_ALL).instances);
+    const often = makePlan(config({}, { aws: { recycle_every: '15m' } }), aws, products(30_000), { robots: ALLOW_ALL });
+    expect(often.instances).toBeGreaterThan(makePlan(config(), aws, products(30_000), { robots: ALLOW_ALL }).instances);
   });
 });
 
 describe('the vCPU quota of the plan', () => {
   it('is what is left of it, with a note', () => {
     const quota = { vcpus: 4, note: 'Of 64 vCPUs 60 run already' };
-    const tight = makePlan(config(), TARGET, products(30_000), ALLOW_ALL, undefined, quota);
+    const tight = makePlan(config(), TARGET, products(30_000), { robots: ALLOW_ALL, quota });
     expect(tight).toMatchObject({ verdict: 'over-quota', vcpuQuota: 4 });
     expect(tight.warnings).toContain(quota.note);
   });
