@@ -113,7 +113,7 @@ async function crawlShard(run: NewRun, slot: number, { fleet, work }: RunStores,
     const numbers = own.slice(at, at + PART_PRODUCTS);
     const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n))}\n`).join(''));
     const sha256 = sha256Hex(bytes);
-    const key = partKey(run.id, slot, 1, parts.length, sha256);
+    const key = partKey(run.id, { slot, epoch: 1, seq: parts.length, sha256 });
     await objects.putIfAbsent(key, bytes, 'application/gzip');
     parts.push({ seq: parts.length, key, sha256, sizeBytes: bytes.length, products: numbers.length });
   }

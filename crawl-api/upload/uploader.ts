@@ -165,6 +165,6 @@ interface PartOwner {
 function buildPart(owner: PartOwner, seq: number, lines: readonly string[]): { bytes: Uint8Array; part: PartRef } {
   const bytes = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
   const sha256 = sha256Hex(bytes);
-  const key = partKey(owner.run, owner.slot, owner.epoch, seq, sha256);
+  const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256 });
   return { bytes, part: { seq, key, sha256, sizeBytes: bytes.length, products: lines.length } };
 }

@@ -20,10 +20,9 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 /** True after an AWS call whose effect a Describe will show. */
 export async function act(
   core: Core,
-  dispatcher: Dispatcher,
   world: World,
   action: Action,
-  signal: AbortSignal,
+  { dispatcher, signal }: { dispatcher: Dispatcher; signal: AbortSignal },
 ): Promise<boolean> {
   const { run } = world;
   switch (action.kind) {
@@ -53,7 +52,11 @@ export async function act(
     case 'register':
       return register(core, world, action);
     case 'offer':
-      await dispatcher.pump(run, action.limitChunks, world.limits.heartbeatMs, world.targets.size, signal);
+      await dispatcher.pump(run, action.limitChunks, {
+        heartbeatMs: world.limits.heartbeatMs,
+        targets: world.targets.size,
+        signal,
+      });
       return false;
     case 'confirm':
       await confirmManifest(core, run, action);

@@ -135,7 +135,7 @@ export class ControlLoop implements LoopLink {
 
   async #carryOut(world: World, action: Action, key: string, signal: AbortSignal): Promise<void> {
     try {
-      if (await act(this.#core, this.#dispatcher, world, action, signal)) this.#observer.expectChange();
+      if (await act(this.#core, world, action, { dispatcher: this.#dispatcher, signal })) this.#observer.expectChange();
       this.#failures.delete(key);
       this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.monotonic() });
     } catch (error) {

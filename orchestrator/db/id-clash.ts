@@ -14,10 +14,8 @@ const PROBE = 'crawlfleet_id_probe';
 /** The fault as a message; null when every product gets its own row. No ID is longer than `maxChars`. */
 export async function findIdClash(
   db: Database,
-  table: string,
-  column: ColumnInfo,
+  { table, column, maxChars }: { table: string; column: ColumnInfo; maxChars: number },
   productIds: readonly string[],
-  maxChars: number,
 ): Promise<string | null> {
   if (productIds.length === 0 || isByteEqual(db, column, maxChars)) return null;
   if (INTEGER.test(column.type) || column.type === 'numeric') {

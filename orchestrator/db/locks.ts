@@ -26,10 +26,7 @@ interface LeaseRow {
 /** Takes a free or expired lease, or exactly the lease that `steal` describes. */
 export function acquireLock(
   db: Database,
-  owner: string,
-  nowMs: number,
-  leaseMs: number,
-  steal: LockHolder | undefined,
+  { owner, nowMs, leaseMs, steal }: { owner: string; nowMs: number; leaseMs: number; steal: LockHolder | undefined },
 ): Promise<{ fence: number } | { heldBy: LockHolder }> {
   const token = randomUUID();
   return inTransaction(db, async (trx) => {
@@ -53,10 +50,7 @@ export function acquireLock(
 /** False when the lock has been lost. */
 export function renewLock(
   db: Database,
-  fence: number,
-  nowMs: number,
-  leaseMs: number,
-  runId: string | null,
+  { fence, nowMs, leaseMs, runId }: { fence: number; nowMs: number; leaseMs: number; runId: string | null },
 ): Promise<boolean> {
   return inQuery(db, async (knex) => {
     const changed = await knex(TABLE)

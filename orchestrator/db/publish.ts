@@ -55,15 +55,15 @@ export function publishRun(bound: BoundRun, end: RunEndMove): Promise<{ rows: nu
     const isCancelled = run.request === 'cancel';
     if (!isCancelled) {
       const shape = await readRunShape(trx, db, runId);
-      const { table, onGone } = shape.results;
       const decisions = await readDecisions(trx, runId, shape);
       await noteNumbers(trx, runId, shape, decisions);
       const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
       await withoutSettled(trx, db, newer, async (exceptSettled) => {
-        await upsert(trx, db, runId, shape, { decisions, exceptSettled });
+        const rows = { runId, shape, exceptSettled };
+        await upsert(trx, db, rows, decisions);
         // Records that a product's page no longer shows are deleted.
-        if (shape.rowKey !== null) await deleteRowsOf(trx, db, runId, table, 'stored', exceptSettled);
-        if (onGone === 'delete') await deleteRowsOf(trx, db, runId, table, 'gone', exceptSettled);
+        if (shape.rowKey !== null) await deleteRowsOf(trx, db, rows, 'stored');
+        if (shape.results.onGone === 'delete') await deleteRowsOf(trx, db, rows, 'gone');
       });
     }
     // Decided here, under the row's lock: the stop request may have come after `end` was determined.
@@ -94,12 +94,18 @@ export async function countRows(knex: Knex, db: Database, runId: string): Promis
   return toNumber(row.found);
 }
 
+/** What a run publishes: its products that no newer run has settled. */
+interface Publishing {
+  runId: string;
+  shape: RunShape;
+  exceptSettled: ExceptSettled;
+}
+
 async function upsert(
   trx: Knex.Transaction,
   db: Database,
-  runId: string,
-  shape: RunShape,
-  { decisions, exceptSettled }: { decisions: Decisions; exceptSettled: ExceptSettled },
+  { runId, shape, exceptSettled }: Publishing,
+  decisions: Decisions,
 ): Promise<void> {
   const columns = stagingColumns(shape.mapping);
   const key = keyColumns(shape.mapping);
@@ -141,11 +147,10 @@ async function upsert(
 async function deleteRowsOf(
   trx: Knex.Transaction,
   db: Database,
-  runId: string,
-  table: string,
+  { runId, shape, exceptSettled }: Publishing,
   outcome: 'stored' | 'gone',
-  exceptSettled: ExceptSettled,
 ): Promise<void> {
+  const { table } = shape.results;
   const info = await readTable(trx, db, table);
   // A text beside a whole-number column would make MySQL compare both as doubles, which are equal too often above 2^53.
   const isNumber = /int/.test((info && findColumn(info, 'product_id'))?.type ?? '');

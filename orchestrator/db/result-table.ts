@@ -48,7 +48,8 @@ export async function checkResultTable(
     ...keyFaults(db, info, table, mapping),
   ];
   if (faults.length === 0) {
-    const clash = await findIdClash(db, table, findColumn(info, 'product_id')!, productIds, maxIdChars(db, mapping));
+    const column = findColumn(info, 'product_id')!;
+    const clash = await findIdClash(db, { table, column, maxChars: maxIdChars(db, mapping) }, productIds);
     if (clash)
       faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`) });
   }

@@ -65,11 +65,11 @@ export class KnexRunStore implements RunStore {
   }
 
   acquireLock(owner: string, nowMs: number, leaseMs: number, steal?: LockHolder) {
-    return acquireLock(this.#db, owner, nowMs, leaseMs, steal);
+    return acquireLock(this.#db, { owner, nowMs, leaseMs, steal });
   }
 
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
-    return renewLock(this.#db, fence, nowMs, leaseMs, runId);
+    return renewLock(this.#db, { fence, nowMs, leaseMs, runId });
   }
 
   releaseLock(fence: number): Promise<void> {

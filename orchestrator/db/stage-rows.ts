@@ -80,14 +80,14 @@ const hasUnread = ({ rows }: StoredResult): boolean =>
 
 /** The rows of one product in key order; of two with the same key the first wins. */
 function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {
-  const { id, url } = result;
-  const at = toCrawledAt(result.at, shape.crawledAt);
+  const { id } = result;
+  const page = [result.url, toCrawledAt(result.at, shape.crawledAt)];
   if (shape.rowKey === null) {
     const [only] = result.rows;
     if (only === undefined || result.rows.length > 1 || only.key !== null)
       return new UnfitValue(`${result.rows.length} records, where the mapping gives one without a key`);
     const values: SqlValue[] = [id];
-    return addValues(values, shape, only.row, url, at) ?? [values];
+    return addValues(values, shape, only.row, page) ?? [values];
   }
   const keyed = keyRows(result.rows, shape.rowKey);
   if (keyed instanceof UnfitValue) return keyed;
@@ -95,7 +95,7 @@ function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValu
   // In primary-key order, like the products.
   for (const [key, row] of [...keyed].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const values: SqlValue[] = [id, key];
-    const unfit = addValues(values, shape, row, url, at);
+    const unfit = addValues(values, shape, row, page);
     if (unfit) return unfit;
     rows.push(values);
   }
@@ -112,8 +112,8 @@ function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<stri
   return keyed;
 }
 
-/** Appends the fields, the URL and the time to the key; null when every value fits. */
-function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, at: string): UnfitValue | null {
+/** Appends the fields and the page (its URL, and when it was crawled) to the key; null when every value fits. */
+function addValues(values: SqlValue[], shape: RunShape, row: Row, page: readonly string[]): UnfitValue | null {
   const first = values.length;
   let unread: Map<number, FieldValue> | null = null;
   for (let i = 0; i < shape.columns.length; i++) values.push(null);
@@ -126,7 +126,7 @@ function addValues(values: SqlValue[], shape: RunShape, row: Row, url: string, a
     values[first + place] = bound;
     if (findUnread(value) !== null) (unread ??= new Map()).set(place, value);
   }
-  values.push(url, at);
+  values.push(...page);
   for (const { place, mayBeEmpty } of shape.unread) {
     const value = unread?.get(place);
     if (value !== undefined && !mayBeEmpty) return noRoom(shape.columns[place]!);

@@ -31,7 +31,7 @@ export class Work {
   #askedMs: number | null = null;
   #killed = false;
 
-  constructor(kind: WorkKind, dueAtMs: number | null, child: Child, clock: Clock, onEnd: () => void) {
+  constructor({ kind, dueAtMs, child }: Pick<Work, 'kind' | 'dueAtMs' | 'child'>, clock: Clock, onEnd: () => void) {
     this.kind = kind;
     this.dueAtMs = dueAtMs;
     this.child = child;

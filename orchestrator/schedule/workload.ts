@@ -139,7 +139,7 @@ export class Workload {
   }
 
   #take(kind: Work['kind'], dueAtMs: number | null, child: Work['child']): Work {
-    this.#work = new Work(kind, dueAtMs, child, this.#o.clock, this.#o.onEnd);
+    this.#work = new Work({ kind, dueAtMs, child }, this.#o.clock, this.#o.onEnd);
     return this.#work;
   }
 

@@ -448,7 +448,7 @@ export class SimulatedInstance {
     this.#after(uploadMs, () => {
       const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), { level: 1 });
       const sha256 = sha256Hex(bytes);
-      const key = partKey(settings.run, settings.slot, settings.epoch, seq, sha256);
+      const key = partKey(settings.run, { slot: settings.slot, epoch: settings.epoch, seq, sha256 });
       this.#await(objects.putIfAbsent(key, bytes, 'application/gzip'), (failure) => {
         this.#isUploading = false;
         if (failure !== null) {

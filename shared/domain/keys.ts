@@ -8,7 +8,7 @@ export const runPrefix = (run: string): string => `runs/${run}/`;
 export const shardPrefix = (run: string, slot: number, epoch: number): string => `${runPrefix(run)}${slot}/${epoch}/`;
 
 /** `runs/<run>/<slot>/<epoch>/<seq>-<sha256>.ndjson.gz` */
-export const partKey = (run: string, slot: number, epoch: number, seq: number, sha256: string): string =>
+export const partKey = (run: string, { slot, epoch, seq, sha256 }: PartName): string =>
   `${shardPrefix(run, slot, epoch)}${seq}-${sha256}.ndjson.gz`;
 
 /** `runs/<run>/<slot>/<epoch>/manifest.json` */

@@ -112,20 +112,17 @@ export async function putBundle(
 
 /**
  * Puts the bundle into the bucket and resolves image, subnets, groups and types.
- * @param plannedType the plan's choice; further allowed types of its architecture stand by for a pool without capacity
+ * `plannedType` is the plan's choice; further allowed types of its architecture stand by for a pool without capacity.
  */
 export async function prepareLaunch(
   cloud: { compute: Compute; objects: ObjectStore; balancers?: LoadBalancer },
-  aws: RunSettings['aws'],
-  plannedType: string,
-  bundle: KnownBundle,
-  render: RunSettings['site']['render'],
-  own: OwnNetwork,
+  { aws, site }: { aws: RunSettings['aws']; site: Pick<RunSettings['site'], 'render'> },
+  { plannedType, bundle, own }: { plannedType: string; bundle: KnownBundle; own: OwnNetwork },
 ): Promise<LaunchTemplate> {
   const architecture = architectureOf(plannedType);
   const subnets = await fleetSubnets(cloud.compute, aws.subnets);
   const [imageId, network] = await Promise.all([
-    cloud.compute.image(aws.image, architecture, render === 'http' ? 'http' : 'browser'),
+    cloud.compute.image(aws.image, architecture, site.render === 'http' ? 'http' : 'browser'),
     launchNetwork(cloud, aws, subnets, own),
     bundle.open === undefined ? null : putBundle(cloud.objects, bundle, aws),
   ]);

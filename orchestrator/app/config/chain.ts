@@ -27,7 +27,7 @@ export function readTypedStep(value: unknown, path: Path, faults: FaultList): Pl
   }
   const form = findForm(value.type, [...path, 'type'], faults);
   if (!form) return null;
-  return readParameters(form, value.parameters ?? {}, [...path, 'parameters'], path, faults);
+  return readParameters(form, value.parameters ?? {}, faults, { at: path, path: [...path, 'parameters'] });
 }
 
 /** `trim`, `{ split: "," }` or `{ replace: { find: "a", with: "b" } }`, as in `then`. */
@@ -35,7 +35,7 @@ export function readShortStep(value: unknown, path: Path, faults: FaultList): Pl
   if (typeof value === 'string') {
     const form = findForm(value, path, faults);
     if (!form) return null;
-    if (form.parameters.safeParse({}).success) return readParameters(form, {}, path, path, faults);
+    if (form.parameters.safeParse({}).success) return readParameters(form, {}, faults, { at: path });
     faults.report(path, `${value} needs ${Object.keys(form.parameters.shape).join(' and ')}`);
     return null;
   }
@@ -51,9 +51,9 @@ export function readShortStep(value: unknown, path: Path, faults: FaultList): Pl
   const isPlain = Object.keys(form.parameters.shape).length === 0;
   // `{ trim: true }` means the same as `trim`.
   if (given === true && form.parameters.safeParse({}).success && (form.main === null || form.main === 'format'))
-    return readParameters(form, {}, at, at, faults);
-  if (isRecord(given)) return readParameters(form, given, at, at, faults);
-  if (form.main !== null) return readParameters(form, { [form.main]: given }, at, at, faults, true);
+    return readParameters(form, {}, faults, { at });
+  if (isRecord(given)) return readParameters(form, given, faults, { at });
+  if (form.main !== null) return readParameters(form, { [form.main]: given }, faults, { at, bare: true });
   faults.report(at, isPlain ? 'takes no parameters' : `must have ${Object.keys(form.parameters.shape).join(' and ')}`);
   return null;
 }
@@ -68,19 +68,17 @@ function findForm(name: string, path: Path, faults: FaultList): ProcessorForm | 
 function readParameters(
   form: ProcessorForm,
   value: unknown,
-  path: Path,
-  stepPath: Path,
   faults: FaultList,
-  bare = false,
+  { at, path = at, bare = false }: { at: Path; path?: Path; bare?: boolean },
 ): PlacedStep | null {
   if (Object.keys(form.parameters.shape).length === 0 && isRecord(value)) {
     for (const key of Object.keys(value))
       faults.report([...path, key], 'unknown key; this processor has no parameters');
-    return { step: form.toStep({}), path: stepPath };
+    return { step: form.toStep({}), path: at };
   }
   const before = faults.all.length;
   const read = faults.read(form.parameters, value, path);
   // A bare value is at the step's own position: its parameter has no key in the file.
   if (bare) for (const fault of faults.all.slice(before)) fault.path = path;
-  return read ? { step: form.toStep(read), path: stepPath } : null;
+  return read ? { step: form.toStep(read), path: at } : null;
 }

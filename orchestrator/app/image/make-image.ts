@@ -87,14 +87,18 @@ async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<stri
   let seen = '';
   const look = async (): Promise<void> =>
     void (seen = (await patiently(order, () => cloud.console(instanceId), NO_IMAGE)) ?? seen);
-  const stopped = await poll(order, BUILD_MS, 'the builder is still at work', NO_IMAGE, async () => {
-    const state = await patiently(order, () => cloud.builderState(instanceId), NO_IMAGE);
-    if (state === 'terminated' || state === 'shutting-down')
-      throw failed(`the builder ${instanceId} was terminated by another process`, seen);
-    // Also while it runs: EC2 may lag behind for a stopped one.
-    await look();
-    return state === 'stopped' ? true : null;
-  });
+  const stopped = await poll(
+    order,
+    { forMs: BUILD_MS, word: 'the builder is still at work', left: NO_IMAGE },
+    async () => {
+      const state = await patiently(order, () => cloud.builderState(instanceId), NO_IMAGE);
+      if (state === 'terminated' || state === 'shutting-down')
+        throw failed(`the builder ${instanceId} was terminated by another process`, seen);
+      // Also while it runs: EC2 may lag behind for a stopped one.
+      await look();
+      return state === 'stopped' ? true : null;
+    },
+  );
   if (stopped === null) throw failed(`the builder ${instanceId} has not stopped in ${formatDuration(BUILD_MS)}`, seen);
   const untilMs = clock.monotonic() + CONSOLE_MS;
   while (readyVersion(seen) === null && recipeFailure(seen) === null && clock.monotonic() < untilMs) {
@@ -107,7 +111,8 @@ async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<stri
 }
 
 async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
-  const made = await poll(order, IMAGE_MS, 'the image is still being made', goesOn(imageId), async () => {
+  const wait = { forMs: IMAGE_MS, word: 'the image is still being made', left: goesOn(imageId) };
+  const made = await poll(order, wait, async () => {
     const state = await patiently(order, () => order.cloud.imageState(imageId), goesOn(imageId));
     if (state === 'available') return true;
     if (state === null || state === 'pending') return null;
@@ -124,15 +129,13 @@ async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
 /** The result of `look` once it is not null; null at the timeout. */
 async function poll<T>(
   order: ImageOrder,
-  timeoutMs: number,
-  word: string,
-  left: Leaving,
+  { forMs, word, left }: { forMs: number; word: string; left: Leaving },
   look: () => Promise<T | null>,
 ): Promise<T | null> {
   const { clock, onProgress } = order;
   const startMs = clock.monotonic();
   let toldMs = startMs;
-  while (clock.monotonic() - startMs < timeoutMs) {
+  while (clock.monotonic() - startMs < forMs) {
     await pause(order, left);
     const result = await look();
     if (result !== null) return result;

@@ -1,4 +1,5 @@
 /** From an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
+import type { LaunchTemplate } from '../../control/model/core.ts';
 import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -112,7 +113,6 @@ async function launchOn(
   sandbox: SandboxHandle | null,
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, plan } = options;
-  const { render } = config.values.site;
   // The endpoint of the configuration; without one the sandbox provides everything.
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
   const settings = settingsOf(config, { ...target, endpoint }, plan, VERSION);
@@ -120,16 +120,10 @@ async function launchOn(
   const cloud = openCloud(settings.aws, target.dryRun, standIn);
   try {
     if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
-    const template = await prepareLaunch(
-      cloud,
-      settings.aws,
-      plan.instanceType,
-      bundle,
-      render,
-      ownNetwork(target.dryRun, options.env),
-    );
+    const own = ownNetwork(target.dryRun, options.env);
+    const template = await prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
     for (const note of template.notes ?? []) options.output.line(note);
-    return await withSession(options, settings, sandbox, cloud, () => Promise.resolve(template));
+    return await withSession(options, settings, sandbox, { cloud, template });
   } finally {
     cloud.close();
   }
@@ -139,8 +133,7 @@ async function withSession(
   options: LaunchRunOptions,
   settings: Omit<RunSettings, 'sandbox' | 'server'>,
   sandbox: SandboxHandle | null,
-  cloud: CloudAccess,
-  launchKit: () => ReturnType<typeof prepareLaunch>,
+  { cloud, template }: { cloud: CloudAccess; template: LaunchTemplate },
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, stores, lock, interrupts, output, plan, runId } = options;
   const keys = newRunKeys();
@@ -153,7 +146,7 @@ async function withSession(
     cloud,
     bucket: settings.aws.bucket,
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
-    launchKit,
+    launchKit: () => Promise.resolve(template),
     robots: {
       reader: robotsReader(settings.site),
       deadlineMs: settings.run.deadlineMs,
@@ -174,7 +167,7 @@ async function withSession(
     await createResultTable(options.database, settings.results.table, settings.mapping);
     if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
     const run = newRun(options, keys, { ...settings, server, sandbox: place });
-    await checkUserData(run, await launchKit(), cloud.objects, systemClock);
+    await checkUserData(run, template, cloud.objects, systemClock);
     await options.bindRun(runId);
     // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
     await writeRunDescription(cloud.objects, run, options.products.ids, systemClock);

@@ -138,7 +138,7 @@ async function takeUp(
       const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
       const { settings, plan } = run;
       const own = ownNetwork(run.dryRun, env);
-      return prepareLaunch(cloud, settings.aws, plan.instanceType, bundle, settings.site.render, own);
+      return prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
     }),
     robots: {
       reader: robotsReader(run.settings.site),

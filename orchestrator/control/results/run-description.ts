@@ -41,7 +41,7 @@ export async function writeRunDescription(
     const lines = piece.map((id, i) => `${JSON.stringify({ n: first + i + 1, id })}\n`);
     const bytes = gzipSync(lines.join(''), { level: 3 });
     const key = productListKey(run.id, products.length);
-    await put(objects, key, bytes, 'application/gzip', clock);
+    await put({ objects, clock }, key, bytes, 'application/gzip');
     products.push({ key, sha256: sha256Hex(bytes), products: piece.length });
   }
   const description: RunDescription = {
@@ -60,10 +60,15 @@ export async function writeRunDescription(
     products,
   };
   const bytes = encodeRunDescription(description, importPrivateKey(run.privateKey));
-  await put(objects, runDescriptionKey(run.id), bytes, 'application/json', clock);
+  await put({ objects, clock }, runDescriptionKey(run.id), bytes, 'application/json');
 }
 
-async function put(objects: ObjectStore, key: string, bytes: Uint8Array, type: string, clock: Clock): Promise<void> {
+async function put(
+  { objects, clock }: { objects: ObjectStore; clock: Clock },
+  key: string,
+  bytes: Uint8Array,
+  type: string,
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await objects.putIfAbsent(key, bytes, type);

@@ -14,6 +14,13 @@ const BATCH = 64;
 /** Pause between two rounds of offers; doubled for each round that all instances refused, up to a heartbeat. */
 const REST_MS = 250;
 
+interface OfferRound {
+  heartbeatMs: number;
+  /** Instances behind the balancer. */
+  targets: number;
+  signal: AbortSignal;
+}
+
 export class Dispatcher {
   readonly #core: Core;
   /** Chunks in flight or recently offered, and until when they are not offered again. */
@@ -35,28 +42,17 @@ export class Dispatcher {
   }
 
   /** Offers waiting chunks until none is left, all instances refuse, or the signal aborts. */
-  async pump(
-    run: RunRecord,
-    limitChunks: number,
-    heartbeatMs: number,
-    targets: number,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async pump(run: RunRecord, limitChunks: number, round: OfferRound): Promise<void> {
     this.#restUntilMs = 0;
-    const refused = await this.#offerAll(run, limitChunks, heartbeatMs, targets, signal);
+    const refused = await this.#offerAll(run, limitChunks, round);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
-    const restMs = Math.min(heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
+    const restMs = Math.min(round.heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
     this.#restUntilMs = this.#core.clock.monotonic() + restMs;
   }
 
   /** True when it ended because all instances refused. */
-  async #offerAll(
-    run: RunRecord,
-    limitChunks: number,
-    heartbeatMs: number,
-    targets: number,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  async #offerAll(run: RunRecord, limitChunks: number, round: OfferRound): Promise<boolean> {
+    const { heartbeatMs, targets, signal } = round;
     const core = this.#core;
     const share = limitChunks * run.plan.chunkSize;
     // One round robin reaches every target once; a few more offers cover the balancer's own nodes.

@@ -65,7 +65,7 @@ export function workersOf(world: WorkerWorld, extra = 0): Workers {
   for (let slot = 0; slot < count + extra; slot++) {
     const record = latest.get(slot);
     const shard = record && shardOf(slot, record.epoch);
-    const worker = workerOf(world, slot, record, shard ?? NO_SHARD, paces, slot >= count);
+    const worker = workerOf(world, { slot, record, isExtra: slot >= count }, shard ?? NO_SHARD, paces);
     if (worker) workers.push(worker);
     if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
   }
@@ -79,11 +79,9 @@ const isGivingBack = (world: WorkerWorld, record: InstanceRecord): boolean =>
 /** Null for a slot in which nothing will be crawled, or with an open incident. */
 function workerOf(
   world: WorkerWorld,
-  slot: number,
-  record: InstanceRecord | undefined,
+  { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
   shard: Pick<Shard, 'chunks' | 'products'>,
   paces: Paces,
-  isExtra: boolean,
 ): Worker | null {
   const { nowMs } = world;
   const epoch = record?.epoch ?? 0;

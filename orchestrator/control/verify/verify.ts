@@ -48,22 +48,20 @@ export async function verifyRun(input: VerifyInput): Promise<Verdict> {
 function checkLedger(facts: VerifyFacts): Difference[] {
   const { stored, gone, failed, open } = facts.outcomes;
   const differences: Difference[] = [];
-  const expect = (holds: boolean, check: string, expected: string, found: string, examples: string[] = []): void => {
-    if (!holds) differences.push({ check, expected, found, examples });
+  const expect = (
+    holds: boolean,
+    check: string,
+    seen: Pick<Difference, 'expected' | 'found'>,
+    examples: string[] = [],
+  ): void => {
+    if (!holds) differences.push({ check, ...seen, examples });
   };
-  expect(
-    facts.items === facts.planned,
-    'every planned product is in the ledger',
-    `${facts.planned} products`,
-    `${facts.items}`,
-  );
-  expect(open === 0, 'every product has an outcome', 'none open', `${open} open`);
-  expect(
-    stored + gone + failed === facts.planned,
-    'planned = stored + gone + failed',
-    `${facts.planned}`,
-    `${stored} + ${gone} + ${failed}`,
-  );
+  const planned = `${facts.planned}`;
+  const counted = { expected: `${planned} products`, found: `${facts.items}` };
+  expect(facts.items === facts.planned, 'every planned product is in the ledger', counted);
+  expect(open === 0, 'every product has an outcome', { expected: 'none open', found: `${open} open` });
+  const sum = { expected: planned, found: `${stored} + ${gone} + ${failed}` };
+  expect(stored + gone + failed === facts.planned, 'planned = stored + gone + failed', sum);
   const empties: [
     keyof VerifyFacts &
       ('duplicates' | 'partsOff' | 'withoutPart' | 'storedWithoutRow' | 'rowsOff' | 'rowsWithoutItem'),
@@ -76,15 +74,16 @@ function checkLedger(facts: VerifyFacts): Difference[] {
     ['rowsOff', 'every stored product has as many rows as it gave'],
     ['rowsWithoutItem', 'every row of this run in the result table is a stored product'],
   ];
-  for (const [name, check] of empties)
-    expect(facts[name].count === 0, check, 'no exception', `${facts[name].count}`, facts[name].examples);
-  const rows = facts.ledgerRows - facts.replacedRows;
-  expect(
-    !facts.published || facts.resultRows === rows,
-    'the rows of the run in the result table are those of its parts',
-    facts.replacedRows > 0 ? `${facts.ledgerRows} less ${facts.replacedRows} replaced by a later run` : `${rows}`,
-    `${facts.resultRows}`,
-  );
+  for (const [name, check] of empties) {
+    const { count, examples } = facts[name];
+    expect(count === 0, check, { expected: 'no exception', found: `${count}` }, examples);
+  }
+  const { ledgerRows, replacedRows, resultRows } = facts;
+  const rows = ledgerRows - replacedRows;
+  expect(!facts.published || resultRows === rows, 'the rows of the run in the result table are those of its parts', {
+    expected: replacedRows > 0 ? `${ledgerRows} less ${replacedRows} replaced by a later run` : `${rows}`,
+    found: `${resultRows}`,
+  });
   return differences;
 }
 

@@ -37,7 +37,7 @@ async function putPart(slot: number, epoch: number, seq: number, numbers: readon
   const results = numbers.map((n) => usualResult({ n, id: `p${n}` }));
   const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
   const sha256 = sha256Hex(bytes);
-  const key = partKey(run.id, slot, epoch, seq, sha256);
+  const key = partKey(run.id, { slot, epoch, seq, sha256 });
   await objects.putIfAbsent(key, bytes);
   return { seq, key, sha256, sizeBytes: bytes.length, products: numbers.length };
 }
@@ -184,7 +184,7 @@ describe('closeEpoch', () => {
 
   it('leaves out a part that is broken, with an alarm', async () => {
     await lost();
-    const broken = partKey(run.id, 0, 1, 0, 'd'.repeat(64));
+    const broken = partKey(run.id, { slot: 0, epoch: 1, seq: 0, sha256: 'd'.repeat(64) });
     await objects.putIfAbsent(broken, Buffer.from('rubbish'));
     await putPart(0, 1, 1, [3]);
     await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });

@@ -84,7 +84,7 @@ export class ResultsStage {
   async putPart(run: NewRun, slot: number, seq: number, results: readonly ItemResult[], epoch = 1): Promise<PartRef> {
     const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
     const sha256 = sha256Hex(bytes);
-    const key = partKey(run.id, slot, epoch, seq, sha256);
+    const key = partKey(run.id, { slot, epoch, seq, sha256 });
     await this.objects.putIfAbsent(key, bytes);
     return { seq, key, sha256, sizeBytes: bytes.length, products: results.length };
   }

@@ -140,7 +140,7 @@ describe('the bucket', () => {
       const results = numbers.map((n) => usualResult({ n, id: `p${n}` }));
       const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
       const sha256 = sha256Hex(bytes);
-      const key = partKey(stage.run.id, 0, 1, seq, sha256);
+      const key = partKey(stage.run.id, { slot: 0, epoch: 1, seq, sha256 });
       const stored = spoil(bytes);
       if (stored) await put(key, stored);
       return { seq, key, sha256, sizeBytes: bytes.length, products: numbers.length };

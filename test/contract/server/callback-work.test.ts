@@ -49,7 +49,8 @@ describe('callbacks', () => {
         },
       };
       const record = { ...(await stage.core.run.get())!, balancer: aBalancer() };
-      const pump = () => stage.dispatcher.pump(record, 5, 500, 2, new AbortController().signal);
+      const round = { heartbeatMs: 500, targets: 2, signal: new AbortController().signal };
+      const pump = () => stage.dispatcher.pump(record, 5, round);
       await pump();
       expect(sent).toHaveLength(10);
       await a.orders({ offered: ['1-1', '2-1', '3-1', '4-1', '5-1', '6-1'] });

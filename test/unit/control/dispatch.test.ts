@@ -56,7 +56,11 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
   const dispatcher = new Dispatcher(core);
   const abort = new AbortController();
   const pump = (limitChunks = 4): Promise<void> =>
-    dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, HEARTBEAT_MS, TARGETS, abort.signal);
+    dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, {
+      heartbeatMs: HEARTBEAT_MS,
+      targets: TARGETS,
+      signal: abort.signal,
+    });
   /** Pumps once and returns the offered chunks. */
   const pumped = async (): Promise<string[]> => {
     const before = offers.length;

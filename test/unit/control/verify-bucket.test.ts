@@ -16,7 +16,16 @@ const run = { id: 'r', publicKey: 'none' } as RunRecord;
 function part(seq: number, state: PartRecord['state'] = 'loaded'): PartRecord {
   const sha256 = String(seq).padStart(64, '0');
   const counts = { products: 1, stored: 1, gone: 0, failed: 0 };
-  return { slot: 0, epoch: 1, seq, key: partKey('r', 0, 1, seq, sha256), sha256, sizeBytes: 1, state, ...counts };
+  return {
+    slot: 0,
+    epoch: 1,
+    seq,
+    key: partKey('r', { slot: 0, epoch: 1, seq, sha256 }),
+    sha256,
+    sizeBytes: 1,
+    state,
+    ...counts,
+  };
 }
 
 async function differences(
