@@ -3,6 +3,7 @@
  * journalled the chunk and will claim it in its next heartbeat; until then the chunk is not offered again. The same
  * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
  */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Core, OfferResult } from '../model/core.ts';
@@ -45,7 +46,7 @@ export class Dispatcher {
     this.#restUntilMs = 0;
     const refused = await this.#offerAll(run, limitChunks, heartbeatMs, targets, signal);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
-    const restMs = Math.min(heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
+    const restMs = backoffMs(this.#fruitless - 1, { firstMs: REST_MS, maxMs: heartbeatMs });
     this.#restUntilMs = this.#core.clock.monotonic() + restMs;
   }
 
