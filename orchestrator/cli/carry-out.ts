@@ -8,6 +8,7 @@ import { isRunEnd } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
 import type { RunReport } from '../control/model/report.ts';
 import type { RunRecord, WorkStore } from '../control/model/stores.ts';
+import { announceEnd } from './announce.ts';
 import type { Config } from './config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
 import type { Interrupts } from './interrupts.ts';
@@ -71,7 +72,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
     });
     return { exitCode: EXIT.interrupted, finished: false };
   }
-  const report = await session.report();
+  const report = await session.report((built) => announceEnd(record, built, config));
   publishReport(report, record, config, output);
   await tellUnfinished(stores, runId, config, output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };

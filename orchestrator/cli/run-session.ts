@@ -57,7 +57,8 @@ export interface Session {
   run(signal: AbortSignal): Promise<void>;
   /** Ends the run early but keeps its results. */
   stop(): Promise<void>;
-  report(): Promise<RunReport>;
+  /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
+  report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport>;
   close(): Promise<void>;
 }
 
@@ -97,8 +98,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       await core.runs.setRequest(core.runId, 'stop');
       loop.wake();
     },
-    async report() {
+    async report(announce) {
       const report = await buildReport(core, core.runId);
+      for (const fault of await announce(report)) {
+        await core.alarm(fault);
+        report.notes.push(fault);
+      }
       await core.runs.setReport(core.runId, report, core.fence);
       return report;
     },

@@ -10,6 +10,7 @@ import { newRunId, newRunKeys } from '../../control/start-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
+import { announceEnd } from '../announce.ts';
 import { publishReport } from '../carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
 import type { FactsOptions } from '../checks/facts.ts';
@@ -41,8 +42,15 @@ export interface RunOptions {
   /** The user confirms that a shorter product list is right: it becomes the new baseline. */
   acceptDrop?: boolean;
   environment: Readonly<Record<string, string | undefined>>;
+  /** The due time that the run is started for; null by hand. */
+  due?: DueTimeOfRun | null;
+}
+
+/** A due time of `orchestrator schedule`. */
+interface DueTimeOfRun {
+  atMs: number;
   /** Called with the run's ID before the run is stored; an error it throws prevents that. */
-  bindRun?: (runId: string) => Promise<void>;
+  bindRun: (runId: string) => Promise<void>;
 }
 
 /** The source of a run's products. */
@@ -120,7 +128,8 @@ export async function startRun(options: RunOptions, output: Output, source: RunS
         parentId,
         profile,
         runId: newRunId(systemClock.now(), systemRandom),
-        bindRun: options.bindRun ?? (() => Promise.resolve()),
+        dueAtMs: options.due?.atMs ?? null,
+        bindRun: options.due?.bindRun ?? (() => Promise.resolve()),
       };
       if (products.ids.length === 0) return await runNothing(shared);
       if (!(await confirmRun({ ...options, json: output.json, signal: interrupts.leave }))) {
@@ -153,6 +162,10 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     reason: 'no products',
   });
   const report = await buildReport({ ...stores, clock: systemClock, processState: newProcessState() }, runId);
+  for (const fault of await announceEnd((await stores.runs.get(runId))!, report, config)) {
+    output.line(`! ${fault}`);
+    report.notes.push(fault);
+  }
   await stores.runs.setReport(runId, report, lock.fence);
   output.line('The query yields no products: nothing to crawl, nothing was launched.');
   publishReport(report, (await stores.runs.get(runId))!, config, output);
