@@ -18,6 +18,7 @@ interface JsonSchema {
   enum?: unknown[];
   type?: string;
   anyOf?: JsonSchema[];
+  items?: JsonSchema;
   properties?: Record<string, JsonSchema>;
   required?: string[];
 }
@@ -50,14 +51,19 @@ function configurationPage(): string {
     '',
     'A key that this version does not act on is refused when it is set to something it would ignore, or named in the plan.',
   ];
-  for (const [section, part] of Object.entries(schema.properties ?? {})) {
-    lines.push('', `## ${section}`, '', part.description ?? '', '', '| Key | Environment | Default | Meaning |', '|---|---|---|---|');
+  for (const [section, described] of Object.entries(schema.properties ?? {})) {
+    // A list shows the keys of its elements, and is one variable.
+    const part = described.items ?? described;
+    const variable = `FLEET_${section}`.toUpperCase();
+    const nameOf = (key: string): string => (part === described ? `${section}.${key}` : `${section}[].${key}`);
+    const variableOf = (key: string): string => (part === described ? `${variable}_${key.toUpperCase()}` : variable);
+    lines.push('', `## ${section}`, '', described.description ?? '', '', '| Key | Environment | Default | Meaning |', '|---|---|---|---|');
     for (const [key, value] of Object.entries(part.properties ?? {})) {
       const required = part.required?.includes(key) && value.default === undefined;
       const fallback = required ? '**required**' : value.default === undefined || value.default === null ? '-' : code(typeof value.default === 'string' ? value.default : JSON.stringify(value.default));
       const choices = choicesOf(value);
       const meaning = [value.description ?? '', ...(choices.length > 0 ? [`One of ${choices.map((c) => code(String(c))).join(', ')}.`] : [])].join(' ').trim();
-      lines.push(`| \`${section}.${key}\` | \`FLEET_${`${section}_${key}`.toUpperCase()}\` | ${fallback} | ${meaning} |`);
+      lines.push(`| \`${nameOf(key)}\` | \`${variableOf(key)}\` | ${fallback} | ${meaning} |`);
     }
   }
   return `${lines.join('\n')}\n\n${MAPPING_PAGE}`;

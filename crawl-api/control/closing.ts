@@ -2,6 +2,7 @@
  * Closes the epoch: stores the manifest in the bucket, then sends the completion callback until the main server
  * confirms it. Every step is in the journal, so a restarted process continues with the next one, with the same bytes.
  */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { manifestKey } from '../../shared/domain/keys.ts';
@@ -15,7 +16,6 @@ import { sha256Hex } from '../../shared/wire/signature.ts';
 import type { KeyObject } from 'node:crypto';
 import type { Queue } from '../queue/queue.ts';
 import type { Uploader } from '../upload/uploader.ts';
-import { backoffMs } from './backoff.ts';
 import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
 
@@ -81,6 +81,6 @@ async function untilDone(
     const problem = await step().catch((error: unknown) => describeError(error));
     if (problem === null) return;
     if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, what);
-    await clock.sleep(backoffMs(failures, RETRY, random), stop);
+    await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);
   }
 }

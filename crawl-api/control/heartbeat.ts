@@ -2,12 +2,12 @@
  * Sends a heartbeat every interval, and immediately when something changes. A change during a heartbeat goes into the
  * next one, sent right after. Replies without a valid signature of the run's key are ignored.
  */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { Heartbeat, Orders } from '../../shared/wire/callbacks.ts';
 import { HEARTBEAT_PATH, ordersSchema } from '../../shared/wire/callbacks.ts';
-import { backoffMs } from './backoff.ts';
 import type { Log } from './log.ts';
 import type { MainServerClient, Reply } from './main-server-client.ts';
 import { SignalFlag } from './signal-flag.ts';
@@ -51,7 +51,7 @@ export class HeartbeatLoop {
       this.#note(problem);
       // Changes do not shorten this wait: do not flood a main server that is failing.
       await clock.sleep(
-        backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random),
+        backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random.next()),
         stop,
       );
     }

@@ -1,10 +1,10 @@
 /** Sends hello until the main server accepts this instance or refuses it permanently. */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { Hello } from '../../shared/wire/callbacks.ts';
 import { HELLO_PATH } from '../../shared/wire/callbacks.ts';
-import { backoffMs } from './backoff.ts';
 import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
 
@@ -37,7 +37,7 @@ export async function sayHello(
     }
     // Log only the first failure and then each doubling: the console holds 64 KB.
     if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, 'hello not accepted yet');
-    await clock.sleep(backoffMs(failures, RETRY, random), stop);
+    await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);
   }
   return 'stopped';
 }

@@ -1,5 +1,6 @@
 /** Reads the instance metadata (IMDSv2): ID, address, and the user data that holds all settings. */
 import { Agent } from 'undici';
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 
@@ -36,7 +37,7 @@ export async function readMetadata(endpoint: string, clock: Clock): Promise<Inst
         throw new AppError('platform', `the metadata service at ${endpoint} does not answer: ${describeError(cause)}`, {
           cause,
         });
-      await clock.sleep(Math.min(2_000, 100 * 2 ** tries));
+      await clock.sleep(backoffMs(tries, { firstMs: 100, maxMs: 2_000 }));
     }
   }
 }

@@ -3,12 +3,12 @@
  * oldest has waited long enough, and at the end. The journal records what a part holds before its upload begins. A
  * process killed in between rebuilds the same bytes, and `exists` then counts as `created`.
  */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { PART_PRODUCTS } from '../../shared/wire/part.ts';
-import { backoffMs } from '../control/backoff.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
 import type { Queue } from '../queue/queue.ts';
 import { gzipSync } from 'node:zlib';
@@ -103,7 +103,7 @@ export class Uploader {
         const isNew = this.problem === null;
         this.problem = problem;
         if (isNew) onChange();
-        await clock.sleep(backoffMs(failures, RETRY, random), stop);
+        await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);
       }
     }
     return false;

@@ -2,6 +2,7 @@
  * The loop: observe, decide, act, and sleep until something changes. Its state is in the database, so `resume` only has
  * to start it again.
  */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { Action } from './model/actions.ts';
@@ -142,7 +143,7 @@ export class ControlLoop implements LoopLink {
       const count = (this.#failures.get(key)?.count ?? 0) + 1;
       this.#failures.set(key, {
         count,
-        notBeforeMs: this.#core.clock.monotonic() + Math.min(10_000, 250 * 2 ** (count - 1)),
+        notBeforeMs: this.#core.clock.monotonic() + backoffMs(count - 1, { firstMs: 250, maxMs: 10_000 }),
       });
       this.#core.log.warn({ action: key, error: describeError(error), count }, 'an action failed; trying again');
       if (isFatal(error) || (action.kind === 'publish' && count >= MAX_PUBLISH_FAILURES)) this.#fatal = error;

@@ -17,6 +17,7 @@ import { launchAnswers } from './migrations/008-launch-answers.ts';
 import { productLists } from './migrations/009-product-lists.ts';
 import { numberMarks } from './migrations/010-number-marks.ts';
 import { fieldTerms } from './migrations/011-field-terms.ts';
+import { dueTimes } from './migrations/012-due-times.ts';
 import { toAppError } from './database-errors.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
@@ -35,6 +36,7 @@ const MIGRATIONS: readonly Migration[] = [
   productLists,
   numberMarks,
   fieldTerms,
+  dueTimes,
 ];
 const LATEST = MIGRATIONS.at(-1)!.version;
 const TABLE = 'crawlfleet_migrations';
@@ -159,7 +161,7 @@ async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void
   if (run === undefined) return;
   throw new AppError(
     'database-schema',
-    `${db.label}: run ${run.id} is in progress, and this version renames its tables`,
+    `${db.label}: run ${run.id} is in progress, and this version changes its tables`,
     {
       hint: `Let it end, or end it with the version that started it (orchestrator stop ${run.id}); then start this version again.`,
     },

@@ -4,6 +4,7 @@
  * after that would keep half.
  */
 import type { Knex } from 'knex';
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { Database } from './connect.ts';
@@ -11,8 +12,8 @@ import { classifyDatabaseError, toAppError } from './database-errors.ts';
 
 /** A database restart takes seconds; after this time the caller gets the error. */
 export const RETRY_FOR_MS = 45_000;
-const FIRST_DELAY_MS = 20;
-const MAX_DELAY_MS = 2_000;
+/** Half of it jitter: two transactions that collided must not collide again. */
+const DELAYS = { firstMs: 20, maxMs: 2_000 };
 
 /** Why a transaction is being repeated. */
 export interface Attempt {
@@ -74,15 +75,9 @@ export async function withRetry<T>(
     } catch (error) {
       const fault = classifyDatabaseError(error);
       const passes = fault === 'conflict' || fault === 'lost' || fault === 'unwilling';
-      const delayMs = backoffMs(attempt, db.random);
+      const delayMs = backoffMs(attempt, DELAYS, db.random.next());
       if (!passes || db.clock.monotonic() - startedMs + delayMs > RETRY_FOR_MS) throw toAppError(error, db.label);
       await db.clock.sleep(delayMs);
     }
   }
-}
-
-/** Half fixed, half random: two transactions that collided must not collide again. */
-export function backoffMs(attempt: number, random: Random): number {
-  const ceiling = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt);
-  return ceiling / 2 + (random.next() * ceiling) / 2;
 }

@@ -1,247 +1,103 @@
-/** The record of a schedule, on knex. Every write of a leader names its fence, in the same statement or transaction. */
-import { randomUUID } from 'node:crypto';
-import type { Knex } from 'knex';
-import type { Lead, Leader, RunResult, ScheduleStore, Slot, SlotChange, SlotState } from '../schedule/slots.ts';
+/** The record of a schedule, on knex: orchestrator/schedule/due-times.ts says what its rows mean. */
+import type { DueState, DueTime, StoredDueTime } from '../schedule/due-times.ts';
 import type { Database } from './connect.ts';
 import { createLockGuard } from './locks.ts';
-import { inQuery, inTransaction } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { parseJson, rowOf, rowsOf, toNumber, toNumberOrNull } from './rows.ts';
+import { inQuery } from './retry.ts';
+import { parseJson, rowOf, rowsOf, toNumber } from './rows.ts';
 
-const LEADERS = 'crawlfleet_schedulers';
-const SLOTS = 'crawlfleet_schedule';
+const TABLE = 'crawlfleet_schedule';
+/** How many due times are read at least, newest first. */
+const READ_ROWS = 200;
 
-interface LeaderRow {
-  fence: SqlNumber;
-  owner: string | null;
-  token: string | null;
-  expires_at: SqlNumber;
-  spec: string;
-  since_at: SqlNumber;
-}
+type Row = Record<string, string | number | null>;
 
-interface SlotRow {
-  due_at: SqlNumber;
-  state: SlotState;
-  fence: SqlNumber;
-  reason: string | null;
-  runner: string | null;
-  run_id: string | null;
-  written_at: SqlNumber;
-  started_at: SqlNumber | null;
-  ended_at: SqlNumber | null;
-  result: string | null;
-  told: SqlNumber;
-}
+/** What a daemon does with the record; the class says more. */
+export type DueTimeStore = Pick<ScheduleStore, 'read' | 'write' | 'forget'>;
 
-export class KnexScheduleStore implements ScheduleStore {
+export class ScheduleStore {
   readonly #db: Database;
   readonly #name: string;
 
   /** Needs the tables of migrate(). `name` tells schedules apart that share a database. */
   constructor(db: Database, name: string) {
-    this.#db = db;
-    this.#name = name;
+    [this.#db, this.#name] = [db, name];
   }
 
-  async takeLead(owner: string, spec: string, leaseMs: number, steal?: Leader): Promise<Lead | { heldBy: Leader }> {
-    const token = randomUUID();
-    const name = this.#name;
-    // The lease is read by the database's clock, as that of a run: daemons of two machines need not agree on the time.
+  /** All that is ahead, waits or has begun, and the newest 200, oldest first. */
+  async read(): Promise<StoredDueTime[]> {
     const nowMs = await this.#now();
-    const hereMs = this.#db.clock.now();
-    return inTransaction(this.#db, async (trx) => {
-      await trx(LEADERS)
-        .insert({ name, fence: 0, owner: null, token: null, expires_at: 0, spec: '', since_at: hereMs })
-        .onConflict('name')
-        .ignore();
-      const row = (await rowOf<LeaderRow>(trx(LEADERS).where({ name }).forUpdate().first()))!;
-      // Our own earlier try, whose commit got through although its answer did not.
-      if (row.token === token) return { fence: toNumber(row.fence), sinceMs: toNumber(row.since_at) };
-      const holder = row.owner === null ? null : { owner: row.owner, expiresAtMs: toNumber(row.expires_at) };
-      const stolen = steal !== undefined && holder?.owner === steal.owner && holder.expiresAtMs === steal.expiresAtMs;
-      if (holder && holder.expiresAtMs > nowMs && !stolen) return { heldBy: holder };
-      const fence = toNumber(row.fence) + 1;
-      const sinceMs = row.spec === spec ? toNumber(row.since_at) : hereMs;
-      await trx(LEADERS)
-        .where({ name })
-        .update({ fence, owner, token, expires_at: nowMs + leaseMs, spec, since_at: sinceMs });
-      return { fence, sinceMs };
+    const rows = await inQuery(this.#db, async (knex) => {
+      const own = () => knex(TABLE).where({ name: this.#name }).orderBy('due_at', 'desc');
+      const open = own().whereIn('state', ['next', 'queued', 'started']);
+      return [...(await rowsOf<Row>(own().limit(READ_ROWS))), ...(await rowsOf<Row>(open))];
     });
+    const unique = new Map(rows.map((row) => [toNumber(row.due_at), fromRow(row, nowMs)]));
+    return [...unique.values()].sort((a, b) => a.dueAtMs - b.dueAtMs);
   }
 
-  async keepLead(fence: number, leaseMs: number): Promise<boolean> {
-    const nowMs = await this.#now();
-    const kept = await inQuery(this.#db, (knex) =>
-      knex(LEADERS)
-        .where({ name: this.#name, fence })
-        .whereNotNull('owner')
-        .update({ expires_at: nowMs + leaseMs }),
-    );
-    return kept > 0;
-  }
-
-  async leaveLead(fence: number): Promise<void> {
-    await inQuery(this.#db, (knex) =>
-      knex(LEADERS).where({ name: this.#name, fence }).update({ owner: null, token: null, expires_at: 0 }),
-    );
-  }
-
-  claim(dueAtMs: number, state: SlotState, reason: string | null, fence: number): Promise<boolean> {
+  /**
+   * Changes the row if it is as `from` says; null inserts it if there is none. True for one caller only, also when the
+   * answer to an earlier try was lost: therefore `from` or `change` must name the caller.
+   */
+  async write(dueAtMs: number, from: Partial<DueTime> | null, change: Partial<DueTime>): Promise<boolean> {
     const key = { name: this.#name, due_at: dueAtMs };
-    const writtenAt = this.#db.clock.now();
-    const values = { state, fence, reason, written_at: writtenAt };
-    return inTransaction(this.#db, async (trx, attempt) => {
-      // Kept so until the commit: nobody can take the lead in between.
-      const leader = trx(LEADERS).where({ name: this.#name }).select<{ fence: SqlNumber }[]>('fence');
-      const [row] = await (this.#db.engine === 'mysql' ? leader.forShare() : leader);
-      if (toNumber(row?.fence) !== fence) return false;
-      const there = await rowOf<SlotRow>(trx(SLOTS).where(key).forUpdate().first());
-      if (!there) {
-        await trx(SLOTS).insert({ ...key, ...values, told: 0 });
-        return true;
-      }
-      const written = toNumber(there.written_at);
-      if (attempt.maybeDone && toNumber(there.fence) === fence && there.state === state && written === writtenAt)
-        return true;
-      if (there.state !== 'missed' || written <= writtenAt) return false;
-      await trx(SLOTS)
-        .where(key)
-        .update({ ...values, runner: null, run_id: null, told: 0 });
-      return true;
-    });
-  }
-
-  async change(dueAtMs: number, from: SlotState, change: SlotChange, fence: number): Promise<boolean> {
-    const changed = await inQuery(this.#db, (knex) =>
-      knex(SLOTS)
-        .where({ name: this.#name, due_at: dueAtMs, state: from })
-        .whereExists(knex(LEADERS).select(knex.raw('1')).where({ name: this.#name, fence }))
-        .update({ ...toRow(change), fence, written_at: this.#db.clock.now() }),
-    );
-    return changed > 0;
-  }
-
-  async signIn(dueAtMs: number, fence: number, runner: string): Promise<boolean> {
-    const key = { name: this.#name, due_at: dueAtMs, state: 'started', fence };
+    const row = toRow(change);
+    const written_at = await this.#now();
     return inQuery(this.#db, async (knex) => {
-      const changed = await knex(SLOTS)
-        .where(key)
-        .whereNull('runner')
-        .update({ runner, started_at: this.#db.clock.now() });
-      // A lost answer: then it is signed already.
-      return changed > 0 || (await isThere(knex, { ...key, runner }));
+      const there = knex(TABLE).where({ ...key, ...toRow(from ?? {}) });
+      if (from) await there.update({ ...row, written_at });
+      else
+        await knex(TABLE)
+          .insert({ ...key, ...row, written_at })
+          .onConflict(['name', 'due_at'])
+          .ignore();
+      return (
+        (await rowOf(
+          knex(TABLE)
+            .where({ ...key, ...toRow(from ?? {}), ...row })
+            .first('due_at'),
+        )) !== undefined
+      );
     });
   }
 
-  async bindRun(dueAtMs: number, runner: string, runId: string): Promise<boolean> {
-    const key = { name: this.#name, due_at: dueAtMs, runner, state: 'started' };
-    return inQuery(this.#db, async (knex) => {
-      const changed = await knex(SLOTS).where(key).update({ run_id: runId });
-      // MySQL counts what is different.
-      return changed > 0 || (await isThere(knex, { ...key, run_id: runId }));
-    });
+  async forget(dueAtMs: number, state: DueState): Promise<void> {
+    await inQuery(this.#db, (knex) => knex(TABLE).where({ name: this.#name, due_at: dueAtMs, state }).delete());
   }
 
-  async markTold(dueAtMs: number, state: SlotState, fence: number): Promise<void> {
-    await inQuery(this.#db, (knex) =>
-      knex(SLOTS)
-        .where({ name: this.#name, due_at: dueAtMs, state })
-        .whereExists(knex(LEADERS).select(knex.raw('1')).where({ name: this.#name, fence }))
-        .update({ told: 1 }),
-    );
-  }
-
-  async decidedUpTo(nowMs: number): Promise<number | null> {
-    const [slot] = await this.#select((query) =>
-      query
-        .where('due_at', '<=', nowMs)
-        .where((q) => void q.whereNot({ state: 'missed' }).orWhere('written_at', '<=', nowMs))
-        .orderBy('due_at', 'desc')
-        .limit(1),
-    );
-    return slot?.dueAtMs ?? null;
-  }
-
-  async signOut(dueAtMs: number, runner: string, result: RunResult): Promise<boolean> {
-    const key = { name: this.#name, due_at: dueAtMs, runner };
-    const values = toRow({ state: 'done', result, endedAtMs: this.#db.clock.now() });
-    return inQuery(this.#db, async (knex) => {
-      const changed = await knex(SLOTS)
-        .where({ ...key, state: 'started' })
-        .update({ ...values, written_at: this.#db.clock.now() });
-      return changed > 0 || (await isThere(knex, { ...key, state: 'done' }));
-    });
-  }
-
-  open(): Promise<Slot[]> {
-    return this.#select((query) => query.whereIn('state', ['queued', 'started']).orderBy('due_at'));
-  }
-
-  untold(sinceMs: number): Promise<Slot[]> {
-    return this.#select((query) =>
-      query
-        .whereIn('state', ['done', 'skipped', 'missed'])
-        .where({ told: 0 })
-        .where('written_at', '>=', sinceMs)
-        .orderBy('due_at'),
-    );
-  }
-
-  list(limit: number, upToMs = Number.MAX_SAFE_INTEGER): Promise<Slot[]> {
-    return this.#select((query) => query.where('due_at', '<=', upToMs).orderBy('due_at', 'desc').limit(limit));
-  }
-
-  async get(dueAtMs: number): Promise<Slot | null> {
-    const [slot] = await this.#select((query) => query.where({ due_at: dueAtMs }));
-    return slot ?? null;
-  }
-
-  async #select(narrow: (query: Knex.QueryBuilder) => Knex.QueryBuilder): Promise<Slot[]> {
-    const rows = await inQuery(this.#db, (knex) => rowsOf<SlotRow>(narrow(knex(SLOTS).where({ name: this.#name }))));
-    return rows.map(fromRow);
-  }
-
+  /** By the database's clock: daemons of two machines need not agree on the time. */
   #now(): Promise<number> {
     return createLockGuard(this.#db).nowMs();
   }
 }
 
-async function isThere(knex: Knex, key: Record<string, unknown>): Promise<boolean> {
-  return (await rowOf<object>(knex(SLOTS).where(key).first('due_at'))) !== undefined;
+/** `dueAtMs` → `due_at`. The result is JSON; its run and exit code have columns for those who read with SQL. */
+function toRow(change: Partial<DueTime>): Row {
+  const entries = Object.entries(change).map(([key, value]) => {
+    const column = key.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return [
+      column,
+      typeof value === 'boolean' ? Number(value) : key === 'result' && value ? JSON.stringify(value) : value,
+    ];
+  });
+  const { result } = change;
+  return { ...Object.fromEntries(entries), ...(result && { run_id: result.run, exit_code: result.exitCode }) };
 }
 
-function toRow(change: SlotChange): Record<string, unknown> {
-  const { state, reason, runner, runId, startedAtMs, endedAtMs, result } = change;
-  return {
-    state,
-    ...(reason === undefined ? {} : { reason }),
-    ...(runner === undefined ? {} : { runner }),
-    ...(runId === undefined ? {} : { run_id: runId }),
-    ...(startedAtMs === undefined ? {} : { started_at: startedAtMs }),
-    ...(endedAtMs === undefined ? {} : { ended_at: endedAtMs }),
-    // Run and exit code stand beside the JSON for those who look with SQL.
-    ...(result === undefined
-      ? {}
-      : {
-          result: result === null ? null : JSON.stringify(result),
-          run_id: result?.run ?? null,
-          exit_code: result?.exitCode ?? null,
-        }),
-  };
-}
-
-function fromRow(row: SlotRow): Slot {
+function fromRow(row: Row, nowMs: number): StoredDueTime {
+  const { state, owner, reason, runner } = row as unknown as DueTime;
+  const msOrNull = (value: Row[string] = null): number | null => (value === null ? null : Number(value));
   return {
     dueAtMs: toNumber(row.due_at),
-    state: row.state,
-    fence: toNumber(row.fence),
-    reason: row.reason,
-    runner: row.runner,
-    runId: row.run_id,
-    startedAtMs: toNumberOrNull(row.started_at),
-    endedAtMs: toNumberOrNull(row.ended_at),
-    result: parseJson(row.result) as RunResult | null,
+    state,
+    owner,
+    reason,
+    runner,
+    runId: row.run_id as string | null,
+    startedAtMs: msOrNull(row.started_at),
+    endedAtMs: msOrNull(row.ended_at),
+    result: parseJson(row.result as string | null) as DueTime['result'],
     told: Number(row.told) !== 0,
+    idleMs: nowMs - toNumber(row.written_at),
   };
 }

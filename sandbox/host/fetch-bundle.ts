@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 
@@ -12,7 +13,7 @@ const MAX_BYTES = 128_000_000;
  * a tenth of the pauses.
  */
 const RETRIES = 6;
-const FIRST_PAUSE_MS = 100;
+const PAUSES = { firstMs: 100, maxMs: 3_200 };
 
 export interface BundleRequest {
   url: string;
@@ -42,7 +43,7 @@ async function downloadPatiently(request: BundleRequest): Promise<Buffer> {
     } catch (error) {
       if (retry === RETRIES || signal.aborted || error instanceof WrongUrl) throw error;
       onRetry(describeError(error));
-      await clock.sleep(FIRST_PAUSE_MS * 2 ** retry, signal);
+      await clock.sleep(backoffMs(retry, PAUSES), signal);
     }
   }
 }

@@ -1,8 +1,4 @@
-/**
- * The daemon with real processes: dry runs on the sandbox, a crash in the middle, and two daemons on one database.
- *
- * @module-tag nightly
- */
+/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and who is told. */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -11,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { Health } from '../../orchestrator/schedule/health.ts';
-import type { Notice } from '../../orchestrator/schedule/notice.ts';
+import type { Notice } from '../../orchestrator/notify/notice.ts';
 import type { RunningCommand } from '../support/processes.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
@@ -20,7 +16,7 @@ import { startShop } from '../support/shop/start-shop.ts';
 import type { Fleet } from './fleet.ts';
 import { makeFleet } from './fleet.ts';
 
-interface SlotRow {
+interface DueRow {
   due_at: string | number;
   state: string;
   runner: string | null;
@@ -31,17 +27,18 @@ interface SlotRow {
 let shop: Shop;
 let fleet: Fleet;
 let receiver: Server;
-let notices: Notice[];
+/** By path: a target may be one of several. */
+let notices: Record<string, Notice[]>;
 
 beforeEach(async () => {
   shop = await startShop({ products: 60 });
-  notices = [];
+  notices = { '/all': [], '/failed': [] };
   receiver = createServer((request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
-      notices.push(JSON.parse(body) as Notice);
-      response.end();
+      notices[request.url!]?.push(JSON.parse(body) as Notice);
+      response.writeHead((request.url ?? '') in notices ? 200 : 404).end();
     });
   }).listen(0, '127.0.0.1');
   await once(receiver, 'listening');
@@ -53,8 +50,10 @@ afterEach(async () => {
   await shop.stop();
 });
 
-const slots = async (): Promise<SlotRow[]> =>
-  (await fleet.query('select * from crawlfleet_schedule order by due_at')) as unknown as SlotRow[];
+const rows = async (): Promise<DueRow[]> =>
+  (await fleet.query(`select * from crawlfleet_schedule where state <> 'next' order by due_at`)) as unknown as DueRow[];
+
+const hook = (path: string): string => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}${path}`;
 
 const pidOf = (runner: string | null): number => Number(runner!.split(':').at(-2));
 
@@ -78,6 +77,8 @@ async function healthOf(daemon: RunningCommand): Promise<[number, Health]> {
   return [response.status, (await response.json()) as Health];
 }
 
+const NIGHTLY = { tags: ['nightly'] };
+
 describe('orchestrator schedule', { timeout: 300_000 }, () => {
   it('F41 F53: resumes after kill -9 of everything, and the record says what happened', async () => {
     fleet = await makeFleet({
@@ -85,7 +86,7 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
       productUrl: shop.productUrl,
       ids: productIds(60),
       config: {
-        schedule: { webhook: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}` },
+        schedule: { webhook: hook('/all') },
         server: { operator: '127.0.0.1:0' },
       },
     });
@@ -95,14 +96,14 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     await waitFor(async () => (await shop.stats()).requests >= 10, { what: 'the crawl to begin', timeoutMs: 120_000 });
     first.kill('SIGKILL');
     await first.finished;
-    const [begun] = await slots();
+    const [begun] = await rows();
     expect(begun).toMatchObject({ state: 'started' });
     process.kill(pidOf(begun!.runner), 'SIGKILL');
 
     const second = fleet.start('schedule', '--dry-run');
-    await waitFor(async () => (await slots())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
+    await waitFor(async () => (await rows())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
     expect(second.stdout()).toMatch(/run \S+ is unfinished: it is taken up/);
-    const [slot, ...others] = await slots();
+    const [slot, ...others] = await rows();
     expect(others).toEqual([]);
     expect(slot).toMatchObject({ state: 'done', exit_code: 0, run_id: expect.any(String) });
     expect(Number(slot!.due_at)).toBe(due.getTime());
@@ -113,25 +114,20 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
       200,
       { due: due.toISOString(), state: 'done', exitCode: 0, run: slot!.run_id },
     ]);
-    await waitFor(() => notices.length > 0, { what: 'the webhook' });
-    await waitFor(
-      async () => (await fleet.query('select told from crawlfleet_schedule')).every((r) => Number(r.told) === 1),
-      {
-        what: 'the record to know',
-      },
-    );
+    expect(await fleet.query(`select told from crawlfleet_schedule where state = 'done'`)).toEqual([{ told: 1 }]);
     second.kill('SIGTERM');
     expect((await second.finished).exitCode).toBe(0);
-    expect(notices).toEqual([
+    // By the main server of the run, and not by the daemon once more.
+    expect(notices['/all']).toEqual([
       expect.objectContaining({ event: 'ended', good: true, run: slot!.run_id, exitCode: 0, due: [due.toISOString()] }),
     ]);
-    expect(notices[0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
+    expect(notices['/all']![0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
     expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(60);
     expect(await fleet.query('select id from crawlfleet_runs')).toEqual([{ id: slot!.run_id }]);
     expect(fleet.leftovers()).toEqual([]);
   });
 
-  it('F41: SIGTERM before the run is stored loses no night: the next start begins it afresh', async () => {
+  it('F41: SIGTERM before the run is stored loses no night: the next start begins it afresh', NIGHTLY, async () => {
     fleet = await makeFleet({
       engine: 'sqlite',
       productUrl: shop.productUrl,
@@ -145,49 +141,82 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     await setDue();
     const first = fleet.start('schedule', '--dry-run');
     // Signed in; it looks at its configuration and builds the bundle before it stores a run.
-    await waitFor(async () => (await slots().catch(() => []))[0]?.runner, { what: 'the process', timeoutMs: 120_000 });
+    await waitFor(async () => (await rows().catch(() => []))[0]?.runner, { what: 'the process', timeoutMs: 120_000 });
     first.kill('SIGTERM');
     expect((await first.finished).exitCode).toBe(0);
     expect(await fleet.query('select id from crawlfleet_runs')).toEqual([]);
-    expect(await slots()).toMatchObject([{ state: 'queued', exit_code: null, runner: null }]);
+    expect(await rows()).toMatchObject([{ state: 'queued', exit_code: null, runner: null }]);
 
     const second = fleet.start('schedule', '--dry-run');
-    await waitFor(async () => (await slots())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
-    expect(await slots()).toMatchObject([{ exit_code: 0, run_id: expect.any(String) }]);
+    await waitFor(async () => (await rows())[0]?.state === 'done', { what: 'the run to end', timeoutMs: 60_000 });
+    expect(await rows()).toMatchObject([{ exit_code: 0, run_id: expect.any(String) }]);
     second.kill('SIGTERM');
     await second.finished;
     expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(6);
   });
 
-  it('F41: of two daemons each due time is started once; SIGTERM leaves a run for the next start', async () => {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids: productIds(3),
-      config: {
-        schedule: { cron: '*/3 * * * * *', if_running: 'queue' },
-        server: { operator: '127.0.0.1:0' },
-        run: { deadline: '30s', grace: '5s', min_instances: 1 },
-      },
-    });
-    const daemons = [fleet.start('schedule', '--dry-run'), fleet.start('schedule', '--dry-run')];
-    await waitFor(async () => (await slots()).filter((s) => s.state === 'done').length >= 2, {
-      what: 'two runs',
-      timeoutMs: 90_000,
-    });
-    const roles = await Promise.all(daemons.map(async (d) => (await healthOf(d))[1].role));
-    expect(roles.sort()).toEqual(['leading', 'standby']);
-    const askedMs = performance.now();
-    for (const daemon of daemons) daemon.kill('SIGTERM');
-    for (const daemon of daemons) expect(await daemon.finished).toMatchObject({ exitCode: 0, signal: null });
-    expect(performance.now() - askedMs).toBeLessThan(30_000);
-    const all = await slots();
-    const ran = all.filter((s) => s.run_id !== null);
-    expect(ran.length).toBeGreaterThanOrEqual(2);
-    expect(new Set(ran.map((s) => s.run_id)).size).toBe(ran.length);
-    expect(all.filter((s) => s.state === 'started').length).toBeLessThanOrEqual(1);
-    // Whatever else is in the database is the run that was left, not a second one of a due time.
-    expect((await fleet.query('select id from crawlfleet_runs')).length).toBeLessThanOrEqual(ran.length + 1);
-    expect(fleet.leftovers().filter((p) => p.command.includes('orchestrator.js'))).toEqual([]);
+  it(
+    'F41: of two daemons each due time is started once; SIGTERM leaves a run for the next start',
+    NIGHTLY,
+    async () => {
+      fleet = await makeFleet({
+        engine: 'sqlite',
+        productUrl: shop.productUrl,
+        ids: productIds(3),
+        config: {
+          schedule: { cron: '*/3 * * * * *', if_running: 'queue' },
+          server: { operator: '127.0.0.1:0' },
+          run: { deadline: '30s', grace: '5s', min_instances: 1 },
+        },
+      });
+      const daemons = [fleet.start('schedule', '--dry-run'), fleet.start('schedule', '--dry-run')];
+      await waitFor(async () => (await rows()).filter((s) => s.state === 'done').length >= 2, {
+        what: 'two runs',
+        timeoutMs: 90_000,
+      });
+      const roles = await Promise.all(daemons.map(async (d) => (await healthOf(d))[1].role));
+      expect(roles.sort()).toEqual(['leading', 'standby']);
+      const askedMs = performance.now();
+      for (const daemon of daemons) daemon.kill('SIGTERM');
+      for (const daemon of daemons) expect(await daemon.finished).toMatchObject({ exitCode: 0, signal: null });
+      expect(performance.now() - askedMs).toBeLessThan(30_000);
+      const all = await rows();
+      const ran = all.filter((s) => s.run_id !== null);
+      expect(ran.length).toBeGreaterThanOrEqual(2);
+      expect(new Set(ran.map((s) => s.run_id)).size).toBe(ran.length);
+      expect(all.filter((s) => s.state === 'started').length).toBeLessThanOrEqual(1);
+      // Whatever else is in the database is the run that was left, not a second one of a due time.
+      expect((await fleet.query('select id from crawlfleet_runs')).length).toBeLessThanOrEqual(ran.length + 1);
+      expect(fleet.leftovers().filter((p) => p.command.includes('orchestrator.js'))).toEqual([]);
+    },
+  );
+});
+
+it('a run by hand tells the targets of its end, and keeps its exit code when one does not take it', async () => {
+  fleet = await makeFleet({
+    engine: 'sqlite',
+    productUrl: shop.productUrl,
+    ids: [],
+    config: { products: { query: 'select id from products', min_rows: 0 } },
   });
+  const config = parse(readFileSync(fleet.configPath, 'utf8')) as object;
+  const notify = [{ webhook: hook('/all') }, { webhook: hook('/failed'), on: ['failed'] }];
+  const wrong = { webhook: hook('/secret') };
+  writeFileSync(fleet.configPath, stringify({ ...config, notify: [...notify, wrong] }));
+  const { exitCode, report, stderr } = await fleet.dryRun();
+  expect(exitCode).toBe(0);
+  const untaken = `the webhook at ${new URL(hook('/')).host} did not take a notice: it answered 404`;
+  expect(report.notes).toEqual([untaken]);
+  expect(stderr).toContain(`! ${untaken}`);
+  expect(notices).toEqual({
+    '/all': [expect.objectContaining({ event: 'ended', run: report.run, due: [] })],
+    '/failed': [],
+  });
+
+  const tried = await fleet.run('notify', '--test', '--json');
+  expect(tried.exitCode).toBe(4);
+  const { targets } = JSON.parse(tried.stdout) as { targets: { ok: boolean }[] };
+  expect(targets.map(({ ok }) => ok)).toEqual([true, true, false]);
+  expect(notices['/failed']).toEqual([expect.objectContaining({ event: 'test' })]);
+  expect(tried.stdout + tried.stderr).not.toContain('/secret');
 });

@@ -81,13 +81,15 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'node:zlib',
     ],
   ],
-  ['orchestrator/schedule/', ['shared/', 'node:crypto']],
+  ['orchestrator/notify/', ['shared/', 'node:crypto']],
+  ['orchestrator/schedule/', ['shared/', 'orchestrator/notify/']],
   [
     'orchestrator/app/',
     [
       'orchestrator/cloud/',
       'orchestrator/control/',
       'orchestrator/db/',
+      'orchestrator/notify/',
       'orchestrator/plan/',
       'orchestrator/schedule/timetable.ts',
       'orchestrator/server/',

@@ -94,22 +94,31 @@ function readText(file: string, path: string): string {
   });
 }
 
-/** Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. */
+/**
+ * Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. A section that is a
+ * list is one variable: FLEET_NOTIFY.
+ */
 function environmentNames(): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const [section, schema] of Object.entries(configSchema.shape)) {
-    for (const key of Object.keys(sectionShape(schema)))
-      names.set(`FLEET_${section}_${key}`.toUpperCase(), [section, key]);
+    const keys = Object.keys(sectionShape(schema));
+    if (keys.length === 0) names.set(`FLEET_${section}`.toUpperCase(), [section]);
+    for (const key of keys) names.set(`FLEET_${section}_${key}`.toUpperCase(), [section, key]);
   }
   return names;
 }
 
-/** The keys of a section, unwrapping defaults. */
+/** The keys of a section; none for a list. */
 function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
+  const inner = withoutDefault(schema);
+  return inner instanceof z.ZodObject ? inner.shape : {};
+}
+
+function withoutDefault(schema: z.ZodType): unknown {
   let inner: unknown = schema;
   while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
     inner = inner.def.innerType;
-  return inner instanceof z.ZodObject ? inner.shape : {};
+  return inner;
 }
 
 function environmentValues(
@@ -159,7 +168,8 @@ function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map
 function keysAt(path: readonly PropertyKey[]): string[] {
   let schema: z.ZodType = configSchema;
   for (const step of path) {
-    const child = sectionShape(schema)[String(step)];
+    const list = withoutDefault(schema);
+    const child = list instanceof z.ZodArray ? (list.element as z.ZodType) : sectionShape(schema)[String(step)];
     if (!child) return [];
     schema = child;
   }

@@ -5,7 +5,8 @@
 import { z } from 'zod';
 import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared/domain/quantity.ts';
 import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
-import { findCronFault, findTimezoneFault } from '../../schedule/timetable.ts';
+import { NOTICE_KINDS } from '../../notify/notice.ts';
+import { createTimetable } from '../../schedule/timetable.ts';
 
 /** A text form parsed by `parse`; null means the text has another form. */
 function quantity(parse: (text: string) => number | null, expected: string) {
@@ -250,12 +251,50 @@ const server = z.strictObject({
     .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),
 });
 
+function findCronFault(cron: string): string | null {
+  try {
+    // A single date that is past makes no other command fail: the file that names it stays readable.
+    return createTimetable(cron, 'UTC').next(0) === null ? `is never due: ${cron}` : null;
+  } catch (error) {
+    const said = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error);
+    return `must be a cron expression such as 0 2 * * * (minute, hour, day, month, weekday): ${said}`;
+  }
+}
+
+function findTimezoneFault(timezone: string): string | null {
+  try {
+    Intl.DateTimeFormat('en', { timeZone: timezone });
+    return null;
+  } catch {
+    return `must be a time zone such as Asia/Tokyo or UTC, not ${JSON.stringify(timezone)}`;
+  }
+}
+
 /** Refused if the function finds a fault in it. */
 const checked = (findFault: (text: string) => string | null) =>
   text().superRefine((value, context) => {
     const fault = findFault(value);
     if (fault) context.addIssue({ code: 'custom', message: fault });
   });
+
+const webhookUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
+const webhookSecret = () => text().nullable().default(null);
+
+const notifyTarget = z.strictObject({
+  webhook: webhookUrl().describe(
+    'Gets a POST with JSON: how a run ended, whoever started it, and what became of due times. Its field `text` is a whole message.',
+  ),
+  secret: webhookSecret().describe(
+    'Signs the body: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.',
+  ),
+  on: z
+    .array(z.enum(NOTICE_KINDS))
+    .min(1)
+    .default([...NOTICE_KINDS])
+    .describe(
+      'What is sent: `finished` (a run is complete, exit code 0), `failed` (it ended with another code), `skipped` and `missed` (due times of `orchestrator schedule`), `stuck` (a run that goes on long after its deadline).',
+    ),
+});
 
 const schedule = z.strictObject({
   cron: checked(findCronFault)
@@ -280,21 +319,15 @@ const schedule = z.strictObject({
     .nullable()
     .default(null)
     .describe('Tells schedules apart that share a database; the result table without it.'),
-  webhook: z
-    .url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' })
+  webhook: webhookUrl()
     .nullable()
     .default(null)
-    .describe(
-      'Gets a POST with JSON for each due time: how its run ended, or that it was skipped or missed. Its field `text` is a whole sentence.',
-    ),
+    .describe('One more target beside those of `notify`, which can do all that this one can.'),
   webhook_on: z
     .enum(['all', 'problems'])
     .default('all')
     .describe('`problems` leaves out runs that are complete (exit code 0).'),
-  webhook_secret: text()
-    .nullable()
-    .default(null)
-    .describe('Signs the body: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.'),
+  webhook_secret: webhookSecret().describe('Signs the body, as `notify[].secret` does.'),
 });
 
 export const configSchema = z.strictObject({
@@ -332,7 +365,14 @@ export const configSchema = z.strictObject({
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
-  schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs, and whom it notifies.'),
+  schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
+  notify: z
+    .array(notifyTarget)
+    .max(20)
+    .default([])
+    .describe(
+      'Webhooks that are told of the end of every run, and of missed and skipped due times: `notify: [{ webhook: "https://hooks.example.com/…", on: [failed, missed, stuck] }]`. `orchestrator notify --test` tries them. See [schedule.md](schedule.md#webhooks).',
+    ),
 });
 
 export type ConfigValues = z.output<typeof configSchema>;

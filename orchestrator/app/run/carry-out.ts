@@ -1,4 +1,5 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
+import { announceEnd } from './announce.ts';
 import type { Interrupts, Output, Progress } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -69,7 +70,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
     });
     return { exitCode: EXIT.interrupted, finished: false };
   }
-  const report = await session.report();
+  const report = await session.report((built) => announceEnd(record, built, config));
   publishReport(report, record, config, output);
   await tellUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };

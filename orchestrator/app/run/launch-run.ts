@@ -47,6 +47,8 @@ export interface LaunchRunOptions extends Caller {
   parentId: string | null;
   /** What answers at the endpoint of a dry run; null without an endpoint, and on AWS. */
   profile: EndpointProfile | null;
+  /** The due time that it is started for; null by hand. */
+  dueAtMs: number | null;
   /** Called with the run's ID right before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
@@ -189,18 +191,19 @@ function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, stands
 
 /** The row of a new run. The deadline counts from here: from the plan's acceptance, before anything is launched. */
 export function newRun(
-  options: Pick<LaunchRunOptions, 'runId' | 'plan' | 'products' | 'target' | 'parentId'>,
+  options: Pick<LaunchRunOptions, 'runId' | 'plan' | 'products' | 'target' | 'parentId' | 'dueAtMs'>,
   keys: { privateKey: string; publicKey: string },
   settings: RunSettings,
 ): NewRun {
   const startedAtMs = systemClock.now();
+  const { dueAtMs } = options;
   return {
     id: options.runId,
     parentId: options.parentId,
     startedAtMs,
     deadlineAtMs: startedAtMs + settings.run.deadlineMs,
     dryRun: options.target.dryRun,
-    settings: { ...settings, ...listOf(options.products) },
+    settings: { ...settings, ...listOf(options.products), ...(dueAtMs === null ? {} : { dueAtMs }) },
     plan: options.plan,
     planned: options.products.ids.length,
     duplicates: options.products.duplicates,

@@ -51,7 +51,8 @@ export interface Session {
   run(signal: AbortSignal): Promise<void>;
   /** Ends the run early but keeps its results. */
   stop(): Promise<void>;
-  report(): Promise<RunReport>;
+  /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
+  report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport>;
   close(): Promise<void>;
 }
 
@@ -90,8 +91,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       await stores.runs.setRequest(runId, 'stop');
       loop.wake();
     },
-    async report() {
+    async report(announce) {
       const report = await buildReport(core);
+      for (const fault of await announce(report)) {
+        await core.alarm(fault);
+        report.notes.push(fault);
+      }
       await core.run.setReport(report);
       return report;
     },

@@ -11,6 +11,7 @@ import { newRunId, newRunKeys } from '../../control/new-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
+import { announceEnd } from './announce.ts';
 import { publishReport } from './carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
 import type { FactsOptions } from '../checks/facts.ts';
@@ -38,8 +39,15 @@ export interface StartOptions {
   /** Asked once the plan is shown; false launches nothing. */
   confirm: () => Promise<boolean>;
   environment: Readonly<Record<string, string | undefined>>;
+  /** The due time that the run is started for; null by hand. */
+  due?: DueTimeOfRun | null;
+}
+
+/** A due time of `orchestrator schedule`. */
+interface DueTimeOfRun {
+  atMs: number;
   /** Called with the run's ID before the run is stored; an error it throws prevents that. */
-  bindRun?: (runId: string) => Promise<void>;
+  bindRun: (runId: string) => Promise<void>;
 }
 
 /** The source of a run's products. */
@@ -112,7 +120,8 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
         parentId,
         profile,
         runId: newRunId(systemClock.now(), systemRandom),
-        bindRun: options.bindRun ?? (() => Promise.resolve()),
+        dueAtMs: options.due?.atMs ?? null,
+        bindRun: options.due?.bindRun ?? (() => Promise.resolve()),
       };
       if (products.ids.length === 0) return await runNothing(shared);
       if (!(await options.confirm())) {
@@ -142,6 +151,10 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });
   await rows.run.move('planned', 'completed', { exitCode: EXIT.complete, reason: 'no products' });
   const report = await buildReport({ ...rows, clock: systemClock, processState: newProcessState() });
+  for (const fault of await announceEnd((await rows.run.get())!, report, config)) {
+    output.line(`! ${fault}`);
+    report.notes.push(fault);
+  }
   await rows.run.setReport(report);
   output.line('The query yields no products: nothing to crawl, nothing was launched.');
   publishReport(report, (await stores.runs.get(runId))!, config, output);

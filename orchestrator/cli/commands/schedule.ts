@@ -5,7 +5,9 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { createTimetable, showLocal } from '../../schedule/timetable.ts';
+import { showLocal } from '../../../shared/domain/local-time.ts';
+import { createTimetable } from '../../schedule/timetable.ts';
+import { namedOf } from '../../app/run/announce.ts';
 import type { Config } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { isUnderNohup } from '../interrupts.ts';
@@ -13,7 +15,6 @@ import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { crontabLines } from '../schedule/crontab.ts';
 import { findPrograms } from '../schedule/programs.ts';
-import { scheduleName } from '../schedule/schedule-name.ts';
 import { systemdUnit, unitName } from '../schedule/systemd-unit.ts';
 
 export interface ScheduleOptions {
@@ -29,7 +30,7 @@ export interface ScheduleOptions {
   printSystemd: boolean;
   printCrontab: boolean;
   /** Set in the process of one due time. */
-  carryOut: { dueAtMs: number; fence: number; name: string | null } | null;
+  carryOut: { dueAtMs: number; owner: string; name: string } | null;
 }
 
 export async function scheduleCommand(options: ScheduleOptions, output: Output): Promise<ExitCode> {
@@ -39,8 +40,8 @@ export async function scheduleCommand(options: ScheduleOptions, output: Output):
     throw new AppError('usage', 'schedule takes one of --next, --print-systemd and --print-crontab at a time');
   if (carryOut) {
     // A daemon that waits all day does without what a run needs.
-    const { carryOutSlot } = await import('../schedule/carry-out-slot.ts');
-    return carryOutSlot({ configPath, environment, dryRun, ...carryOut }, output);
+    const { carryOutDueTime } = await import('../schedule/carry-out-due-time.ts');
+    return carryOutDueTime({ configPath, environment, dryRun, ...carryOut }, output);
   }
   const config = loadConfig(configPath, environment);
   if (options.next !== null) return showNext(config, options.next, output);
@@ -85,7 +86,7 @@ function print(config: Config, options: ScheduleOptions, output: Output): ExitCo
     output.document({ crontab });
     return EXIT.complete;
   }
-  const name = scheduleName(config);
+  const name = namedOf(config).name;
   const sqlite = /^sqlite:(\/.+)$/.exec(config.values.database.url)?.[1];
   const folders = [...new Set([workingDirectory, ...(sqlite ? [dirname(sqlite)] : [])])];
   const user = userInfo().username;

@@ -43,6 +43,7 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
   publish: { examples: ['publish', 'publish RUN --force'], docs: 'docs/decisions/0009-results.md' },
   load: { examples: ['load RUN'], docs: 'docs/what-happens-when.md' },
   schedule: { examples: ['schedule --next 5', 'schedule --print-systemd', 'schedule'], docs: 'docs/schedule.md' },
+  notify: { examples: ['notify --test'], docs: 'docs/schedule.md' },
   status: { examples: ['status', 'status RUN', 'status RUN --failed'], docs: 'docs/states.md' },
   watch: { examples: ['watch'], docs: 'docs/states.md' },
   explain: { examples: ['explain', 'explain RUN'], docs: 'docs/what-happens-when.md' },

@@ -24,7 +24,7 @@ interface ScheduleFlags extends Pick<CommonFlags, 'config' | 'json' | 'dryRun'> 
   printSystemd?: boolean;
   printCrontab?: boolean;
   carryOut?: number;
-  fence?: number;
+  owner?: string;
   record?: string;
 }
 
@@ -54,6 +54,7 @@ export function addRunCommands(program: Command): void {
   addPublish(program);
   addLoad(program);
   addSchedule(program);
+  addNotify(program);
 }
 
 /** What `plan`, `run` and `retry` need to know of their run. */
@@ -195,13 +196,13 @@ function addSchedule(program: Command): void {
     .option('--print-crontab', 'print crontab lines to use instead of the daemon')
     .addOption(dryRunFlag())
     .addOption(new Option('--carry-out <ms>', 'the due time of this process').argParser(Number).hideHelp())
-    .addOption(new Option('--fence <number>', 'of the daemon that has started it').argParser(Number).hideHelp())
+    .addOption(new Option('--owner <name>', 'the daemon that has started it').hideHelp())
     .addOption(new Option('--record <name>', 'name of its schedule').hideHelp())
     .addOption(jsonFlag())
     .action((flags: ScheduleFlags) =>
       execute(flags, async (output) => {
         const { scheduleCommand } = await import('../commands/schedule.ts');
-        const { config: configPath, next = null, dryRun, carryOut, fence, record = null } = flags;
+        const { config: configPath, next = null, dryRun, carryOut, owner = '', record = '' } = flags;
         const options = {
           configPath,
           environment: fleetEnvironment(),
@@ -211,9 +212,24 @@ function addSchedule(program: Command): void {
           next,
           printSystemd: flags.printSystemd === true,
           printCrontab: flags.printCrontab === true,
-          carryOut: carryOut === undefined ? null : { dueAtMs: carryOut, fence: fence ?? 0, name: record },
+          carryOut: carryOut === undefined ? null : { dueAtMs: carryOut, owner, name: record },
         };
         return scheduleCommand(options, output);
+      }),
+    );
+}
+
+function addNotify(program: Command): void {
+  program
+    .command('notify')
+    .description('try the webhooks that are told of the end of runs')
+    .requiredOption('--test', 'send a test notice to every one of them, and print what each answers')
+    .addOption(configFlag())
+    .addOption(jsonFlag())
+    .action((flags: CommonFlags) =>
+      execute(flags, async (output) => {
+        const { notifyCommand } = await import('../commands/notify.ts');
+        return notifyCommand({ configPath: flags.config, environment: fleetEnvironment() }, output);
       }),
     );
 }

@@ -1,128 +1,172 @@
-/** The daemon put together: record, processes, listener, webhook. Runs until a signal. */
+/** The daemon put together: record, processes, listener, webhooks. Runs until a signal. */
 import { appendFileSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { RunRecord, RunStore } from '../../control/model/stores.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
+import { reportOf } from '../../control/results/report.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
-import { KnexScheduleStore } from '../../db/schedule-store.ts';
-import { stuckNotice } from '../../schedule/notice.ts';
-import { Scheduler } from '../../schedule/scheduler.ts';
-import { createNotifier } from '../../schedule/notifier.ts';
+import { ScheduleStore } from '../../db/schedule-store.ts';
+import type { Named, Notice } from '../../notify/notice.ts';
+import { NO_RESULT, endedNotice, stuckNotice, unstartedNotice } from '../../notify/notice.ts';
+import { notifyPatiently } from '../../notify/webhook.ts';
+import type { Stop } from '../../schedule/decide.ts';
+import type { RunView, StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
-import { Webhook } from '../../schedule/webhook.ts';
 import { createHealthApp } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
+import { namedOf, resultOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
 import type { Config } from '../../app/config/load-config.ts';
+import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
+import { ownName } from '../../app/run/process-name.ts';
+import { lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
-import { isDeadHere, ownName } from '../../app/run/process-name.ts';
+import type { ProcessOptions } from './processes.ts';
 import { createProcesses, outputFolder } from './processes.ts';
-import { createRunViews } from './run-views.ts';
-import { scheduleName } from './schedule-name.ts';
+import type { SchedulerOptions } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 
-export interface DaemonOptions {
+export interface DaemonOptions extends Omit<ProcessOptions, 'configFile'> {
   config: Config;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Handed to the processes as it is; with the settings of above and what else the machine has. */
-  processEnvironment: Readonly<Record<string, string | undefined>>;
-  dryRun: boolean;
-  launcher: string;
   signal: AbortSignal;
 }
 
 /**
- * Exit code 0 after a signal. What would make every run fail is refused at once: no deadline, settings that a run on AWS needs,
- * a database that cannot be opened, an operator's port that is taken.
+ * Exit code 0 after a signal. What would make every run fail is refused at once: no deadline, settings that a run on AWS
+ * needs, a database that cannot be opened, an operator's port that is taken.
  */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {
-  const { config, environment, dryRun, launcher, signal } = options;
+  const { config, environment, dryRun, signal } = options;
   const { schedule, server, database: place } = config.values;
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);
-  const name = scheduleName(config);
-  const say = createVoice(output, join(outputFolder(config.file), 'daemon.log'));
+  const named = namedOf(config);
+  const say = createVoice(output, outputFolder(config.file));
   const alarm = (text: string): void => say(`! ${text}`);
   const database = await openDatabase(place.url);
   try {
     await migrate(database);
-    const store = new KnexScheduleStore(database, name);
-    const { url, on } = { url: schedule.webhook, on: schedule.webhook_on };
-    const webhook = url ? new Webhook({ url, on, secret: schedule.webhook_secret, clock: systemClock, alarm }) : null;
-    const named = { name, timezone: schedule.timezone };
+    const store = new ScheduleStore(database, named.name);
     const scheduler = new Scheduler({
-      store,
-      runs: createRunViews(createStores(database).runs, config.values.results.table),
-      processes: createProcesses({
-        node: process.execPath,
-        launcher,
-        configFile: config.file,
-        environment: options.processEnvironment,
-        dryRun,
-        name,
-        clock: systemClock,
-      }),
-      clock: systemClock,
+      me: ownName(),
       timetable: createTimetable(schedule.cron, schedule.timezone),
       ifRunning: schedule.if_running,
       catchUpMs: schedule.catch_up,
-      // A dry run must not look at the user's account.
+      store,
+      runs: createRunViews(createStores(database).runs, config),
+      processes: createProcesses(
+        {
+          ...options,
+          configFile: config.file,
+        },
+        named.name,
+      ),
+      clock: systemClock,
       collectGarbage: !dryRun,
-      owner: ownName(),
-      isDead: isDeadHere,
       say,
       alarm,
-      tell: webhook ? createNotifier(webhook, store, named, systemClock) : () => undefined,
-      onStuck: ({ kind, dueAtMs, run }) =>
-        void webhook?.tell(stuckNotice(run ? `run ${run.id}` : kind, dueAtMs, run?.id ?? null, named)),
+      ...createTeller(store, config, signal, alarm),
     });
     const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
-    const listener = await listen(
-      createHealthApp(() => scheduler.health(), host),
-      server.operator,
-      'server.operator',
-    );
-    say(`schedule ${name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
+    const app = createHealthApp(() => scheduler.health(), host);
+    const listener = await listen(app, server.operator, 'server.operator');
+    say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
     say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${outputFolder(config.file)}`);
     try {
       await scheduler.run(signal);
     } finally {
-      webhook?.close();
       await listener.close();
     }
     say('the schedule has ended');
-    output.document({ schedule: name, ...scheduler.health() });
+    output.document({ schedule: named.name, ...scheduler.health() });
     return EXIT.complete;
   } finally {
     await database.close();
   }
 }
 
-/** What the daemon says has its time; where its output is lost, it goes to this file from then on. */
-function createVoice(output: Output, file: string): (text: string) => void {
-  let isLost = false;
-  const stamped = (text: string): string => `${new Date(systemClock.now()).toISOString()} ${text}`;
-  onLostOutput((text) => {
-    isLost = true;
-    append(file, stamped(`! ${text}`));
-  });
-  return (text) => {
-    const line = stamped(text);
-    output.line(line);
-    if (isLost) append(file, line);
+/** Runs as the schedule sees them; its own are those that fill its result table, also those by hand. */
+export function createRunViews(runs: RunStore, { values }: Config): SchedulerOptions['runs'] {
+  const viewOf = (run: RunRecord): RunView => {
+    const { id, startedAtMs, deadlineAtMs, settings } = run;
+    const report = isUnfinished(run) ? null : reportOf(run);
+    const ours = settings.results.table === values.results.table;
+    return { id, startedAtMs, deadlineAtMs, graceMs: settings.run.graceMs, ours, result: report && resultOf(report) };
+  };
+  return {
+    async look() {
+      const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
+      const busy = state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
+      const unfinished = (await runs.list(20)).filter((run) => isUnfinished(run) && !isRebuilt(run));
+      return { busy, unfinished: unfinished.map(viewOf) };
+    },
+    async get(id) {
+      const run = await runs.get(id);
+      return run ? viewOf(run) : null;
+    },
   };
 }
 
-/** A file that cannot be written either costs the line: the schedule's record is in the database. */
-function append(file: string, line: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    appendFileSync(file, `${line}\n`, { mode: 0o600 });
-  } catch {
-    // Nobody is left who could be told.
-  }
+/** Tells the webhooks what became of due times that have no run of their own to tell it. */
+function createTeller(store: ScheduleStore, config: Config, signal: AbortSignal, alarm: (text: string) => void) {
+  const [targets, named, telling] = [targetsOf(config), namedOf(config), new Set<string>()];
+  const delivery = { clock: systemClock, signal };
+  return {
+    tell(rows: StoredDueTime[]): void {
+      // By state too: a due time that was missed under a wrong clock may have a run after all.
+      const fresh = rows.filter(({ dueAtMs, state }) => !telling.has(`${dueAtMs} ${state}`));
+      for (const { dueAtMs, state } of fresh) telling.add(`${dueAtMs} ${state}`);
+      const [missed, others] = [fresh.filter((r) => r.state === 'missed'), fresh.filter((r) => r.state !== 'missed')];
+      for (const group of [...(missed.length > 0 ? [missed] : []), ...others.map((row) => [row])]) {
+        const mark = async (): Promise<void> => {
+          // A notice that was cut off is told by the next daemon: twice rather than never.
+          for (const { dueAtMs, state } of signal.aborted ? [] : group)
+            await store.write(dueAtMs, { state }, { told: true });
+        };
+        void notifyPatiently(targets, noticeOf(group, named), delivery, alarm)
+          .then(mark)
+          .catch(() => undefined);
+      }
+    },
+    onStuck({ name, runId, dueAtMs }: Stop): void {
+      void notifyPatiently(targets, stuckNotice(name, runId, dueAtMs, named), delivery, alarm);
+    },
+  };
+}
+
+/** Of one due time, or of several that were missed together. */
+function noticeOf(rows: readonly StoredDueTime[], named: Named): Notice {
+  const row = rows.at(-1)!;
+  if (row.state === 'done') return endedNotice(row.result ?? { ...NO_RESULT, reason: row.reason }, row, named);
+  const times = rows.map(({ dueAtMs }) => dueAtMs);
+  return unstartedNotice(row.state === 'missed' ? 'missed' : 'skipped', times, row.reason, named);
+}
+
+/** What the daemon says has its time; where its output is lost, it goes to a file from then on. */
+function createVoice(output: Output, folder: string): (text: string) => void {
+  let isLost = false;
+  const say = (text: string): void => {
+    const line = `${new Date(systemClock.now()).toISOString()} ${text}`;
+    output.line(line);
+    if (!isLost) return;
+    try {
+      mkdirSync(folder, { recursive: true });
+      appendFileSync(join(folder, 'daemon.log'), `${line}\n`, { mode: 0o600 });
+    } catch {
+      // The schedule's record is in the database.
+    }
+  };
+  onLostOutput((text) => {
+    isLost = true;
+    say(`! ${text}`);
+  });
+  return say;
 }

@@ -1,4 +1,5 @@
 /** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { Action } from '../model/actions.ts';
 import {
@@ -137,9 +138,8 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
 
 /** Doubles from half a second to two heartbeats; 50 to 100 % of that, by slot, so that slots do not call in step. */
 function retryMs(world: World, { slot, attempts }: InstanceRecord): number {
-  const fullMs = Math.min(world.limits.heartbeatMs * 2, 500 * 2 ** Math.min(attempts - 1, 10));
   const jitter = ((slot * 7_919 + attempts * 104_729) % 1_000) / 1_000;
-  return fullMs * (0.5 + jitter / 2);
+  return backoffMs(attempts - 1, { firstMs: 500, maxMs: world.limits.heartbeatMs * 2 }, jitter);
 }
 
 const launchOf = ({ slot, epoch }: InstanceRecord): Action => ({ kind: 'launch', slot, epoch });

@@ -3,6 +3,7 @@
  * volumes, a fault of its own. The next one would most likely die as well, so launches pause, and in the end stop.
  * Pure.
  */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import type { GateWorld } from '../model/world.ts';
 import type { LaunchGate } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
@@ -17,7 +18,8 @@ export function deathGate(world: GateWorld): LaunchGate {
   const { rounds, lastMs, isTrying } = deathsSince(world);
   if (rounds === 0) return 'open';
   if (isTrying) return 'held';
-  const pauseMs = world.limits.dryPoolMs * Math.min(MAX_FACTOR, 2 ** (rounds - 1));
+  const firstMs = world.limits.dryPoolMs;
+  const pauseMs = backoffMs(rounds - 1, { firstMs, maxMs: firstMs * MAX_FACTOR });
   return world.nowMs >= lastMs + pauseMs ? 'one' : 'held';
 }
 

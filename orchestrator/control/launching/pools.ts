@@ -2,6 +2,7 @@
  * Chooses the pool of a slot's next launch. A pool is an instance type in a subnet; EC2 runs out of capacity pool by
  * pool. Which pools are dry follows from the rows of the instances, so it survives a restart. Pure.
  */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { poolKey } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { World } from '../model/world.ts';
@@ -84,7 +85,8 @@ export function dryUntilMs(world: Pick<World, 'fleet' | 'limits'>, pool: Pool): 
     rounds++;
     roundMs = atMs;
   }
-  return last + world.limits.dryPoolMs * Math.min(MAX_FACTOR, 2 ** (rounds - 1));
+  const firstMs = world.limits.dryPoolMs;
+  return last + backoffMs(rounds - 1, { firstMs, maxMs: firstMs * MAX_FACTOR });
 }
 
 /** True when the pool's last answer was a lack of capacity: the next launch there is a trial, one at a time. */

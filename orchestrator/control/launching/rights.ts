@@ -3,6 +3,7 @@
  * itself shows a new role only after a delay: so calls are retried with a back-off, and rights count as lost only after
  * a while. This state is process-local, not in the rows: a main server that resumes the run tries for itself.
  */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate } from '../model/world.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';
@@ -15,7 +16,7 @@ type RightsWorld = Pick<World, 'nowMs' | 'limits'> & Partial<Pick<World, 'rights
 export function rightsGate({ rights, nowMs, limits }: RightsWorld): LaunchGate {
   const refused = rights?.launch ?? null;
   if (refused === null) return 'open';
-  const pauseMs = Math.min(limits.heartbeatMs * 2, 500 * 2 ** Math.min(refused.count - 1, 10));
+  const pauseMs = backoffMs(refused.count - 1, { firstMs: 500, maxMs: limits.heartbeatMs * 2 });
   return nowMs >= refused.lastMs + pauseMs ? 'one' : 'held';
 }
 

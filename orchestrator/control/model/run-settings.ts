@@ -57,6 +57,8 @@ export interface RunSettings {
     /** Value of the tag crawlfleet:owner; omitted in runs of earlier versions, whose owner was the host name. */
     owner?: string;
   };
+  /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */
+  dueAtMs?: number;
   /** Set for a dry run in our own sandbox: how to find it again. */
   sandbox: {
     pid: number;

@@ -1,5 +1,6 @@
 /** The description of a run in the bucket: written before its first launch, read when the database has lost the run. */
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { productListKey, runDescriptionKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -23,7 +24,7 @@ const MAX_LIST_BYTES = 700_000_000;
 
 /** S3 answers SlowDown for some seconds while it scales, for longer than the SDK retries. */
 const TRIES = 7;
-const FIRST_PAUSE_MS = 250;
+const PAUSES = { firstMs: 250, maxMs: 10_000 };
 
 /**
  * Writes the lists of products, then the description that names them. Idempotent for the same run. While the bucket
@@ -75,7 +76,7 @@ async function put(
       return;
     } catch (error) {
       if (error instanceof AppError || attempt === TRIES) throw error;
-      await clock.sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1));
+      await clock.sleep(backoffMs(attempt - 1, PAUSES));
     }
   }
 }

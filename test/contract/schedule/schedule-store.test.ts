@@ -1,204 +1,120 @@
-/** The record of a schedule on both engines and in memory: one due time, one start, whoever asks and however late. */
+/** The record of a schedule on both engines, and the one that the tests in memory use: one row, one caller. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
-import { MemoryScheduleStore } from '../../../orchestrator/db/memory/memory-schedule-store.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
-import { KnexScheduleStore } from '../../../orchestrator/db/schedule-store.ts';
-import type { RunResult, ScheduleStore } from '../../../orchestrator/schedule/slots.ts';
+import type { DueTimeStore } from '../../../orchestrator/db/schedule-store.ts';
+import { ScheduleStore } from '../../../orchestrator/db/schedule-store.ts';
+import type { RunResult } from '../../../orchestrator/notify/notice.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { eachEngine } from '../../support/mariadb/database.ts';
+import { MemoryRecord } from '../../unit/schedule/memory-record.ts';
 
-const SPEC = '0 2 * * * UTC';
-const LEASE_MS = 3_600_000;
+const DUE = Date.UTC(2026, 10, 21, 2);
+const [A, B] = ['here:1:1', 'other:2:2'];
 const RESULT: RunResult = {
-  run: '20261121-020001-abcd',
+  run: 'run-a',
   state: 'completed',
-  exitCode: 0,
-  reason: null,
+  exitCode: 12,
+  reason: 'failed products',
   onTime: true,
-  products: { planned: 3, stored: 2, gone: 1, failed: 0 },
-  cost: 0.12,
-  hint: '日本語',
+  products: {
+    planned: 2,
+    stored: 1,
+    gone: 0,
+    failed: 1,
+  },
+  cost: 0.5,
+  hint: '',
 };
 
-type Make = (clock: VirtualClock) => ScheduleStore;
-
-function keepsTheContract(make: () => Make): void {
-  let clock: VirtualClock;
-  let store: ScheduleStore;
-  let due: number;
-  let fence: number;
-
-  async function lead(owner = 'here:1:1'): Promise<number> {
-    const first = await store.takeLead(owner, SPEC, LEASE_MS);
-    const taken = 'fence' in first ? first : await store.takeLead(owner, SPEC, LEASE_MS, first.heldBy);
-    if (!('fence' in taken)) throw new Error('the lead is not to be had');
-    return taken.fence;
-  }
-  const start = async (): Promise<void> => {
-    clock = new VirtualClock(Date.UTC(2026, 10, 21, 2));
-    store = make()(clock);
-    due = clock.now();
-    fence = await lead();
-  };
-
-  it('starts a due time once', async () => {
-    await start();
-    const tries = await Promise.all([1, 2, 3].map(() => store.claim(due, 'started', null, fence).catch(() => false)));
-    expect(tries.filter(Boolean)).toHaveLength(1);
-    expect(await store.claim(due, 'skipped', 'again', fence)).toBe(false);
-    expect(await store.get(due)).toMatchObject({ dueAtMs: due, state: 'started', runner: null, told: false });
+function keepsTheContract(make: () => DueTimeStore): void {
+  it('inserts a due time once', async () => {
+    const store = make();
+    expect(await store.write(DUE, null, { state: 'next', reason: 'spec', owner: A })).toBe(true);
+    expect(await store.write(DUE, null, { state: 'next', reason: 'spec', owner: B })).toBe(false);
+    const [row, ...others] = await store.read();
+    const blank = { runner: null, runId: null, startedAtMs: null, endedAtMs: null, result: null, told: false };
+    expect(row).toEqual({
+      dueAtMs: DUE,
+      state: 'next',
+      reason: 'spec',
+      owner: A,
+      ...blank,
+      idleMs: expect.any(Number),
+    });
+    expect(row!.idleMs).toBeLessThan(10_000);
+    expect(others).toEqual([]);
   });
 
-  it('takes nothing from who has lost the lead', async () => {
-    await start();
-    const second = await lead('other:2:2');
-    expect(second).toBeGreaterThan(fence);
-    expect(await store.keepLead(fence, LEASE_MS)).toBe(false);
-    expect(await store.claim(due, 'started', null, fence)).toBe(false);
-    expect(await store.get(due)).toBeNull();
-    expect(await store.claim(due, 'started', null, second)).toBe(true);
-    expect(await store.change(due, 'started', { state: 'missed' }, fence)).toBe(false);
-    await store.leaveLead(fence);
-    expect(await store.keepLead(second, LEASE_MS)).toBe(true);
+  it('changes a row only as long as it is as the caller has seen it', async () => {
+    const store = make();
+    await store.write(DUE, null, { state: 'next', owner: A });
+    expect(await store.write(DUE, { state: 'next' }, { state: 'started', owner: A })).toBe(true);
+    expect(await store.write(DUE, { state: 'next' }, { state: 'started', owner: B })).toBe(false);
+    // A process signs in once, and only for the daemon that the row belongs to.
+    const seen = { state: 'started', owner: A, runner: null } as const;
+    expect(await store.write(DUE, { ...seen, owner: B }, { runner: 'p' })).toBe(false);
+    expect(await store.write(DUE, seen, { runner: 'p', startedAtMs: 5 })).toBe(true);
+    expect(await store.write(DUE, seen, { runner: 'q' })).toBe(false);
+    expect(await store.write(DUE, { state: 'started', runner: 'p' }, { runId: 'run-a' })).toBe(true);
+    const end = { state: 'done', result: RESULT, reason: RESULT.reason, endedAtMs: 9, told: true } as const;
+    expect(await store.write(DUE, { runner: 'q' }, end)).toBe(false);
+    expect(await store.write(DUE, { runner: 'p' }, end)).toBe(true);
+    expect(await store.read()).toMatchObject([{ ...end, owner: A, runner: 'p', runId: 'run-a', startedAtMs: 5 }]);
   });
 
-  it('lets one process sign in, and only under the fence it was started with', async () => {
-    await start();
-    await store.claim(due, 'started', null, fence);
-    const second = await lead('other:2:2');
-    await store.change(due, 'started', { state: 'queued' }, second);
-    await store.change(due, 'queued', { state: 'started' }, second);
-    expect(await store.signIn(due, fence, 'here:8:8')).toBe(false);
-    expect(await store.signIn(due, second, 'here:9:9')).toBe(true);
-    expect(await store.signIn(due, second, 'here:10:10')).toBe(false);
-    expect(await store.get(due)).toMatchObject({ runner: 'here:9:9', startedAtMs: clock.now() });
-    expect(await store.signOut(due, 'here:10:10', RESULT)).toBe(false);
-    expect(await store.signOut(due, 'here:9:9', RESULT)).toBe(true);
-    expect(await store.get(due)).toMatchObject({ state: 'done', result: RESULT, endedAtMs: clock.now() });
+  it('gives a row back without what its process has written', async () => {
+    const store = make();
+    await store.write(DUE, null, { state: 'started', owner: A, runner: 'p', runId: 'run-a' });
+    const blank = { runner: null, runId: null, startedAtMs: null } as const;
+    expect(await store.write(DUE, { runner: 'p' }, { state: 'queued', ...blank })).toBe(true);
+    expect(await store.read()).toMatchObject([{ state: 'queued', owner: A, ...blank }]);
   });
 
-  it('gives the lead to one, and to another when it is given back, has run out, or its owner is dead', async () => {
-    await start();
-    const held = await store.takeLead('other:2:2', SPEC, LEASE_MS);
-    expect(held).toMatchObject({ heldBy: { owner: 'here:1:1' } });
-    await store.leaveLead(fence);
-    expect(await store.takeLead('other:2:2', SPEC, LEASE_MS)).toMatchObject({ fence: expect.any(Number) });
-    expect(await store.takeLead('third:3:3', SPEC, LEASE_MS)).toMatchObject({ heldBy: { owner: 'other:2:2' } });
-    expect(await lead('third:3:3')).toBeGreaterThan(fence);
-  });
-
-  it('knows from when on an expression counts', async () => {
-    await start();
-    const again = await store.takeLead('here:1:1', SPEC, LEASE_MS, (await held()).heldBy);
-    const sinceMs = (again as { sinceMs: number }).sinceMs;
-    await clock.advance(5_000);
-    const same = await store.takeLead('here:1:1', SPEC, LEASE_MS, (await held()).heldBy);
-    expect(same).toMatchObject({ sinceMs });
-    const other = await store.takeLead('here:1:1', '0 * * * * UTC', LEASE_MS, (await held()).heldBy);
-    expect(other).toMatchObject({ sinceMs: clock.now() });
-  });
-  const held = async () =>
-    (await store.takeLead('x:1:1', SPEC, LEASE_MS)) as { heldBy: { owner: string; expiresAtMs: number } };
-
-  it('writes a due time again that was missed under a clock that was ahead', async () => {
-    await start();
-    await clock.advance(10_000);
-    await store.claim(due + 5_000, 'missed', null, fence);
-    expect(await store.claim(due + 5_000, 'started', null, fence)).toBe(false);
-    // The same due time, looked at by a clock that is right again.
-    const right = make()(new VirtualClock(due + 5_000));
-    if (right instanceof KnexScheduleStore) expect(await right.claim(due + 5_000, 'started', null, fence)).toBe(true);
-  });
-
-  it('writes it again also when it has been told meanwhile, by the right clock', async () => {
-    await start();
-    await clock.advance(10_000);
-    await store.claim(due + 5_000, 'missed', null, fence);
-    const right = make()(new VirtualClock(due + 1_000));
-    if (!(right instanceof KnexScheduleStore)) return;
-    await right.markTold(due + 5_000, 'missed', fence);
-    expect(await right.get(due + 5_000)).toMatchObject({ told: true, fence });
-    expect(await right.decidedUpTo(due + 6_000)).toBeNull();
-    expect(await right.claim(due + 5_000, 'started', null, fence)).toBe(true);
-    expect(await right.get(due + 5_000)).toMatchObject({ told: false, runner: null, runId: null });
-    expect(await right.decidedUpTo(due + 6_000)).toBe(due + 5_000);
-    expect(await right.decidedUpTo(due + 4_000)).toBeNull();
-  });
-
-  it('ties a run to the due time whose process stores it, and to no other', async () => {
-    await start();
-    await store.claim(due, 'started', null, fence);
-    expect(await store.bindRun(due, 'here:9:9', 'run-a')).toBe(false);
-    await store.signIn(due, fence, 'here:9:9');
-    expect(await store.bindRun(due, 'here:10:10', 'run-b')).toBe(false);
-    expect(await store.bindRun(due, 'here:9:9', 'run-a')).toBe(true);
-    expect(await store.bindRun(due, 'here:9:9', 'run-a')).toBe(true);
-    expect(await store.get(due)).toMatchObject({ runId: 'run-a' });
-    await store.change(due, 'started', { state: 'queued', runner: null, runId: null }, fence);
-    expect(await store.bindRun(due, 'here:9:9', 'run-a')).toBe(false);
-    expect(await store.get(due)).toMatchObject({ runId: null });
-  });
-
-  it('lists what is open, what nobody outside knows, and the newest first', async () => {
-    await start();
-    for (const [i, state] of (['done', 'missed', 'queued', 'started', 'skipped'] as const).entries())
-      await store.claim(due + i, state, `why ${i}`, fence);
-    expect((await store.open()).map((s) => s.state)).toEqual(['queued', 'started']);
-    await store.markTold(due, 'done', fence);
-    expect((await store.untold(due)).map((s) => [s.state, s.reason])).toEqual([
-      ['missed', 'why 1'],
-      ['skipped', 'why 4'],
-    ]);
-    expect(await store.untold(clock.now() + 1)).toEqual([]);
-    expect((await store.list(2)).map((s) => s.dueAtMs)).toEqual([due + 4, due + 3]);
+  it('forgets a row only in the state that the caller has seen, and reads the oldest first', async () => {
+    const store = make();
+    for (const [i, state] of (['missed', 'queued', 'next'] as const).entries())
+      await store.write(DUE - i, null, { state, owner: A });
+    await store.forget(DUE - 1, 'missed');
+    await store.forget(DUE, 'missed');
+    expect((await store.read()).map((row) => row.state)).toEqual(['next', 'queued']);
   });
 }
 
 eachEngine('F41 the record of a schedule', (database) => {
-  const opened: Database[] = [];
+  let databases: Database[];
   let names = 0;
-  let name = '';
-  let url = '';
   beforeAll(async () => {
-    url = database().url;
-    const db = await openDatabase(url);
-    opened.push(db);
-    await migrate(db);
+    databases = [await openDatabase(database().url), await openDatabase(database().url)];
+    await migrate(databases[0]!);
   });
-  afterAll(async () => {
-    for (const db of opened) await db.close();
-  });
-  let last: VirtualClock | null = null;
-  keepsTheContract(() => (clock) => {
-    // A second clock in one test looks at the same schedule.
-    if (last === null || clock.now() === Date.UTC(2026, 10, 21, 2)) name = `schedule ${++names}`;
-    last = clock;
-    return new KnexScheduleStore({ ...opened[0]!, clock }, name);
-  });
+  afterAll(() => Promise.all(databases.map((db) => db.close())));
+  keepsTheContract(() => new ScheduleStore(databases[0]!, `schedule ${++names}`));
 
   it('keeps schedules of other names apart', async () => {
-    const [a, b] = ['a', 'b'].map((n) => new KnexScheduleStore(opened[0]!, n));
-    const fences = await Promise.all([a!, b!].map(async (s) => s.takeLead('here:1:1', SPEC, LEASE_MS)));
-    for (const [i, store] of [a!, b!].entries())
-      expect(await store.claim(1_000, 'started', null, (fences[i] as { fence: number }).fence)).toBe(true);
+    for (const name of ['a', 'b'])
+      expect(await new ScheduleStore(databases[0]!, name).write(1_000, null, { state: 'next', owner: A })).toBe(true);
   });
 
-  it('of two daemons on connections of their own starts each of many due times once', async () => {
-    const second = await openDatabase(url);
-    opened.push(second);
-    const stores = [opened[0]!, second].map((db) => new KnexScheduleStore(db, 'race'));
-    const first = (await stores[0]!.takeLead('here:1:1', SPEC, LEASE_MS)) as { fence: number };
-    const tries = await Promise.all(
-      Array.from({ length: 20 }, (_, i) =>
-        Promise.all(stores.map((s) => s.claim(10_000 + i, 'started', null, first.fence).catch(() => false))),
-      ),
+  it('of two daemons on connections of their own lets one start each of many due times', async () => {
+    const [a, b] = databases.map((db) => new ScheduleStore(db, 'race'));
+    const won = await Promise.all(
+      Array.from({ length: 20 }, async (_, i) => {
+        await a!.write(i, null, { state: 'next', owner: A });
+        const start = (store: ScheduleStore, owner: string): Promise<boolean> =>
+          store.write(i, { state: 'next' }, { state: 'started', owner });
+        return (await Promise.all([start(a!, A), start(b!, B)])).filter(Boolean).length;
+      }),
     );
-    expect(tries.map((pair) => pair.filter(Boolean).length)).toEqual(Array.from({ length: 20 }, () => 1));
+    expect(won).toEqual(Array.from({ length: 20 }, () => 1));
+  });
+
+  it('has columns for those who read with SQL', async () => {
+    await new ScheduleStore(databases[0]!, 'sql').write(7, null, { state: 'done', result: RESULT });
+    const row = (await databases[0]!.knex('crawlfleet_schedule').where({ name: 'sql' }).first()) as object;
+    expect(row).toMatchObject({ run_id: 'run-a', exit_code: 12 });
   });
 });
 
-describe('F41 the record of a schedule in memory', () => {
-  keepsTheContract(() => (clock) => new MemoryScheduleStore(clock));
-});
+describe('F41 the record of a schedule in memory', () => keepsTheContract(() => new MemoryRecord(systemClock)));

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { targetsOf } from '../../../orchestrator/app/run/announce.ts';
 import { scheduleCommand } from '../../../orchestrator/cli/commands/schedule.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
@@ -64,6 +65,7 @@ describe('the schedule section', () => {
       webhook_on: 'all',
       webhook_secret: null,
     });
+    expect(loadConfig(configure(''), {}).values.notify).toEqual([]);
   });
 
   it.each([
@@ -73,6 +75,8 @@ describe('the schedule section', () => {
     ['webhook: "file:///etc/passwd"', 'line 4: schedule.webhook: must be a URL that begins with http'],
     ['if_running: both', 'line 4: schedule.if_running'],
     ['catch_up: soon', 'line 4: schedule.catch_up: must be a duration'],
+    ['cron: "* * *"', 'line 4: schedule.cron: must be a cron expression'],
+    ['cron: daily', 'line 4: schedule.cron: must be a cron expression'],
   ])('with %s is refused', (text, fault) => {
     expect(() => loadConfig(configure(text), {})).toThrow(fault);
   });
@@ -80,6 +84,40 @@ describe('the schedule section', () => {
   it('can switch off catching up on missed runs, also through the environment', () => {
     const { schedule } = loadConfig(configure('catch_up: 0s'), { FLEET_SCHEDULE_CRON: '@hourly' }).values;
     expect(schedule).toMatchObject({ catch_up: 0, cron: '@hourly' });
+  });
+});
+
+it.each(['*/5 * * * * *', '@daily', '0 2 L * *', '0 0 29 2 *', '2020-12-24T00:00:00'])(
+  'schedule.cron may be %s',
+  (cron) => {
+    expect(loadConfig(configure(`cron: "${cron}"`), {}).values.schedule.cron).toBe(cron);
+  },
+);
+
+describe('the list notify', () => {
+  const listed = (notify: string): string =>
+    configure(`webhook: "http://h/all", webhook_on: problems } \nnotify: [${notify}]\nresults: {`);
+
+  it('is more targets beside schedule.webhook, and comes from the environment too', () => {
+    const all = ['finished', 'failed', 'skipped', 'missed', 'stuck'];
+    const one = '{ webhook: "https://h/one", secret: key, on: [failed] }';
+    expect(targetsOf(loadConfig(listed(`${one}, { webhook: "https://h/two" }`), {}))).toEqual([
+      { url: 'https://h/one', secret: 'key', on: ['failed'] },
+      { url: 'https://h/two', secret: null, on: all },
+      { url: 'http://h/all', secret: null, on: all.slice(1) },
+    ]);
+    const environment = { FLEET_NOTIFY: `[${one}]` };
+    expect(loadConfig(configure(''), environment).values.notify).toMatchObject([{ webhook: 'https://h/one' }]);
+  });
+
+  it.each([
+    ['{ webhook: "file:///x" }', 'line 5: notify.0.webhook: must be a URL that begins with http'],
+    ['{ webhook: "http://h", on: [sometimes] }', 'line 5: notify.0.on.0: must be one of finished, failed'],
+    ['{ webhook: "http://h", on: [] }', 'line 5: notify.0.on: must be at least 1 entries'],
+    ['{ webhok: "http://h" }', 'line 5: notify.0.webhok: unknown key; did you mean webhook?'],
+    ['{ webhook: "http://h", secret: "" }', 'line 5: notify.0.secret: must not be empty'],
+  ])('with %s is refused', (text, fault) => {
+    expect(() => loadConfig(listed(text), {})).toThrow(fault);
   });
 });
 

@@ -2,7 +2,6 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { backoffMs } from '../../../crawl-api/control/backoff.ts';
 import { HeartbeatLoop } from '../../../crawl-api/control/heartbeat.ts';
 import { sayHello } from '../../../crawl-api/control/hello.ts';
 import type { Reply } from '../../../crawl-api/control/main-server-client.ts';
@@ -14,18 +13,6 @@ import { START_MS, orders, silentLog } from './fakes.ts';
 
 const random = seededRandom(3);
 const never = new AbortController().signal;
-
-describe('backoffMs', () => {
-  it('doubles with jitter up to a ceiling', () => {
-    const limits = { firstMs: 100, maxMs: 1_000 };
-    for (let failures = 0; failures < 50; failures++) {
-      const full = Math.min(1_000, 100 * 2 ** failures);
-      const ms = backoffMs(failures, limits, random);
-      expect(ms).toBeGreaterThanOrEqual(full / 2);
-      expect(ms).toBeLessThanOrEqual(full);
-    }
-  });
-});
 
 describe('sayHello', () => {
   const hello = { instanceId: 'i-1', address: '10.0.0.1', publicKey: 'k', bundleSha256: 's' };

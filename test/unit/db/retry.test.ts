@@ -3,7 +3,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from '../../../orchestrator/db/database-errors.ts';
-import { RETRY_FOR_MS, backoffMs, withRetry } from '../../../orchestrator/db/retry.ts';
+import { RETRY_FOR_MS, withRetry } from '../../../orchestrator/db/retry.ts';
 
 const fault = (code: string, message = code): Error => Object.assign(new Error(message), { code });
 
@@ -52,17 +52,6 @@ describe('withRetry', () => {
       await expect(settled).rejects.toBeInstanceOf(AppError);
       expect(tries).toBe(1);
     }
-  });
-});
-
-describe('backoffMs', () => {
-  it('grows from milliseconds to two seconds, with jitter', () => {
-    const random = seededRandom(1);
-    const pauses = Array.from({ length: 12 }, (_, i) => backoffMs(i, random));
-    expect(pauses[0]).toBeGreaterThanOrEqual(10);
-    expect(pauses[0]).toBeLessThanOrEqual(20);
-    expect(Math.max(...pauses)).toBeLessThanOrEqual(2_000);
-    expect(new Set(pauses).size).toBe(pauses.length);
   });
 });
 

@@ -1,11 +1,15 @@
-/** Daemons on a virtual clock, with a record in memory and processes and runs that do what a test says. */
-import { VirtualClock } from '../../support/virtual-clock.ts';
-import type { Clock } from '../../../shared/ports/clock.ts';
-import { MemoryScheduleStore } from '../../../orchestrator/db/memory/memory-schedule-store.ts';
-import type { Child, Processes, Runs, RunView } from '../../../orchestrator/schedule/ports.ts';
-import { Scheduler } from '../../../orchestrator/schedule/scheduler.ts';
-import type { RunResult, Slot } from '../../../orchestrator/schedule/slots.ts';
+/** Daemons on a virtual clock, with a record in memory, and processes and runs that do what a test says. */
+import type { Child, Processes } from '../../../orchestrator/cli/schedule/processes.ts';
+import type { SchedulerOptions } from '../../../orchestrator/cli/schedule/scheduler.ts';
+import { Scheduler } from '../../../orchestrator/cli/schedule/scheduler.ts';
+import { NO_RESULT } from '../../../orchestrator/notify/notice.ts';
+import type { RunResult } from '../../../orchestrator/notify/notice.ts';
+import type { RunView, StoredDueTime } from '../../../orchestrator/schedule/due-times.ts';
 import { createTimetable } from '../../../orchestrator/schedule/timetable.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { MemoryRecord } from './memory-record.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -14,11 +18,11 @@ export const HOUR = 60 * MINUTE;
 export interface Course {
   /** Default 1 h; a run that hangs never ends by itself. */
   lastsMs?: number | 'hangs';
-  exitCode?: RunResult['exitCode'];
+  exitCode?: ExitCode;
   /** Between signing in and storing its run. */
   preparesMs?: number;
-  /** Ends before a run is stored. */
-  refused?: boolean;
+  /** Ends before a run is stored: it signs out with this code, or, `unsigned`, could not even sign in. */
+  refused?: ExitCode | 'unsigned';
   /** Does not leave when it is asked to: only a kill ends it. */
   deaf?: boolean;
 }
@@ -28,11 +32,6 @@ interface FakeRun extends RunView {
   course: Course;
 }
 
-interface FakeProcess extends Child {
-  end(code: number | null, signal: string | null): void;
-  living: boolean;
-}
-
 export interface StageOptions {
   start: string;
   cron?: string;
@@ -40,16 +39,20 @@ export interface StageOptions {
   ifRunning?: 'skip' | 'queue';
   catchUpMs?: number;
   deadlineMs?: number;
-  pollMs?: number;
 }
 
-/** One machine with a database: daemons come and go, runs and record stay. */
+interface FakeProcess extends Child {
+  living: boolean;
+  end(code: number | string): void;
+}
+
+/** A database, and machines that daemons come to and go from; runs and record stay. */
 export class Stage {
   readonly clock: VirtualClock;
   /** What is added to the time of day that daemons and runs see: a clock that is set. */
   skewMs = 0;
   readonly wall: Clock;
-  readonly store: MemoryScheduleStore;
+  readonly store: MemoryRecord;
   readonly runs: FakeRun[] = [];
   readonly lines: string[] = [];
   readonly alarms: string[] = [];
@@ -63,86 +66,93 @@ export class Stage {
   foreign: { owner: string; runId: string | null } | null = null;
   readonly #o: StageOptions;
   readonly #processes = new Map<string, FakeProcess>();
-  readonly #daemons = new Set<string>();
+  /** Daemons that live; one that is frozen does, too. */
+  readonly #daemons = new Map<string, 'lives' | 'frozen'>();
   #made = 0;
 
   constructor(options: StageOptions) {
     this.#o = options;
     this.clock = new VirtualClock(Date.parse(options.start));
+    const { clock } = this;
     this.wall = {
-      now: () => this.clock.now() + this.skewMs,
-      monotonic: () => this.clock.monotonic(),
-      sleep: (ms, signal) => this.clock.sleep(ms, signal),
+      now: () => clock.now() + this.skewMs,
+      monotonic: () => clock.monotonic(),
+      sleep: clock.sleep.bind(clock),
     };
-    this.store = new MemoryScheduleStore(this.wall);
+    this.store = new MemoryRecord(this.wall);
   }
 
-  /** Starts a daemon; `stop` is SIGTERM, `kill` leaves everything as it is. */
-  daemon(): { scheduler: Scheduler; owner: string; stop(): Promise<void>; kill(): void } {
-    const owner = `here:${++this.#made}:1`;
-    this.#daemons.add(owner);
+  /** Starts a daemon. `stop` is SIGTERM, `kill` leaves everything as it is, `freeze` is SIGSTOP. */
+  daemon(more: Partial<SchedulerOptions> = {}) {
+    const me = `here:${++this.#made}:1`;
+    this.#daemons.set(me, 'lives');
     const abort = new AbortController();
-    let dead = false;
-    // What a killed process does no more: nothing of it reaches the world.
+    // Nothing of a killed or frozen process reaches the world.
     const alive = <T extends object>(target: T): T =>
       new Proxy(target, {
         get: (object, key) => {
           const value: unknown = Reflect.get(object, key, object);
           if (typeof value !== 'function') return value;
-          return (...args: unknown[]) => (dead ? new Promise(() => undefined) : Reflect.apply(value, object, args));
+          return (...args: unknown[]) =>
+            this.#daemons.get(me) === 'lives' ? Reflect.apply(value, object, args) : new Promise(() => undefined);
         },
       });
     const scheduler = new Scheduler({
-      store: alive(this.store),
-      runs: alive(this.#runsPort()),
-      processes: alive(this.#processPort()),
-      clock: this.wall,
+      me,
       timetable: createTimetable(this.#o.cron ?? '0 2 * * *', this.#o.timezone ?? 'UTC'),
       ifRunning: this.#o.ifRunning ?? 'skip',
       catchUpMs: this.#o.catchUpMs ?? HOUR,
+      store: alive(this.store),
+      runs: alive({
+        look: () => Promise.resolve({ busy: this.foreign, unfinished: this.runs.filter((r) => !r.result).reverse() }),
+        get: (id: string) => Promise.resolve(this.runs.find((run) => run.id === id) ?? null),
+      }),
+      processes: this.#processPort(),
+      clock: this.wall,
       collectGarbage: false,
-      owner,
-      isDead: (name) => name.startsWith('here:') && !this.#daemons.has(name),
       say: (text) => this.lines.push(text),
       alarm: (text) => this.alarms.push(text),
-      tell: (slots, fence) => this.#tell(slots, fence),
+      tell: (rows) => void this.#tell(rows),
       onStuck: () => this.told.push('stuck'),
       // Longer than in life: most of the time of these tests is looking.
-      pollMs: this.#o.pollMs ?? MINUTE,
+      pollMs: MINUTE,
+      ...more,
     });
     const over = scheduler.run(abort.signal);
     return {
       scheduler,
-      owner,
+      me,
       stop: async () => {
         abort.abort();
         await this.clock.advance(5 * MINUTE);
-        this.#daemons.delete(owner);
+        this.#daemons.delete(me);
         await over;
       },
-      kill: () => {
-        dead = true;
-        this.#daemons.delete(owner);
-      },
+      kill: () => this.#daemons.delete(me),
+      freeze: () => this.#daemons.set(me, 'frozen'),
     };
+  }
+
+  async at(iso: string): Promise<void> {
+    await this.clock.advance(Date.parse(iso) - this.clock.now());
   }
 
   /** Kills the processes of runs, as a reboot does. */
   killProcesses(): void {
-    for (const process of this.#processes.values()) process.end(null, 'SIGKILL');
+    for (const process of this.#processes.values()) process.end('SIGKILL');
   }
 
-  /** The machine sleeps: time goes on outside, nothing happens here, and timers do not count it. */
-  sleep(ms: number): void {
-    this.skewMs += ms;
-  }
-
-  /** Each due time and what became of it: `02:00 done 0`. */
+  /** Each due time that has come and what became of it: `11-21T02:00 done 0`. */
   async record(): Promise<string[]> {
-    const slots = await this.store.list(1_000);
-    return slots
-      .reverse()
-      .map((s) => [new Date(s.dueAtMs).toISOString().slice(5, 16), s.state, s.result?.exitCode ?? ''].join(' ').trim());
+    const rows = (await this.store.read()).filter((row) => row.state !== 'next');
+    return rows.map((r) => {
+      const exitCode = r.result?.exitCode ?? '';
+      return `${new Date(r.dueAtMs).toISOString().slice(5, 16)} ${r.state} ${exitCode}`.trim();
+    });
+  }
+
+  async row(iso: string): Promise<StoredDueTime | undefined> {
+    return (await this.store.read()).find((row) => row.dueAtMs === Date.parse(iso));
   }
 
   /** How many processes of runs live now. */
@@ -150,102 +160,96 @@ export class Stage {
     return [...this.#processes.values()].filter((p) => p.living).length;
   }
 
-  #tell(slots: readonly Slot[], fence: number): void {
-    for (const { dueAtMs, state } of slots) {
-      this.told.push(state);
-      void this.store.markTold(dueAtMs, state, fence);
-    }
+  /** A run that no due time has started. */
+  addRun(more: Partial<FakeRun> = {}): FakeRun {
+    const now = this.wall.now();
+    const times = { startedAtMs: now, deadlineAtMs: now + (this.#o.deadlineMs ?? 4 * HOUR), graceMs: 10 * MINUTE };
+    const id = `run-${this.runs.length + 1}`;
+    const run = { id, ...times, ours: true, result: null, course: {}, endsAtMs: this.clock.now() + HOUR, ...more };
+    this.runs.push(run);
+    return run;
   }
 
-  #runsPort(): Runs {
-    return {
-      look: async () => {
-        const unfinished = this.runs.filter((run) => !run.ended).reverse();
-        return Promise.resolve({ busy: this.foreign, unfinished });
-      },
-      get: (id) => Promise.resolve(this.runs.find((run) => run.id === id) ?? null),
-    };
+  async #tell(rows: readonly StoredDueTime[]): Promise<void> {
+    for (const { dueAtMs, state } of rows)
+      if (await this.store.write(dueAtMs, { state, told: false }, { told: true })) this.told.push(state);
   }
 
   #processPort(): Processes {
     return {
-      run: (dueAtMs, fence) => this.#spawn((process) => this.#carryOut(process, dueAtMs, fence)),
-      resume: (runId) =>
-        this.#spawn((process) => {
-          this.resumed.push(runId);
-          if (this.resumeFails-- > 0) return process.end(1, null);
-          return this.#crawl(
-            process,
-            this.runs.find((run) => run.id === runId)!,
-          );
-        }),
-      collectGarbage: () => this.#spawn((process) => process.end(0, null)),
-      find: (runner) => {
-        const process = this.#processes.get(runner);
-        return process?.living ? process : 'dead';
+      start: (_of, ...args) => this.#spawn((process) => this.#resume(process, args[1]!)),
+      carryOut: (dueAtMs, owner) => this.#spawn((process) => this.#carryOut(process, dueAtMs, owner)),
+      stateOf: (name) => {
+        if (!name.startsWith('here:')) return 'elsewhere';
+        return this.#daemons.has(name) || this.#processes.get(name)?.living ? 'alive' : 'dead';
+      },
+      signal: (name, signal) => {
+        if (signal === 'SIGKILL') this.#processes.get(name)?.end(signal);
+        else if (!this.runs.at(-1)?.course.deaf) this.#processes.get(name)?.end(11);
       },
     };
   }
 
-  #spawn(body: (process: FakeProcess) => unknown): FakeProcess {
-    const runner = `here:${1_000 + ++this.#made}:1`;
-    let end!: (exit: { code: number | null; signal: string | null }) => void;
-    const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => (end = resolve));
+  #spawn(body: (process: FakeProcess) => Promise<unknown>): FakeProcess {
+    const { promise, resolve } = Promise.withResolvers<number | string>();
     const process: FakeProcess = {
-      runner,
-      ended,
+      runner: `here:${1_000 + ++this.#made}:1`,
+      ended: promise,
       living: true,
-      end: (code, signal) => {
+      end: (code) => {
         process.living = false;
-        end({ code, signal });
+        resolve(code);
       },
-      terminate: () => {
-        if (!this.runs.at(-1)?.course.deaf) process.end(11, null);
-      },
-      kill: () => process.end(null, 'SIGKILL'),
     };
-    this.#processes.set(runner, process);
+    this.#processes.set(process.runner, process);
     void body(process);
     return process;
   }
 
-  async #carryOut(process: FakeProcess, dueAtMs: number, fence: number): Promise<void> {
+  async #carryOut(process: FakeProcess, dueAtMs: number, owner: string): Promise<void> {
+    const { runner } = process;
     await this.clock.sleep(1_000);
-    if (!process.living) return;
-    if (!(await this.store.signIn(dueAtMs, fence, process.runner))) return process.end(20, null);
-    const course = this.courses.shift() ?? {};
-    if (course.preparesMs) await this.clock.sleep(course.preparesMs);
-    if (!process.living) return;
-    const nothing = { run: null, state: null, onTime: null, products: null, cost: null, hint: '' };
-    if (course.refused) {
-      await this.store.signOut(dueAtMs, process.runner, { ...nothing, exitCode: 16, reason: 'infeasible' });
-      return process.end(16, null);
+    const course = this.courses[0] ?? {};
+    if (course.refused === 'unsigned') return process.end(4);
+    const signedIn = { runner, startedAtMs: this.wall.now() };
+    if (!process.living || !(await this.store.write(dueAtMs, { state: 'started', owner }, signedIn)))
+      return process.end(20);
+    const own = { state: 'started', owner, runner } as const;
+    const signOut = (result: RunResult): Promise<boolean> =>
+      this.store.write(dueAtMs, own, { state: 'done', result, told: result.run !== null });
+    const row = (await this.store.read()).find((r) => r.dueAtMs === dueAtMs);
+    if (row?.runId) {
+      await this.#resume(process, row.runId, signOut);
+      return;
     }
-    const { lastsMs = HOUR, exitCode = 0 } = course;
-    const now = this.wall.now();
-    const run: FakeRun = {
-      id: `run-${this.runs.length + 1}`,
-      startedAtMs: now,
-      deadlineAtMs: now + (this.#o.deadlineMs ?? 4 * HOUR),
-      graceMs: 10 * MINUTE,
-      ours: true,
-      ended: false,
-      course,
-      endsAtMs: lastsMs === 'hangs' ? Infinity : this.clock.now() + lastsMs,
-      result: { ...nothing, run: `run-${this.runs.length + 1}`, state: 'completed', exitCode, reason: null },
-    };
-    if (!(await this.store.bindRun(dueAtMs, process.runner, run.id))) return process.end(20, null);
-    this.runs.push(run);
-    if (await this.#crawl(process, run)) await this.store.signOut(dueAtMs, process.runner, run.result);
+    this.courses.shift();
+    await this.clock.sleep(course.preparesMs ?? 0);
+    if (!process.living) return;
+    if (course.refused) {
+      await signOut({ ...NO_RESULT, exitCode: course.refused, reason: 'infeasible' });
+      return process.end(course.refused);
+    }
+    const { lastsMs = HOUR } = course;
+    const run = this.addRun({ course, endsAtMs: lastsMs === 'hangs' ? Infinity : this.clock.now() + lastsMs });
+    if (!(await this.store.write(dueAtMs, own, { runId: run.id }))) return process.end(20);
+    await this.#crawl(process, run, signOut);
   }
 
-  async #crawl(process: FakeProcess, run: FakeRun): Promise<boolean> {
-    // A resumed run that was stuck does not hang again.
-    const untilMs = process.runner !== '' && run.endsAtMs === Infinity && this.resumed.length > 0 ? 0 : run.endsAtMs;
-    if (untilMs > this.clock.now()) await this.clock.sleep(Math.min(30 * 24 * HOUR, untilMs - this.clock.now()));
-    if (!process.living) return false;
-    run.ended = true;
-    process.end(run.result.exitCode, null);
-    return true;
+  async #resume(process: FakeProcess, runId: string, signOut?: (result: RunResult) => Promise<boolean>): Promise<void> {
+    this.resumed.push(runId);
+    const run = this.runs.find((r) => r.id === runId)!;
+    if (this.resumeFails-- > 0) return process.end(1);
+    // A run that was stuck does not hang again.
+    if (run.endsAtMs === Infinity) run.endsAtMs = 0;
+    await this.#crawl(process, run, signOut);
+  }
+
+  async #crawl(process: FakeProcess, run: FakeRun, signOut?: (result: RunResult) => Promise<boolean>): Promise<void> {
+    if (run.endsAtMs > this.clock.now()) await this.clock.sleep(Math.min(900 * HOUR, run.endsAtMs - this.clock.now()));
+    if (!process.living) return;
+    run.result = { ...NO_RESULT, run: run.id, state: 'completed', exitCode: run.course.exitCode ?? 0 };
+    this.told.push('ended');
+    await signOut?.(run.result);
+    process.end(run.result.exitCode!);
   }
 }

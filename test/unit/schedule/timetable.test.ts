@@ -1,11 +1,7 @@
 /** When a schedule is due: daily is daily, in every zone, on the days when the clocks change too. */
 import { describe, expect, it } from 'vitest';
-import {
-  createTimetable,
-  findCronFault,
-  findTimezoneFault,
-  showLocal,
-} from '../../../orchestrator/schedule/timetable.ts';
+import { createTimetable } from '../../../orchestrator/schedule/timetable.ts';
+import { showLocal } from '../../../shared/domain/local-time.ts';
 
 const at = (iso: string): number => Date.parse(iso);
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -76,25 +72,5 @@ describe('looking back', () => {
     expect(timetable.between(from, to, 100)).toHaveLength(20);
     expect(timetable.between(to, to, 100)).toEqual([]);
     expect(timetable.between(to, from, 100)).toEqual([]);
-  });
-});
-
-describe('what is refused', () => {
-  it('is not a single date that is past: the file that names it can still be read', () => {
-    expect(findCronFault('2020-12-24T00:00:00')).toBeNull();
-    expect(createTimetable('2020-12-24T00:00:00', 'UTC').next(at('2026-11-21T02:00:00Z'))).toBeNull();
-  });
-  it.each(['0 25 * * *', 'daily', '* * *', '', '@reboot', '0 2 30 2 *'])('the expression "%s"', (cron) => {
-    expect(findCronFault(cron)).toMatch(/cron expression|never due/);
-  });
-  it.each(['0 2 * * *', '*/5 * * * * *', '@daily', '0 2 L * *', '0 2 * * MON-FRI', '0 0 29 2 *'])(
-    'not the expression "%s"',
-    (cron) => {
-      expect(findCronFault(cron)).toBeNull();
-    },
-  );
-  it('a zone that does not exist', () => {
-    expect(findTimezoneFault('Asia/Tokio')).toMatch(/must be a time zone such as Asia\/Tokyo/);
-    expect(findTimezoneFault('Asia/Tokyo')).toBeNull();
   });
 });

@@ -1,0 +1,42 @@
+/** `orchestrator notify --test`: sends a test notice to every target of the configuration. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { testNotice } from '../../notify/notice.ts';
+import { deliver, hostOf } from '../../notify/webhook.ts';
+import { namedOf, targetsOf } from '../../app/run/announce.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import type { Output } from '../output.ts';
+import { renderTable } from '../../app/text-table.ts';
+
+export interface NotifyOptions {
+  configPath: string;
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Exit code 4 when a target did not take the notice. Throws `config-invalid` when there is no target. */
+export async function notifyCommand(options: NotifyOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const targets = targetsOf(config);
+  if (targets.length === 0)
+    throw new AppError(
+      'config-invalid',
+      `there is nothing to notify in ${config.file}: neither notify nor schedule.webhook`,
+      {
+        hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]',
+      },
+    );
+  // A person waits for the answer: one try.
+  const delivery = { clock: systemClock, signal: new AbortController().signal, tries: 1 };
+  const results = await Promise.all(
+    targets.map(async (target) => {
+      const fault = await deliver(target, testNotice(namedOf(config)), delivery);
+      return { host: hostOf(target), on: target.on, ok: fault === null, fault };
+    }),
+  );
+  const rows = results.map(({ host, on, fault }) => [host, on.join(', '), fault ?? 'took the test notice']);
+  output.line(renderTable(['webhook', 'on', 'result'], rows));
+  output.document({ targets: results });
+  return results.every(({ ok }) => ok) ? EXIT.complete : EXIT.config;
+}

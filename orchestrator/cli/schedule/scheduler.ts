@@ -1,0 +1,213 @@
+/**
+ * The daemon's loop around `decide`: reads the record, the runs and the processes, carries out what is decided, and repeats
+ * that until nothing is left to do. Any look may be the first one after a crash.
+ */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { showLocal } from '../../../shared/domain/local-time.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { DueTimeStore } from '../../db/schedule-store.ts';
+import type { Action, Settings, Stop, View } from '../../schedule/decide.ts';
+import { MAX_STARTS, decide, isRunning, withoutRun } from '../../schedule/decide.ts';
+import type { RunView, SeenRuns, StoredDueTime } from '../../schedule/due-times.ts';
+import { isDecided, isOpen } from '../../schedule/due-times.ts';
+import type { Health } from '../../schedule/health.ts';
+import { readHealth } from '../../schedule/health.ts';
+import type { Child, Processes } from './processes.ts';
+
+export interface SchedulerOptions extends Settings {
+  store: DueTimeStore;
+  runs: { look(): Promise<SeenRuns>; get(id: string): Promise<RunView | null> };
+  processes: Processes;
+  clock: Clock;
+  /** gc at the start. */
+  collectGarbage: boolean;
+  say: (text: string) => void;
+  /** A line that a person should see. */
+  alarm: (text: string) => void;
+  /** Decided due times that the webhooks do not know; called at each look until the rows say that they do. */
+  tell: (rows: StoredDueTime[]) => void;
+  onStuck: (stop: Stop) => void;
+  /** Longest sleep between two looks; also how soon a clock that was set is seen. */
+  pollMs?: number;
+}
+
+const MINUTE_MS = 60_000;
+const STOP_MS = 100_000;
+/** More in a row than any state of the record needs. */
+const MAX_LOOKS = 50;
+const TELL_FOR_MS = 86_400_000;
+const START_PAUSE = { firstMs: 10_000, maxMs: 300_000 };
+
+export class Scheduler {
+  readonly #o: SchedulerOptions;
+  #rows: readonly StoredDueTime[] = [];
+  #seen: SeenRuns & { atMs: number } = { busy: null, unfinished: [], atMs: -Infinity };
+  /** By run, or by due time in milliseconds. */
+  readonly #starts = new Map<string | number, { count: number; atMs: number }>();
+  /** The run by hand that this daemon has resumed last: its process takes the lock only after a moment. */
+  #resumed: { owner: string; runId: string } | null = null;
+  readonly #children = new Set<string>();
+  readonly #asked = new Map<string, number>();
+  #round: { beganMs: number | null; endedMs: number; fault: string | null; isFirst: boolean };
+  #wake = new AbortController();
+
+  constructor(options: SchedulerOptions) {
+    this.#o = options;
+    this.#round = { beganMs: null, endedMs: options.clock.monotonic(), fault: null, isFirst: true };
+  }
+
+  /** The document of `/healthz`. */
+  health(): Health {
+    return readHealth({ ...this.#round, rows: this.#rows, starts: this.#starts }, this.#o.clock, this.#o);
+  }
+
+  /** Until the signal; then the processes of runs are asked to leave and waited for. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, timetable, processes, say, pollMs = 15_000 } = this.#o;
+    const next = timetable.next(clock.now());
+    say(next === null ? 'no due time is ahead' : `next: ${showLocal(next, timetable.timezone)}`);
+    if (this.#o.collectGarbage)
+      void processes.start('gc', 'gc').ended.then((code) => say(`gc has ended with exit code ${code}`));
+    while (!signal.aborted) {
+      this.#wake = new AbortController();
+      await this.#look(false);
+      const dueInMs = (timetable.next(clock.now()) ?? Infinity) - clock.now();
+      await clock.sleep(Math.min(pollMs, Math.max(1, dueInMs)), AbortSignal.any([signal, this.#wake.signal]));
+    }
+    await this.#leave();
+  }
+
+  async #look(isLeaving: boolean): Promise<void> {
+    const { clock, tell, alarm } = this.#o;
+    this.#round.beganMs = clock.monotonic();
+    try {
+      let actions: Action[];
+      let looks = 0;
+      do {
+        actions = decide(await this.#view(isLeaving), this.#o);
+        for (const action of actions) await this.#act(action);
+      } while (actions.length > 0 && ++looks < MAX_LOOKS);
+      const untold = this.#rows.filter((r) => isDecided(r) && !r.told && r.idleMs < TELL_FOR_MS);
+      if (untold.length > 0) tell(untold);
+      [this.#round.fault, this.#round.isFirst] = [null, false];
+    } catch (error) {
+      const fault = describeError(error);
+      // What does not change is said once.
+      if (fault !== this.#round.fault) alarm(`the schedule cannot go on for now, and is tried again: ${fault}`);
+      this.#round.fault = fault;
+    }
+    [this.#round.beganMs, this.#round.endedMs] = [null, clock.monotonic()];
+  }
+
+  async #view(isLeaving: boolean): Promise<View> {
+    const { clock, runs, store, processes, say } = this.#o;
+    const before = new Map(this.#rows.map((row) => [row.dueAtMs, row.state]));
+    this.#rows = await store.read();
+    for (const row of this.#rows) {
+      if (before.get(row.dueAtMs) !== 'started' || row.state === 'started') continue;
+      this.#seen.atMs = -Infinity;
+      if (row.state === 'done') say(describeEnd(row));
+    }
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
+    const isCalled = this.#rows.some((r) => isOpen(r) || (r.state === 'next' && r.dueAtMs <= nowMs));
+    const isBusy = this.#rows.some((r) => isRunning(r, processes));
+    if ((isCalled && !isBusy) || monotonicMs - this.#seen.atMs >= MINUTE_MS)
+      this.#seen = { ...(await runs.look()), atMs: monotonicMs };
+    const known = new Map<string, RunView>();
+    for (const { state, runId } of this.#rows) {
+      const run = state === 'started' && runId !== null ? await runs.get(runId) : null;
+      if (run) known.set(run.id, run);
+    }
+    const starts: View['starts'] = (of) => {
+      const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
+      return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
+    };
+    const isResuming = this.#resumed !== null && processes.stateOf(this.#resumed.owner) === 'alive';
+    const busy = this.#seen.busy ?? (isResuming ? this.#resumed : null);
+    const process = {
+      stateOf: processes.stateOf,
+      askedAtMs: this.#asked,
+    };
+    const wasAway = this.#round.fault !== null;
+    return { nowMs, rows: this.#rows, ...this.#seen, busy, runs: known, starts, ...process, wasAway, isLeaving };
+  }
+
+  async #act(action: Action): Promise<void> {
+    const { store, processes, say, alarm, me } = this.#o;
+    if (action.do === 'forget') return store.forget(action.dueAtMs, action.state);
+    if (action.do === 'stop') return this.#stop(action);
+    if (action.do === 'resume') {
+      const { runId } = action;
+      say(action.say);
+      const child = processes.start(`resume-${runId}`, 'resume', runId);
+      this.#resumed = { owner: child.runner, runId };
+      return this.#take(child, null, runId);
+    }
+    const { dueAtMs, from, change } = action;
+    if (!(await store.write(dueAtMs, from, change))) return;
+    if (action.say) say(action.say);
+    if (action.alarm) alarm(action.alarm);
+    if (!action.start) return;
+    const runId = this.#rows.find((r) => r.dueAtMs === dueAtMs)?.runId ?? null;
+    const child = processes.carryOut(dueAtMs, me);
+    this.#take(child, dueAtMs, runId);
+    await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
+  }
+
+  #take({ runner, ended }: Child, dueAtMs: number | null, runId: string | null): void {
+    const { clock, runs, store, me, alarm } = this.#o;
+    const of = runId ?? dueAtMs!;
+    const count = (this.#starts.get(of)?.count ?? 0) + 1;
+    this.#starts.set(of, { count, atMs: clock.monotonic() });
+    this.#children.add(runner);
+    const onEnd = async (code: number | string): Promise<void> => {
+      // It could not write that down itself, as with a fault in the configuration.
+      if (runId === null && typeof code === 'number' && code !== EXIT.interrupted) {
+        const change = withoutRun(code as ExitCode, { nowMs: clock.now() });
+        await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
+      }
+      if (runId !== null && count >= MAX_STARTS && !(await runs.get(runId))?.result)
+        alarm(`run ${runId} could not be resumed ${count} times; the schedule goes on without it`);
+    };
+    void ended
+      .then(onEnd)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#seen.atMs = -Infinity;
+        this.#wake.abort();
+      });
+  }
+
+  #stop(stop: Stop): void {
+    const { alarm, onStuck, processes, clock } = this.#o;
+    const isFirst = stop.signal === 'SIGTERM';
+    this.#asked.set(stop.runner, isFirst ? clock.now() : Infinity);
+    if (isFirst) alarm(`${stop.name} is long past its deadline and does not end: it is told to leave`);
+    else alarm(`${stop.name} has not left within a minute: its process is ended`);
+    if (isFirst) onStuck(stop);
+    processes.signal(stop.runner, stop.signal);
+  }
+
+  /** SIGTERM lets a run leave: its instances crawl on, and the next start takes it up. */
+  async #leave(): Promise<void> {
+    const { clock, say, processes, me } = this.#o;
+    const own = this.#rows.flatMap((r) => (r.state === 'started' && r.owner === me && r.runner ? [r.runner] : []));
+    const runners = [...new Set([...this.#children, ...own])];
+    const alive = (): string[] => runners.filter((runner) => processes.stateOf(runner) === 'alive');
+    if (alive().length > 0) say('waiting for the run to leave; the next start takes it up');
+    for (const runner of alive()) processes.signal(runner, 'SIGTERM');
+    const untilMs = clock.monotonic() + STOP_MS;
+    while (alive().length > 0 && clock.monotonic() < untilMs) await clock.sleep(100);
+    for (const runner of alive()) processes.signal(runner, 'SIGKILL');
+    await this.#look(true);
+  }
+}
+
+function describeEnd({ dueAtMs, result }: StoredDueTime): string {
+  const why = result?.reason ? ` (${result.reason})` : '';
+  const run = result?.run ? `run ${result.run}` : 'no run';
+  return `${new Date(dueAtMs).toISOString()}: ${run}, exit code ${result?.exitCode ?? 'unknown'}${why}`;
+}

@@ -1,0 +1,6 @@
+/** `2026-11-22 02:00:00 Asia/Tokyo`: a moment as the people of that time zone read it. */
+export function showLocal(ms: number, timezone: string): string {
+  // Swedish writes dates as ISO 8601 does.
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, dateStyle: 'short', timeStyle: 'medium' });
+  return `${format.format(ms)} ${timezone}`;
+}

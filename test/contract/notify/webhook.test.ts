@@ -1,0 +1,204 @@
+/** Notices against a real listener: what it gets, how often it is asked again, and who learns of a failure. */
+import { once } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Notice, RunResult } from '../../../orchestrator/notify/notice.ts';
+import {
+  NOTICE_KINDS,
+  endedNotice,
+  stuckNotice,
+  testNotice,
+  unstartedNotice,
+} from '../../../orchestrator/notify/notice.ts';
+import type { Delivery, Target } from '../../../orchestrator/notify/webhook.ts';
+import { deliver, notify, notifyPatiently, signBody } from '../../../orchestrator/notify/webhook.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+
+const NAMED = { name: 'product_snapshots', timezone: 'Asia/Tokyo' };
+const RESULT: RunResult = {
+  run: '20261121-020001-abcd',
+  state: 'completed',
+  exitCode: 0,
+  reason: null,
+  onTime: true,
+  products: { planned: 3, stored: 2, gone: 1, failed: 0 },
+  cost: 0.123,
+  hint: '',
+};
+const DUE = Date.UTC(2026, 10, 20, 17);
+const ended = (more: Partial<RunResult> = {}, dueAtMs: number | null = DUE): Notice =>
+  endedNotice({ ...RESULT, ...more }, { dueAtMs, startedAtMs: DUE + 1_000, endedAtMs: null }, NAMED);
+
+let server: Server;
+let url: string;
+let answers: (number | 'hang' | 'cut')[];
+let got: { body: string; request: IncomingMessage }[];
+
+beforeEach(async () => {
+  [answers, got] = [[], []];
+  server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      got.push({ body, request });
+      const answer = answers.shift() ?? 200;
+      if (answer === 'cut') request.socket.destroy();
+      else if (answer !== 'hang') response.writeHead(answer, answer === 302 ? { location: '/other' } : {}).end('ok');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/secret-path`;
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const target = (more: Partial<Target> = {}): Target => ({ url, secret: null, on: NOTICE_KINDS, ...more });
+const delivery = (more: Partial<Delivery> = {}): Delivery => {
+  return { clock: systemClock, signal: new AbortController().signal, firstPauseMs: 1, timeoutMs: 20_000, ...more };
+};
+
+describe('the webhook', () => {
+  it('gets one POST with JSON whose text is a whole sentence', async () => {
+    expect(await deliver(target(), ended(), delivery())).toBeNull();
+    expect(got).toHaveLength(1);
+    const { body, request } = got[0]!;
+    expect(request).toMatchObject({ method: 'POST', url: '/hook/secret-path' });
+    expect(request.headers).toMatchObject({ 'content-type': 'application/json' });
+    expect(request.headers['x-crawlfleet-signature']).toBeUndefined();
+    expect(JSON.parse(body)).toEqual({
+      text: 'crawlfleet product_snapshots: run 20261121-020001-abcd of 2026-11-21 02:00:00 Asia/Tokyo is complete; 2 of 3 products stored, 0 failed, $0.12.',
+      event: 'ended',
+      good: true,
+      schedule: 'product_snapshots',
+      due: ['2026-11-20T17:00:00.000Z'],
+      startedAt: '2026-11-20T17:00:01.000Z',
+      endedAt: null,
+      ...RESULT,
+    });
+  });
+
+  it.each([
+    [
+      'a run that has not gone well, with what to do',
+      ended({ exitCode: 15, reason: 'deadline', onTime: false, hint: 'Retry.' }),
+      /^crawlfleet product_snapshots: run \S+ of .* ended with exit code 15 \(deadline\); .*, not on time, \$0\.12\. Retry\.$/,
+    ],
+    ['a run by hand', ended({}, null), /: run 20261121-020001-abcd is complete; 2 of 3/],
+    [
+      'a process without a run',
+      ended({ run: null, exitCode: null, products: null, cost: null, reason: 'killed' }),
+      /: the run of 2026-11-21 02:00:00 Asia\/Tokyo ended with exit code unknown \(killed\)\.$/,
+    ],
+    [
+      'a skipped due time',
+      unstartedNotice('skipped', [DUE], 'the run of x is at work', NAMED),
+      /: skipped 2026-11-21 02:00:00 Asia\/Tokyo: the run of x is at work\.$/,
+    ],
+    [
+      'several missed ones',
+      unstartedNotice('missed', Array.from<number>({ length: 9 }).fill(DUE), 'asleep', NAMED),
+      /: missed 9 due times, the last ones .*: asleep\. Start it by hand .*: orchestrator run$/,
+    ],
+    [
+      'a stuck run',
+      stuckNotice('run x', 'x', DUE, NAMED),
+      /: run x is long past its deadline and does not end\. It is/,
+    ],
+  ])('says in a sentence what happened to %s', (_what, { text }, expected) => {
+    expect(text).toMatch(expected);
+  });
+
+  it('signs the body when there is a secret', async () => {
+    await deliver(target({ secret: 'key' }), ended(), delivery());
+    expect(got[0]!.request.headers['x-crawlfleet-signature']).toBe(signBody('key', got[0]!.body));
+    // RFC 4231 does not cover it, so the value is one of openssl dgst -sha256 -hmac key.
+    expect(signBody('key', 'The quick brown fox jumps over the lazy dog')).toBe(
+      'sha256=f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8',
+    );
+  });
+
+  it.each([
+    ['an error', 500],
+    ['a wish for patience', 429],
+    ['a cut connection', 'cut'],
+    ['no answer', 'hang'],
+  ] as const)('is asked again after %s', async (_what, answer) => {
+    answers = [answer, answer];
+    // Short where it is waited for; even so the third try has to be answered within it.
+    const limit = answer === 'hang' ? { timeoutMs: 2_000 } : {};
+    expect(await deliver(target(), ended(), delivery(limit))).toBeNull();
+    expect(got).toHaveLength(3);
+  });
+
+  it.each([
+    ['four times at most', 503, 4],
+    ['once, where the request is at fault', 404, 1],
+    ['once, where it sends us elsewhere', 302, 1],
+  ])('is tried %s; the line about it does not name its path', async (_what, status, times) => {
+    answers = [status, status, status, status];
+    const host = new URL(url).host;
+    expect(await notify([target()], ended(), delivery())).toEqual([
+      `the webhook at ${host} did not take a notice: it answered ${status}`,
+    ]);
+    expect(got).toHaveLength(times);
+  });
+
+  it('is sent user and password of its URL as a header, and no line names them', async () => {
+    const withKey = target({ url: url.replace('//', '//bot:p%40ss@') });
+    expect(await notify([withKey], ended(), delivery())).toEqual([]);
+    const key = Buffer.from('bot:p@ss').toString('base64');
+    expect(got[0]!.request.headers.authorization).toBe(`Basic ${key}`);
+    server.closeAllConnections();
+    server.close();
+    const [line] = await notify([withKey], ended(), delivery({ tries: 1 }));
+    expect(line).toContain('did not take a notice');
+    expect(line).not.toMatch(/p(%40|@)ss|secret-path/);
+  });
+
+  it.each([
+    [ended(), 'finished'],
+    [ended({ exitCode: 12 }), 'failed'],
+    [unstartedNotice('skipped', [DUE], null, NAMED), 'skipped'],
+    [unstartedNotice('missed', [DUE], null, NAMED), 'missed'],
+    [stuckNotice('run x', 'x', DUE, NAMED), 'stuck'],
+  ] as const)('gets only what its `on` names: %#', async (notice, kind) => {
+    expect(await deliver(target({ on: NOTICE_KINDS.filter((k) => k !== kind) }), notice, delivery())).toBeNull();
+    expect(got).toEqual([]);
+    await deliver(target({ on: [kind] }), notice, delivery());
+    expect(got).toHaveLength(1);
+  });
+
+  it('gets a test whatever its `on` says', async () => {
+    await deliver(target({ on: ['stuck'] }), testNotice(NAMED), delivery());
+    expect(JSON.parse(got[0]!.body)).toMatchObject({ event: 'test', good: true, run: null, due: [] });
+  });
+
+  it('does not suffer from another target, and gives up at once when it is told to', async () => {
+    const dead = target({ url: 'http://127.0.0.1:1/' });
+    expect(await notify([dead, target()], ended(), delivery({ tries: 1 }))).toHaveLength(1);
+    expect(got).toHaveLength(1);
+    answers = ['hang'];
+    const leave = new AbortController();
+    const told = deliver(target(), ended(), delivery({ signal: leave.signal }));
+    leave.abort();
+    expect(await told).toContain('abort');
+  });
+
+  it('is told by the daemon until it takes the notice, with an alarm for each round', async () => {
+    answers = Array.from<number>({ length: 9 }).fill(503);
+    const alarms: string[] = [];
+    const pauses: number[] = [];
+    const clock = {
+      ...systemClock,
+      sleep: (ms: number) => Promise.resolve(void pauses.push(ms)),
+    };
+    await notifyPatiently([target()], ended(), delivery({ clock }), (text) => alarms.push(text));
+    expect(got).toHaveLength(10);
+    expect(alarms).toHaveLength(2);
+    expect(pauses.filter((ms) => ms > 60_000)).toEqual([300_000, 600_000]);
+  });
+});
