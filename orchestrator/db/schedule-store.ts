@@ -88,9 +88,16 @@ function fromRow(row: Row, nowMs: number): StoredDueTime {
   const { state, owner, reason, runner } = row as unknown as DueTime;
   const msOrNull = (value: Row[string] = null): number | null => (value === null ? null : Number(value));
   return {
-    ...{ dueAtMs: toNumber(row.due_at), state, owner, reason, runner, runId: row.run_id as string | null },
-    ...{ startedAtMs: msOrNull(row.started_at), endedAtMs: msOrNull(row.ended_at) },
-    ...{ result: parseJson(row.result as string | null) as DueTime['result'], told: Number(row.told) !== 0 },
+    dueAtMs: toNumber(row.due_at),
+    state,
+    owner,
+    reason,
+    runner,
+    runId: row.run_id as string | null,
+    startedAtMs: msOrNull(row.started_at),
+    endedAtMs: msOrNull(row.ended_at),
+    result: parseJson(row.result as string | null) as DueTime['result'],
+    told: Number(row.told) !== 0,
     idleMs: nowMs - toNumber(row.written_at),
   };
 }
