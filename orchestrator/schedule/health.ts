@@ -13,6 +13,7 @@ export interface Health {
   role: 'leading' | 'standby' | 'starting';
   /** ISO time of the next due time. */
   next: string | null;
+  /** `resume`: by this daemon. */
   running: { kind: 'slot' | 'resume'; due: string; run: string | null } | null;
   /** The newest due time that is decided. */
   last: { due: string; state: DueState; exitCode: number | null; run: string | null } | null;
@@ -27,7 +28,7 @@ export interface LoopState {
   isFirst: boolean;
   /** Oldest first. */
   rows: readonly DueTime[];
-  /** Runs that this daemon has resumed. */
+  /** By run: those that this daemon has resumed. */
   starts: ReadonlyMap<string | number, unknown>;
 }
 
@@ -39,39 +40,30 @@ const SILENT_MS = 180_000;
 const SLOW_MS = 10_000;
 
 export function readHealth(loop: LoopState, clock: Clock, { timetable, me }: Settings): Health {
-  const next = timetable.next(clock.now());
+  const { rows, starts, isFirst } = loop;
   const problem = problemOf(loop, clock.monotonic());
-  const last = loop.rows.findLast(isDecided);
-  const starter = loop.rows.findLast(({ state }) => state === 'started' || state === 'done')?.owner ?? me;
-  const running = loop.rows.findLast(({ state }) => state === 'started');
+  const next = timetable.next(clock.now());
+  const starter = rows.findLast(({ state }) => state === 'started' || state === 'done')?.owner ?? me;
+  const running = rows.findLast(({ state }) => state === 'started');
+  const kind = starts.has(running?.runId ?? '') ? 'resume' : 'slot';
+  const last = rows.findLast(isDecided);
+  const { exitCode = null, run = null } = last?.result ?? {};
   return {
     ok: problem === null,
     problem,
-    role: loop.isFirst ? 'starting' : starter === me ? 'leading' : 'standby',
+    role: isFirst ? 'starting' : starter === me ? 'leading' : 'standby',
     next: next === null ? null : iso(next),
-    running: running
-      ? {
-          kind: loop.starts.has(running.runId ?? '') ? 'resume' : 'slot',
-          due: iso(running.dueAtMs),
-          run: running.runId,
-        }
-      : null,
-    last: last
-      ? {
-          due: iso(last.dueAtMs),
-          state: last.state,
-          exitCode: last.result?.exitCode ?? null,
-          run: last.result?.run ?? null,
-        }
-      : null,
+    running: running ? { kind, due: iso(running.dueAtMs), run: running.runId } : null,
+    last: last ? { due: iso(last.dueAtMs), state: last.state, exitCode, run } : null,
   };
 }
 
 function problemOf({ fault, beganMs, endedMs, rows }: LoopState, nowMs: number): string | null {
+  const seconds = (sinceMs: number): number => Math.round((nowMs - sinceMs) / 1_000);
   if (fault) return fault;
   if (beganMs !== null && nowMs - beganMs > SLOW_MS)
-    return `the database does not answer, for ${Math.round((nowMs - beganMs) / 1_000)} s by now`;
-  if (nowMs - endedMs > SILENT_MS) return `the loop has not come round for ${Math.round((nowMs - endedMs) / 1_000)} s`;
+    return `the database does not answer, for ${seconds(beganMs)} s by now`;
+  if (nowMs - endedMs > SILENT_MS) return `the loop has not come round for ${seconds(endedMs)} s`;
   const result = rows.findLast(({ state }) => state === 'done')?.result;
   if (!result || CONTENT.includes(result.exitCode)) return null;
   return `the last run ended with exit code ${result.exitCode ?? 'unknown'}${result.reason ? `: ${result.reason}` : ''}`;

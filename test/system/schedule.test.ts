@@ -38,7 +38,7 @@ beforeEach(async () => {
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
       notices[request.url!]?.push(JSON.parse(body) as Notice);
-      response.writeHead((request.url ?? '') in notices ? 200 : 404).end();
+      response.writeHead(Object.hasOwn(notices, request.url!) ? 200 : 404).end();
     });
   }).listen(0, '127.0.0.1');
   await once(receiver, 'listening');

@@ -9,15 +9,15 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
-import type { RunResult } from '../../notify/notice.ts';
 import { NO_RESULT } from '../../notify/notice.ts';
+import type { DueTime } from '../../schedule/due-times.ts';
 import { hintOf } from '../../app/run/announce.ts';
 import { resumeCommand } from '../commands/resume.ts';
 import { runCommand } from '../commands/run.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
-import { createRunViews } from './daemon.ts';
+import { createRunViews } from './run-views.ts';
 
 export interface DueTimeOptions {
   configPath: string;
@@ -35,48 +35,41 @@ export async function carryOutDueTime(options: DueTimeOptions, output: Output): 
   const { configPath, environment, dryRun, dueAtMs, owner, name } = options;
   const config = loadConfig(configPath, environment);
   const database = await openDatabase(config.values.database.url);
-  const runner = ownName();
   const store = new ScheduleStore(database, name);
-  const { runs } = createStores(database);
-  const own = { state: 'started', owner, runner } as const;
-  const claim = async (from: object, change: object): Promise<void> => {
-    if (await store.write(dueAtMs, from, change)) return;
+  const runner = ownName();
+  const claim = async (from: Partial<DueTime>, change: Partial<DueTime>): Promise<void> => {
+    if (await store.write(dueAtMs, { state: 'started', ...from }, change)) return;
     throw new AppError('lock-held', `the due time ${new Date(dueAtMs).toISOString()} is given to another process`);
   };
+  let [exitCode, reason, hint]: [ExitCode, string | null, string | undefined] = [EXIT.internal, null, undefined];
+  let runId: string | null = null;
   try {
-    await claim({ state: 'started', owner }, { runner, startedAtMs: systemClock.now() });
-    const row = (await store.read()).find((r) => r.dueAtMs === dueAtMs);
-    let runId = row?.runId ?? null;
+    await claim({ owner }, { runner, startedAtMs: systemClock.now() });
+    runId = (await store.read()).find((row) => row.dueAtMs === dueAtMs)?.runId ?? null;
     /** Before the run is stored: no run of this due time can be overlooked. */
-    const bindRun = async (id: string): Promise<void> => {
-      await claim({ state: 'started', runner }, { runId: id });
-      runId = id;
-    };
-    const signOut = async (exitCode: ExitCode, reason: string | null, hint: string): Promise<void> => {
-      const run = runId === null ? null : await createRunViews(runs, config).get(runId);
+    const bindRun = (id: string): Promise<void> => claim({ runner }, { runId: (runId = id) });
+    const due = { atMs: dueAtMs, bindRun };
+    exitCode =
+      runId === null
+        ? await runCommand({ configPath, flags: [], dryRun, yes: true, environment, due }, output)
+        : await resumeCommand({ configPath, runId, environment }, output);
+    return exitCode;
+  } catch (error) {
+    if (error instanceof AppError) ({ exitCode, hint } = error);
+    reason = describeError(error);
+    throw error;
+  } finally {
+    const signOut = async (): Promise<void> => {
+      const run = runId === null ? null : await createRunViews(createStores(database).runs, config).get(runId);
       // Left on the way, or before there was a run: the daemon takes it up, and only then the due time is done.
       if (run ? run.result === null : exitCode === EXIT.interrupted) return;
-      const result: RunResult = run?.result ?? { ...NO_RESULT, exitCode, reason, hint };
-      const change = { state: 'done', result, reason: result.reason, endedAtMs: systemClock.now() } as const;
+      const result = run?.result ?? { ...NO_RESULT, exitCode, reason, hint: hint ?? hintOf(exitCode, null) };
+      const end = { state: 'done', result, reason: result.reason, endedAtMs: systemClock.now() } as const;
       // A run that has ended has been announced by its main server.
-      await store.write(dueAtMs, own, { ...change, told: result.run !== null });
+      await store.write(dueAtMs, { state: 'started', owner, runner }, { ...end, told: run !== null });
     };
-    try {
-      const due = { atMs: dueAtMs, bindRun };
-      const exitCode =
-        runId === null
-          ? await runCommand({ configPath, flags: [], dryRun, yes: true, environment, due }, output)
-          : await resumeCommand({ configPath, runId, environment }, output);
-      await signOut(exitCode, null, hintOf(exitCode, null));
-      return exitCode;
-    } catch (error) {
-      const known = error instanceof AppError ? error : null;
-      const exitCode = known?.exitCode ?? EXIT.internal;
-      // A database that fails now may be what the run failed of: the daemon writes it down when it is back.
-      await signOut(exitCode, describeError(error), known?.hint ?? hintOf(exitCode, null)).catch(() => undefined);
-      throw error;
-    }
-  } finally {
+    // A database that fails now may be what the run failed of: the daemon writes it down when it is back.
+    await signOut().catch(() => undefined);
     await database.close();
   }
 }

@@ -16,10 +16,11 @@ import { isDecided, isOpen } from '../../schedule/due-times.ts';
 import type { Health } from '../../schedule/health.ts';
 import { readHealth } from '../../schedule/health.ts';
 import type { Child, Processes } from './processes.ts';
+import type { RunViews } from './run-views.ts';
 
 export interface SchedulerOptions extends Settings {
   store: DueTimeStore;
-  runs: { look(): Promise<SeenRuns>; get(id: string): Promise<RunView | null> };
+  runs: RunViews;
   processes: Processes;
   clock: Clock;
   /** gc at the start. */
@@ -27,8 +28,8 @@ export interface SchedulerOptions extends Settings {
   say: (text: string) => void;
   /** A line that a person should see. */
   alarm: (text: string) => void;
-  /** Decided due times that the webhooks do not know; called at each look until the rows say that they do. */
-  tell: (rows: StoredDueTime[]) => void;
+  /** Tells the webhooks of a decided due time, or of several missed ones, and marks the rows. */
+  tell: (rows: readonly StoredDueTime[]) => Promise<void>;
   onStuck: (stop: Stop) => void;
   /** Longest sleep between two looks; also how soon a clock that was set is seen. */
   pollMs?: number;
@@ -49,6 +50,7 @@ export class Scheduler {
   readonly #starts = new Map<string | number, { count: number; atMs: number }>();
   /** The run by hand that this daemon has resumed last: its process takes the lock only after a moment. */
   #resumed: { owner: string; runId: string } | null = null;
+  readonly #telling = new Set<string>();
   readonly #children = new Set<string>();
   readonly #asked = new Map<string, number>();
   #round: { beganMs: number | null; endedMs: number; fault: string | null; isFirst: boolean };
@@ -81,7 +83,7 @@ export class Scheduler {
   }
 
   async #look(isLeaving: boolean): Promise<void> {
-    const { clock, tell, alarm } = this.#o;
+    const { clock, alarm } = this.#o;
     this.#round.beganMs = clock.monotonic();
     try {
       let actions: Action[];
@@ -90,8 +92,7 @@ export class Scheduler {
         actions = decide(await this.#view(isLeaving), this.#o);
         for (const action of actions) await this.#act(action);
       } while (actions.length > 0 && ++looks < MAX_LOOKS);
-      const untold = this.#rows.filter((r) => isDecided(r) && !r.told && r.idleMs < TELL_FOR_MS);
-      if (untold.length > 0) tell(untold);
+      this.#tellAll();
       [this.#round.fault, this.#round.isFirst] = [null, false];
     } catch (error) {
       const fault = describeError(error);
@@ -100,6 +101,19 @@ export class Scheduler {
       this.#round.fault = fault;
     }
     [this.#round.beganMs, this.#round.endedMs] = [null, clock.monotonic()];
+  }
+
+  /** Each decision once; a night of sleep is one message. What a restart cuts off is told again for a day. */
+  #tellAll(): void {
+    // By state too: a due time that was missed under a wrong clock may have a run after all.
+    const keyOf = ({ dueAtMs, state }: StoredDueTime): string => `${dueAtMs} ${state}`;
+    const untold = this.#rows.filter((row) => isDecided(row) && !row.told && row.idleMs < TELL_FOR_MS);
+    const fresh = untold.filter((row) => !this.#telling.has(keyOf(row)));
+    for (const row of fresh) this.#telling.add(keyOf(row));
+    const missed = fresh.filter((row) => row.state === 'missed');
+    const others = fresh.filter((row) => row.state !== 'missed').map((row) => [row]);
+    for (const rows of [...(missed.length > 0 ? [missed] : []), ...others])
+      void this.#o.tell(rows).catch(() => undefined);
   }
 
   async #view(isLeaving: boolean): Promise<View> {
@@ -127,12 +141,20 @@ export class Scheduler {
     };
     const isResuming = this.#resumed !== null && processes.stateOf(this.#resumed.owner) === 'alive';
     const busy = this.#seen.busy ?? (isResuming ? this.#resumed : null);
-    const process = {
-      stateOf: processes.stateOf,
-      askedAtMs: this.#asked,
-    };
+    const { stateOf } = processes;
     const wasAway = this.#round.fault !== null;
-    return { nowMs, rows: this.#rows, ...this.#seen, busy, runs: known, starts, ...process, wasAway, isLeaving };
+    return {
+      nowMs,
+      rows: this.#rows,
+      ...this.#seen,
+      busy,
+      runs: known,
+      starts,
+      stateOf,
+      askedAtMs: this.#asked,
+      wasAway,
+      isLeaving,
+    };
   }
 
   async #act(action: Action): Promise<void> {

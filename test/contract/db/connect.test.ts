@@ -223,6 +223,22 @@ eachEngine('Migrating', (database) => {
     for (const table of ['runs', 'events', 'incidents']) await db.knex(`crawlfleet_${table}`).delete();
   });
 
+  it('drops the lease and the fence of schedulers, and keeps what became of each due time', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex('crawlfleet_migrations').where('version', '>', 11).delete();
+    await db.knex.schema.alterTable('crawlfleet_schedule', (t) => t.bigInteger('fence').notNullable().defaultTo(3));
+    await db.knex.schema.alterTable('crawlfleet_schedule', (t) => t.dropColumn('owner'));
+    await db.knex.schema.createTable('crawlfleet_schedulers', (t) => t.string('name', 150).primary());
+    const row = { name: 'daily', state: 'done', exit_code: 12 };
+    await db.knex('crawlfleet_schedule').insert({ ...row, due_at: 1, written_at: 2 });
+    await migrate(db);
+    expect(await db.knex.schema.hasTable('crawlfleet_schedulers')).toBe(false);
+    expect(await db.knex.schema.hasColumn('crawlfleet_schedule', 'fence')).toBe(false);
+    expect(await db.knex('crawlfleet_schedule').first()).toMatchObject({ ...row, owner: null });
+  });
+
   it('refuses tables of a newer version', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());

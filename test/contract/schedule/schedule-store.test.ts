@@ -6,6 +6,7 @@ import { migrate } from '../../../orchestrator/db/migrate.ts';
 import type { DueTimeStore } from '../../../orchestrator/db/schedule-store.ts';
 import { ScheduleStore } from '../../../orchestrator/db/schedule-store.ts';
 import type { RunResult } from '../../../orchestrator/notify/notice.ts';
+import { NO_RESULT } from '../../../orchestrator/notify/notice.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { eachEngine } from '../../support/mariadb/database.ts';
 import { MemoryRecord } from '../../unit/schedule/memory-record.ts';
@@ -13,19 +14,11 @@ import { MemoryRecord } from '../../unit/schedule/memory-record.ts';
 const DUE = Date.UTC(2026, 10, 21, 2);
 const [A, B] = ['here:1:1', 'other:2:2'];
 const RESULT: RunResult = {
+  ...NO_RESULT,
   run: 'run-a',
-  state: 'completed',
   exitCode: 12,
   reason: 'failed products',
-  onTime: true,
-  products: {
-    planned: 2,
-    stored: 1,
-    gone: 0,
-    failed: 1,
-  },
-  cost: 0.5,
-  hint: '',
+  products: { planned: 2, stored: 1, gone: 0, failed: 1 },
 };
 
 function keepsTheContract(make: () => DueTimeStore): void {

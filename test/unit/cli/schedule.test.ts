@@ -7,8 +7,7 @@ import { targetsOf } from '../../../orchestrator/app/run/announce.ts';
 import { scheduleCommand } from '../../../orchestrator/cli/commands/schedule.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
-import { crontabLines } from '../../../orchestrator/cli/schedule/crontab.ts';
-import { systemdUnit, unitName } from '../../../orchestrator/cli/schedule/systemd-unit.ts';
+import { crontabLines, systemdUnit, unitName } from '../../../orchestrator/cli/schedule/print.ts';
 import { findProgram } from '../../support/find-program.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -173,20 +172,15 @@ const PLACE = {
   launcher: '/opt/crawlfleet/bin/orchestrator.js',
   configFile: "/srv/100% shop's/$HOME/fleet.yaml",
   workingDirectory: "/srv/100% shop's/$HOME",
-  programs: { path: '/opt/node 24/bin:/usr/local/sbin:/usr/bin', npm: null },
+  dryRun: false,
+  userPath: undefined,
 };
 
 const analyze = await findProgram('systemd-analyze');
 
 describe('schedule --print-systemd', () => {
   it('uses absolute paths and escapes what systemd would interpret', () => {
-    const unit = systemdUnit({
-      ...PLACE,
-      folders: [PLACE.workingDirectory],
-      user: 'crawl',
-      name: 'my shop',
-      dryRun: true,
-    });
+    const unit = systemdUnit({ ...PLACE, dryRun: true }, 'my shop', 'crawl', [PLACE.workingDirectory]);
     expect(unit).toContain(
       `ExecStart="/opt/node 24/bin/node" /opt/crawlfleet/bin/orchestrator.js schedule --config "/srv/100%% shop's/$$HOME/fleet.yaml" --dry-run\n`,
     );
@@ -204,7 +198,7 @@ describe('schedule --print-systemd', () => {
     expect(new Set(units).size).toBe(units.length);
     for (const name of units) expect(name).toMatch(/^crawlfleet-[A-Za-z0-9_-]+\.service$/);
     const envs = ['商品', '価格'].map((name) => {
-      const unit = systemdUnit({ ...PLACE, folders: ['/srv'], user: 'crawl', name, dryRun: false });
+      const unit = systemdUnit(PLACE, name, 'crawl', ['/srv']);
       return /EnvironmentFile=-(\S+)/.exec(unit)?.[1];
     });
     expect(envs[0]).not.toBe(envs[1]);
@@ -227,13 +221,16 @@ describe('schedule --print-systemd', () => {
 });
 
 describe('schedule --print-crontab', () => {
-  const crontab = (cron: string): string => crontabLines({ ...PLACE, cron, timezone: 'Asia/Tokyo', dryRun: false });
+  const crontab = (cron: string): string => crontabLines(PLACE, cron, 'Asia/Tokyo');
 
   it('prints two lines that cron and the shell interpret as intended', () => {
     const printed = crontab('0 2 * * *')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));
-    expect(printed.slice(0, 2)).toEqual(['CRON_TZ=Asia/Tokyo', `PATH=${PLACE.programs.path}`]);
+    expect(printed.slice(0, 2)).toEqual([
+      'CRON_TZ=Asia/Tokyo',
+      expect.stringMatching(/^PATH=\/opt\/node 24\/bin:\/usr\/local\/sbin:/),
+    ]);
     expect(printed).toHaveLength(4);
     // cron turns \% into % and passes the rest to the shell.
     const command = printed[2]!.slice('0 2 * * * '.length).replaceAll('\\%', '%');

@@ -112,7 +112,7 @@ export class Stage {
       collectGarbage: false,
       say: (text) => this.lines.push(text),
       alarm: (text) => this.alarms.push(text),
-      tell: (rows) => void this.#tell(rows),
+      tell: (rows) => this.#tell(rows),
       onStuck: () => this.told.push('stuck'),
       // Longer than in life: most of the time of these tests is looking.
       pollMs: MINUTE,
