@@ -29,7 +29,7 @@ const banAfter = (count: number, ban: PageResult): Site => {
 
 async function world(last = 10, sealed = true) {
   const w = createQueue();
-  await give(w.queue, '1-1', 1, last, { sealed });
+  await give(w.queue, '1-1', [1, last], { sealed });
   return w;
 }
 
@@ -245,7 +245,7 @@ describe('the release of a banned instance', () => {
   it('takes the very same chunk again', async () => {
     const w = await world(3, false);
     w.queue.release();
-    await give(w.queue, '1-1', 1, 3);
+    await give(w.queue, '1-1', [1, 3]);
     expect(w.queue.progress(null)).toMatchObject({ assigned: 3, pending: 3 });
   });
 });
@@ -376,7 +376,7 @@ describe('canary pages', () => {
 
   it('do not come too late: unproven products get no outcome at the deadline', async () => {
     const w = createQueue();
-    await give(w.queue, '1-1', 1, 3, { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
+    await give(w.queue, '1-1', [1, 3], { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
     const scene = await createScene(w, (path) => (path === '/p1' ? fine(path) : notFound));
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -559,7 +559,7 @@ describe('a ban page with a heading of its own', () => {
 
     it('which is failed when robots.txt lets nobody ask for a canary page', async () => {
       const w = createQueue();
-      await give(w.queue, '1-1', 1, 41, { robots: robots() });
+      await give(w.queue, '1-1', [1, 41], { robots: robots() });
       const site: Site = (path, tries) =>
         path === '/p20' ? fine(path, less) : path === '/p41' && tries === 1 ? broken() : fine(path, full);
       const scene = await createScene(w, site, { robots: 'respect' });
@@ -578,7 +578,7 @@ describe('a ban page with a heading of its own', () => {
 
     it('which is failed when there is no time for the second look', async () => {
       const w = createQueue();
-      await give(w.queue, '1-1', 1, 30, { deadline: new Date(START_MS + 25_000).toISOString() });
+      await give(w.queue, '1-1', [1, 30], { deadline: new Date(START_MS + 25_000).toISOString() });
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
       await scene.run(60_000);
       w.queue.stopCrawling();

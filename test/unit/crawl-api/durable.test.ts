@@ -16,7 +16,7 @@ const poisoned = (queue: Queue) =>
 describe('F25: a product that kills the process', () => {
   it('goes to the end at the first death and is given up at the second', async () => {
     const first = createQueue();
-    await give(first.queue, '1-1', 1, 3, { sealed: true });
+    await give(first.queue, '1-1', [1, 3], { sealed: true });
     first.queue.recordStart(1, START_MS);
 
     const second = createQueue({ journal: first.journal });
@@ -38,7 +38,7 @@ describe('F25: a product that kills the process', () => {
 
   it('is not one that an orderly end cut off', async () => {
     const first = createQueue();
-    await give(first.queue, '1-1', 1, 3);
+    await give(first.queue, '1-1', [1, 3]);
     const scene = await createScene(first);
     await scene.run(1_100);
     scene.stop.abort();
@@ -55,7 +55,7 @@ describe('F26: a death found on a disk without any room', () => {
 
   it('lets the process start, says what is wrong, and is written before anything else', async () => {
     const { journal, queue } = createQueue();
-    await give(queue, '1-1', 1, 3, { sealed: true });
+    await give(queue, '1-1', [1, 3], { sealed: true });
     queue.recordStart(1, START_MS);
     journal.full = true;
 
@@ -73,7 +73,7 @@ describe('F26: a death found on a disk without any room', () => {
 
   it('counts once, however often the process is killed before it could be written', async () => {
     const { journal, queue } = createQueue();
-    await give(queue, '1-1', 1, 3);
+    await give(queue, '1-1', [1, 3]);
     queue.recordStart(1, START_MS);
     journal.full = true;
     for (let i = 0; i < 3; i++) {
@@ -120,7 +120,7 @@ describe('F26: a full disk', () => {
     // Offer, grant, orders; then start and result of each product.
     const { disk, reserve, journal } = createSmallDisk(3 + 2 * 3 + 1);
     const w = createQueue({ journal, reserve });
-    await give(w.queue, '1-1', 1, 9, { sealed: false });
+    await give(w.queue, '1-1', [1, 9], { sealed: false });
     const scene = await createScene(w);
     await scene.run(20_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
@@ -147,7 +147,7 @@ describe('F26: a full disk', () => {
   it('is left behind when there is room again', async () => {
     const { disk, reserve, journal } = createSmallDisk(3 + 2 + 1);
     const w = createQueue({ journal, reserve });
-    await give(w.queue, '1-1', 1, 3, { sealed: false });
+    await give(w.queue, '1-1', [1, 3], { sealed: false });
     const scene = await createScene(w);
     await scene.run(20_000);
     expect(w.queue.progress(null)).toMatchObject({ stored: 2, pending: 1 });

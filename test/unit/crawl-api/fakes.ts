@@ -111,8 +111,7 @@ export function failed(n: number, reason: 'http-status' | 'redirect' = 'http-sta
 export async function give(
   queue: Queue,
   chunk: string,
-  first: number,
-  last: number,
+  [first, last]: [number, number],
   changes: Partial<Orders> = {},
 ): Promise<void> {
   await queue.offer({ chunk, share: 100_000, products: products(first, last) });

@@ -4,7 +4,7 @@ import { createQueue, give } from './fakes.ts';
 
 it('counts what came, what did not, and what was served: held pages and known ones too; Retry-After is reported while it lasts', async () => {
   const world = createQueue();
-  await give(world.queue, '1-1', 1, 6, { sealed: true });
+  await give(world.queue, '1-1', [1, 6], { sealed: true });
   const scene = await createScene(world, (path, tries) => {
     if (path.endsWith('p1')) return fine();
     if (path.endsWith('p2')) return notFound;
