@@ -11,7 +11,8 @@ import { createScene, outcomes, urls } from './crawl-scene.ts';
 import { MemoryJournal, START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
 
 const poisoned = (queue: Queue) =>
-  queue.recoverDeath((item) => toFailure(item, `http://shop/${item.n}`, 'poison', 'died', START_MS))?.id ?? null;
+  queue.recoverDeath((item) => toFailure({ item, url: `http://shop/${item.n}`, nowMs: START_MS }, 'poison', 'died'))
+    ?.id ?? null;
 
 describe('F25: a product that kills the process', () => {
   it('goes to the end at the first death and is given up at the second', async () => {

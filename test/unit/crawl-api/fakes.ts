@@ -49,7 +49,7 @@ export function createQueue(
   const clock = options.clock ?? new VirtualClock(START_MS);
   const journal = options.journal ?? new MemoryJournal();
   const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000 } = options;
-  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs }, options.reserve);
+  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs, reserve: options.reserve });
   return { queue, journal, clock };
 }
 
